@@ -1,0 +1,1 @@
+"""Chat templates, read backwards: formats, streaming parsers, grammars."""

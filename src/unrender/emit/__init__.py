@@ -1,0 +1,1 @@
+"""From a grammar to the dialects that constrain generation."""

@@ -1,0 +1,47 @@
+"""Every exception unrender raises: callers' mistakes, never model text.
+
+Model output is no one's mistake: lenient parsing raises nothing, and strict parsing raises `MalformedOutput` alone.
+"""
+
+from __future__ import annotations
+
+
+class UnrenderError(Exception):
+    """Base of all errors raised by unrender."""
+
+
+class TemplateError(UnrenderError):
+    """The template could not be loaded, compiled or rendered; the message says where and why."""
+
+
+class MessageError(UnrenderError):
+    """A message, tool or request given by the caller is malformed; the message names the place."""
+
+
+class FormatError(UnrenderError):
+    """A `Format` (or its JSON) is inconsistent."""
+
+
+class FormatVersionError(FormatError):
+    """The JSON of a `Format` has a version that this release does not read."""
+
+
+class GrammarError(UnrenderError):
+    """A grammar cannot be built or expressed in the requested dialect."""
+
+
+class MalformedOutput(UnrenderError):
+    """Strict parsing met text that the format does not allow.
+
+    `position` counts characters from the start of the output, `expected` is what could have stood there, in the
+    user's words, and `context` is the text around the position.
+    """
+
+    def __init__(self, position: int, expected: str, context: str) -> None:
+        super().__init__(f"malformed output at character {position}: expected {expected}, found {context!r}")
+        self.position = position
+        self.expected = expected
+        self.context = context
+
+    def __reduce__(self) -> tuple[type[MalformedOutput], tuple[int, str, str]]:
+        return type(self), (self.position, self.expected, self.context)

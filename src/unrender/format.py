@@ -1,0 +1,452 @@
+"""Format: how a model's answers are written down, as frozen, versioned, plain data.
+
+The narrow waist of unrender. Left of it, analysis knows Jinja and nothing of model output; right of it, grammar, parser
+and exports know model output and nothing of Jinja. A Format can be printed, saved, compared, edited by hand, shipped.
+
+Rules:
+- Text is literal: what the model prints, character for character, e.g. `"</think>"`. White space at the ends of a marker
+  and in joints is *layout*: generated exactly, read with tolerance. White space next to a verbatim slot (reasoning,
+  content, raw values) is stripped at most up to the literal's own length, so verbatim text comes back exact.
+- What is written around a call is a skeleton: literals and slots in the order of the text (`function`, `entry`).
+  The named markers of the field (`name_prefix`, `value_suffix`, …) are views of the skeletons.
+- A new field needs two templates that want it.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from typing import Any, Self, cast
+
+from unrender.errors import FormatError, FormatVersionError
+
+FORMAT_VERSION = 1
+
+
+class ReasoningMode(StrEnum):
+    """How the template handles reasoning (seeds/autoparser.md)."""
+
+    NONE = "none"
+    TAG_BASED = "tag_based"
+    DELIMITER = "delimiter"
+    FORCED_OPEN = "forced_open"
+    FORCED_CLOSED = "forced_closed"
+    TOOLS_ONLY = "tools_only"
+
+
+class ContentMode(StrEnum):
+    """How content is wrapped."""
+
+    PLAIN = "plain"
+    ALWAYS_WRAPPED = "always_wrapped"
+    WRAPPED_WITH_REASONING = "wrapped_with_reasoning"
+
+
+class ToolMode(StrEnum):
+    """What a tool call is made of."""
+
+    NONE = "none"
+    JSON_NATIVE = "json_native"
+    TAG_WITH_JSON = "tag_with_json"
+    TAG_WITH_TAGGED = "tag_with_tagged"
+
+
+class CallIdPosition(StrEnum):
+    """Where a call's id stands."""
+
+    NONE = "none"
+    PRE_FUNC_NAME = "pre_func_name"
+    BETWEEN_FUNC_AND_ARGS = "between_func_and_args"
+    POST_ARGS = "post_args"
+
+
+class Slot(StrEnum):
+    """A hole in a skeleton."""
+
+    NAME = "name"
+    ARGUMENTS = "arguments"
+    ID = "id"
+    INDEX = "index"
+    """A counter that the template writes itself, e.g. the 0 of `functions.f:0`."""
+    KEY = "key"
+    VALUE = "value"
+    TYPE = "type"
+    """A word that says the value's JSON type, e.g. the `true` of `string="true"`."""
+
+
+Part = str | Slot
+Skeleton = tuple[Part, ...]
+
+
+class Strings(StrEnum):
+    """How a string value is written."""
+
+    JSON = "json"
+    """`"a\\"b"`"""
+    PYTHON = "python"
+    """`repr()`: `'a"b'`"""
+    RAW = "raw"
+    """As it is, up to the value's end marker."""
+    QUOTED = "quoted"
+    """Between `string_open` and `string_close`, nothing escaped: `<|"|>a"b<|"|>`."""
+
+
+class Words(StrEnum):
+    """How true, false and null are spelled."""
+
+    JSON = "json"
+    PYTHON = "python"
+    PYTHON_NULL = "python_null"
+    """`true`, `false`, `None`."""
+
+
+class Containers(StrEnum):
+    """How lists and objects are written."""
+
+    JSON = "json"
+    PYTHON = "python"
+    """`repr()`."""
+    BARE = "bare"
+    """JSON-like, keys unquoted, scalars as the codec says: `{n:[1,true]}`."""
+    XML = "xml"
+    """Nested tags in the style of the arguments' own entry, list items named `item_tag`."""
+
+
+class Typing(StrEnum):
+    """What tells a string from a number."""
+
+    SYNTAX = "syntax"
+    """The value's own syntax: quotes."""
+    SCHEMA = "schema"
+    """The tool's schema; the text alone is ambiguous."""
+    ATTRIBUTE = "attribute"
+    """The entry's TYPE slot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec:
+    """How one argument value is written."""
+
+    strings: Strings = Strings.JSON
+    words: Words = Words.JSON
+    containers: Containers = Containers.JSON
+    typed_by: Typing = Typing.SYNTAX
+    string_open: str = ""
+    """e.g. `<|"|>`; only for QUOTED."""
+    string_close: str = ""
+    types: tuple[tuple[str, str], ...] = ()
+    """For ATTRIBUTE: JSON type → word, e.g. `("string", "true"), ("number", "false")`."""
+    omits_null: bool = False
+    """A null argument is not written at all."""
+    cdata: bool = False
+    """Strings with special characters may stand in `<![CDATA[…]]>`."""
+    item_separator: str = ", "
+    key_separator: str = ": "
+    indent: int = 0
+    """Spaces per level of pretty-printed JSON; 0 for one line."""
+    ascii_only: bool = False
+    """Non-ASCII characters are written as `\\uXXXX`."""
+    item_tag: str = ""
+    """For XML containers: the tag of a list's items, e.g. `item`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """How the arguments of a call are written."""
+
+    start: str = ""
+    """Before the first argument; empty when the arguments are one JSON value. e.g. `{` (Gemma), `(` (LFM2)."""
+    end: str = ""
+    entry: Skeleton = ()
+    """One argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty: one JSON object."""
+    separator: str = ""
+    """Between two arguments, e.g. `, `."""
+    codec: Codec = Codec()
+    as_string: bool = False
+    """The JSON object is itself written as a JSON string."""
+    when_empty: str | None = None
+    """What stands between the call's literals when there are no arguments, if not start + end (or `{}`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """The JSON object around one call (JSON_NATIVE), for reading it in any key order.
+
+    Paths are keys from the outside in, e.g. `("function", "name")`.
+    """
+
+    name_field: tuple[str, ...] = ()
+    """Empty when the function's name is itself the key of its arguments (`{"f": {…}}`)."""
+    args_field: tuple[str, ...] = ()
+    id_field: tuple[str, ...] = ()
+    gen_id_field: tuple[str, ...] = ()
+    """Where the template writes a counter of its own as the id."""
+    list_field: tuple[str, ...] = ()
+    """Where the list of calls stands inside the section's JSON, e.g. `("tools",)`."""
+    array_wrapped: bool = False
+    """The section is a JSON array of calls."""
+
+    @property
+    def name_is_key(self) -> bool:
+        """True for `{"f": {…}}`."""
+        return not self.name_field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """One call syntax."""
+
+    mode: ToolMode = ToolMode.NONE
+    section_start: str = ""
+    """Before the first call, once, e.g. `<tool_calls>[`."""
+    section_end: str = ""
+    call_start: str = ""
+    """Before each call, e.g. `<tool_call>\\n`."""
+    call_end: str = ""
+    separator: str = ""
+    """Between two calls, e.g. `, ` or a line break."""
+    function: Skeleton = ()
+    """One call, e.g. `('{"name": "', NAME, '", "arguments": ', ARGUMENTS, "}")`."""
+    arguments: Arguments = Arguments()
+    envelope: Envelope | None = None
+    id_parts: tuple[int, int] | None = None
+    """The call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
+    index_start: int = 0
+    parallel: bool = True
+    """More than one call may be written."""
+    whole: bool = False
+    """A call counts only when it is complete and well-formed; until then its text is held, then it is content."""
+    why: str = ""
+    """For declared syntaxes: the reason no template shows it."""
+
+    @property
+    def call_id(self) -> CallIdPosition:
+        """Where the id stands in a tag format, derived from the skeleton."""
+        if Slot.ID not in self.function:
+            return CallIdPosition.NONE
+        order = [part for part in self.function if part in (Slot.NAME, Slot.ID, Slot.ARGUMENTS)]
+        if order.index(Slot.ID) < order.index(Slot.NAME):
+            return CallIdPosition.PRE_FUNC_NAME
+        if order.index(Slot.ID) < order.index(Slot.ARGUMENTS):
+            return CallIdPosition.BETWEEN_FUNC_AND_ARGS
+        return CallIdPosition.POST_ARGS
+
+    @property
+    def name_prefix(self) -> str:
+        """The literal before the name, e.g. `<function=`."""
+        return _literal_beside(self.function, Slot.NAME, -1)
+
+    @property
+    def name_suffix(self) -> str:
+        """The literal after the name, e.g. `>`."""
+        return _literal_beside(self.function, Slot.NAME, +1)
+
+    @property
+    def function_close(self) -> str:
+        """The literal after the arguments, e.g. `</function>`."""
+        return _literal_beside(self.function, Slot.ARGUMENTS, +1)
+
+    @property
+    def arg_name_prefix(self) -> str:
+        """The literal before an argument's name, e.g. `<parameter=`."""
+        return _literal_beside(self.arguments.entry, Slot.KEY, -1)
+
+    @property
+    def arg_name_suffix(self) -> str:
+        """The literal after an argument's name; up to the value when nothing else stands between."""
+        return _literal_beside(self.arguments.entry, Slot.KEY, +1)
+
+    @property
+    def value_prefix(self) -> str:
+        """The literal before a value, e.g. `<arg_value>`."""
+        return _literal_beside(self.arguments.entry, Slot.VALUE, -1)
+
+    @property
+    def value_suffix(self) -> str:
+        """The literal after a value, e.g. `</arg_value>`."""
+        return _literal_beside(self.arguments.entry, Slot.VALUE, +1)
+
+
+def _literal_beside(skeleton: Skeleton, slot: Slot, step: int) -> str:
+    if slot not in skeleton:
+        return ""
+    at = skeleton.index(slot) + step
+    part = skeleton[at] if 0 <= at < len(skeleton) else ""
+    return "" if isinstance(part, Slot) else part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """How reasoning is written."""
+
+    mode: ReasoningMode = ReasoningMode.NONE
+    start: str = ""
+    """e.g. `<think>\\n`; empty in mode DELIMITER."""
+    end: str = ""
+    """e.g. `\\n</think>`, up to but without the joint to what follows."""
+    empty: str = ""
+    """What is written when there is no reasoning, e.g. `<think></think>` or a bare `</think>`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """How content is written."""
+
+    mode: ContentMode = ContentMode.PLAIN
+    start: str = ""
+    """e.g. `<|START_RESPONSE|>`."""
+    end: str = ""
+    wraps_empty: bool = False
+    """The wrapper is written even around no content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What surrounds an answer, and the joints between its parts."""
+
+    headers: tuple[str, ...] = ()
+    """What stands between the last input and the answer, one per kind of input, shortest common form first,
+    e.g. `<|im_start|>assistant\\n`."""
+    end: str = ""
+    """End of turn, e.g. `<|im_end|>\\n`."""
+    ends: tuple[str, ...] = ()
+    """Other ends of turn, e.g. `<|eom_id|>`."""
+    prefill: str = ""
+    """What the generation prompt writes behind the header when thinking is on, e.g. `<think>\\n`."""
+    prefill_no_thinking: str = ""
+    """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
+    reasoning_to_content: str = ""
+    """Joint between reasoning and content, e.g. two line breaks."""
+    reasoning_to_tools: str = ""
+    content_to_tools: str = ""
+    start_to_tools: str = ""
+    """Joint between the header and the first call when nothing stands between."""
+    tools_to_content: str = ""
+    tools_first: bool = False
+    """Calls are written before content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """Other ways in which a model writes a marker: read, never generated."""
+
+    marker: str
+    others: tuple[str, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How a model's answers are written down."""
+
+    version: int = FORMAT_VERSION
+    turn: Turn = Turn()
+    reasoning: Reasoning = Reasoning()
+    content: Content = Content()
+    tools: Tools = Tools()
+    tolerated: tuple[Tools, ...] = ()
+    """Other call syntaxes that are read, in order of preference, never generated."""
+    spellings: tuple[Spelling, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Markers that say nothing, dropped wherever they stand between parts."""
+    preserved_tokens: tuple[str, ...] = ()
+    """Markers that a tokenizer must not strip from the output."""
+    declared: tuple[str, ...] = ()
+    """Names of the declared formats (`formats/`) that contributed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data, defaults left out, slots as `{"slot": "name"}`."""
+        return {"version": self.version, **_encode(self)}
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the format as JSON; `Format.from_json` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read `to_dict`'s data. Raises `FormatVersionError` or `FormatError`, naming the place."""
+        if not isinstance(data, dict):
+            raise FormatError(f"format: expected an object, found {type(data).__name__}")
+        version = data.get("version")
+        if version != FORMAT_VERSION:
+            raise FormatVersionError(f"format version {version!r} is not supported; this release reads {FORMAT_VERSION}")
+        return cast(Self, _decode(cls, data, where="format"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a format from JSON. Raises `FormatVersionError` or `FormatError`."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise FormatError(f"format: not JSON: {error}") from None
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        return self.to_json()
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Slot):
+        return {"slot": value.value}
+    if isinstance(value, StrEnum):
+        return value.value
+    if is_dataclass(value):
+        pairs = ((f, getattr(value, f.name)) for f in fields(value))
+        return {f.name: _encode(item) for f, item in pairs if item != f.default or f.name == "mode"}
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+def _decode(kind: Any, data: Any, *, where: str) -> Any:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is types.UnionType:
+        return _decode_union(args, data, where=where)
+    if origin is tuple:
+        return _decode_tuple(args, data, where=where)
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, data, where=where)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return _decode_enum(kind, data, where=where)
+    if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        raise FormatError(f"{where}: expected {kind.__name__}, found {data!r:.60}")
+    return data
+
+
+def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
+    if data is None and type(None) in options:
+        return None
+    if Slot in options:
+        return _decode(Slot if isinstance(data, dict) else str, data, where=where)
+    return _decode(next(option for option in options if option is not type(None)), data, where=where)
+
+
+def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:
+    if not isinstance(data, list):
+        raise FormatError(f"{where}: expected a list, found {data!r:.60}")
+    if args[-1] is Ellipsis:
+        return tuple(_decode(args[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
+    if len(data) != len(args):
+        raise FormatError(f"{where}: expected {len(args)} items, found {len(data)}")
+    return tuple(_decode(kind, item, where=f"{where}[{i}]") for i, (kind, item) in enumerate(zip(args, data, strict=True)))
+
+
+def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
+    if kind is Slot and isinstance(data, dict):
+        data = data.get("slot")
+    if data not in list(kind):
+        raise FormatError(f"{where}: expected one of {[str(item) for item in kind]}, found {data!r:.60}")
+    return kind(data)
+
+
+def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise FormatError(f"{where}: expected an object, found {data!r:.60}")
+    hints = typing.get_type_hints(kind)
+    unknown = sorted(set(data) - set(hints))
+    if unknown:
+        raise FormatError(f"{where}: unknown field {unknown[0]!r}; known are {sorted(hints)}")
+    return kind(**{name: _decode(hints[name], item, where=f"{where}.{name}") for name, item in data.items()})

@@ -1,0 +1,223 @@
+"""The grammar's nodes: PEG combinators as frozen data.
+
+One `Grammar` is run by the parser and written out by the emitters, so the two cannot drift apart. Where they differ on
+purpose, the node says so: `Tolerated` and `Interleave` are wider for the parser, `Layout` is exact for the emitters.
+PEG forms stand over each node; `.` is any character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from unrender.format import Arguments, Skeleton
+from unrender.messages import JsonSchema, Tool
+
+
+class Role(StrEnum):
+    """What a stretch of output is."""
+
+    REASONING = "reasoning"
+    CONTENT = "content"
+    NAME = "name"
+    ID = "id"
+    ARGUMENT = "argument"
+    MARKER = "marker"
+    LAYOUT = "layout"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """`"text"`: exactly this text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """White space: generated as `text`, read as any white space.
+
+    Beside verbatim text (`verbatim`) only what `text` itself holds is taken for layout, so the text stays exact.
+    """
+
+    text: str
+    verbatim: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """`[a-z]{min,max}`: characters within `ranges` (inclusive code points), or outside them when `negated`."""
+
+    ranges: tuple[tuple[str, str], ...]
+    negated: bool = False
+    minimum: int = 1
+    maximum: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """`(!stop .)*`: all text before the first of `stops`, which is not consumed; without stops, the rest."""
+
+    stops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """`a b c`"""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`a / b / c`: the first that matches."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """`a?`"""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`a{minimum,maximum}`; no maximum when None. `separator` stands between two repetitions."""
+
+    node: Node
+    minimum: int = 0
+    maximum: int | None = None
+    separator: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The rule of that name in `Grammar.rules`."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """`&a`: a must follow, and is not consumed."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """`!a`: a must not follow."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`!.`: the end of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """`a`, whose text has this role."""
+
+    role: Role
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """`a`, whose text is held back until it has matched."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """From here on there is no way back: what was matched is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """`a`, read but never generated."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """One JSON value that obeys the schema (None: any)."""
+
+    schema: JsonSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool call: the skeleton of `function`, once for each of `tools`.
+
+    `tools` is None when any name counts as a tool; the emitters cannot write that.
+    """
+
+    function: Skeleton
+    arguments: Arguments
+    tools: tuple[Tool, ...] | None
+    index_start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """The parts of an answer: generated in order, read in any order and any number, with content between them."""
+
+    parts: tuple[Node, ...]
+
+
+Node = (
+    Literal
+    | Layout
+    | Chars
+    | Until
+    | Sequence
+    | Choice
+    | Optional
+    | Repeat
+    | Ref
+    | Peek
+    | Negate
+    | End
+    | Tag
+    | Atomic
+    | Cut
+    | Tolerated
+    | JsonValue
+    | Call
+    | Interleave
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A root node and the rules that its `Ref`s name."""
+
+    root: Node
+    rules: Mapping[str, Node] = field(default_factory=dict)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes directly below `node`."""
+    for item in fields(node):
+        value: Any = getattr(node, item.name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (part for part in value if isinstance(part, Node))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield `node` and all below it, parents first. `Ref`s are not followed."""
+    yield node
+    for child in children(node):
+        yield from walk(child)

@@ -1,0 +1,208 @@
+"""Messages, tools and requests: frozen values, and their OpenAI wire forms.
+
+These are pure values: nothing here knows a template, a format or a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from unrender.errors import MessageError
+
+JsonSchema = Mapping[str, Any] | bool
+
+
+class CallStatus(StrEnum):
+    """How far a tool call got."""
+
+    OPEN = "open"
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call: `arguments` is JSON text, half-written unless `status` is complete."""
+
+    name: str
+    arguments: str
+    id: str
+    status: CallStatus = CallStatus.COMPLETE
+    known: bool = True
+    """False when no tool of that name was offered."""
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the call as an element of an OpenAI message's `tool_calls`."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.id, "type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """An assistant's answer. Every call that was begun is in `tool_calls`, with its status."""
+
+    content: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the OpenAI form, fit to be executed and sent back in the next turn.
+
+        Calls that were cut off or broken are left out (they stay in `tool_calls`); `content` is always a string, and
+        `reasoning_content` and `tool_calls` are there only when they hold something, as templates want it.
+        """
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning:
+            message["reasoning_content"] = self.reasoning
+        usable = (CallStatus.OPEN, CallStatus.COMPLETE)
+        calls = [call.to_openai() for call in self.tool_calls if call.status in usable]
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function the model may call; `parameters` is the JSON Schema of its arguments."""
+
+    name: str
+    parameters: JsonSchema = field(default_factory=dict)
+    description: str = ""
+    strict: bool = False
+
+    @classmethod
+    def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
+        """Read `{"type": "function", "function": {…}}` or the bare function.
+
+        Raises `MessageError`, naming `where`, when the name or the parameters are not what they must be.
+        """
+        if not isinstance(tool, Mapping):
+            raise MessageError(f"{where}: expected an object, found {type(tool).__name__}")
+        function = tool.get("function", tool)
+        if not isinstance(function, Mapping):
+            raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
+        name = function.get("name")
+        if not isinstance(name, str) or not name:
+            raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
+        parameters = function.get("parameters")
+        if parameters is None:
+            parameters = {"type": "object", "properties": {}}
+        if not isinstance(parameters, Mapping | bool):
+            raise MessageError(f"{where}.function.parameters: expected a JSON Schema, found {parameters!r:.80}")
+        _check_properties(parameters, where=f"{where}.function.parameters")
+        description = function.get("description")
+        return cls(
+            name=name,
+            parameters=parameters,
+            description=description if isinstance(description, str) else "",
+            strict=bool(function.get("strict")),
+        )
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the tool as OpenAI's `tools` element."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+
+def _check_properties(schema: JsonSchema, *, where: str) -> None:
+    if isinstance(schema, bool):
+        return
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        raise MessageError(f"{where}.properties: expected an object, found {type(properties).__name__}")
+    for name, value in properties.items():
+        if not isinstance(value, Mapping | bool):
+            raise MessageError(f"{where}.properties.{name}: expected a JSON Schema, found {type(value).__name__}")
+
+
+class ToolChoice(StrEnum):
+    """How far the model is free to call tools."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+    NAMED = "named"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What may be said in one turn.
+
+    `tools` is None when the tools are not known (any name counts as a tool), empty when there are none.
+    """
+
+    tools: tuple[Tool, ...] | None = ()
+    tool_choice: ToolChoice = ToolChoice.AUTO
+    named_tool: str = ""
+    parallel_tool_calls: bool = True
+    response_schema: JsonSchema | None = None
+    reasoning_format: Literal["auto", "none"] = "auto"
+
+    @property
+    def calls_allowed(self) -> bool:
+        """True when tool calls are to be looked for."""
+        return self.tool_choice is not ToolChoice.NONE and self.tools != ()
+
+    def tool(self, name: str) -> Tool | None:
+        """Return the offered tool of that name, or None."""
+        return next((tool for tool in self.tools or () if tool.name == name), None)
+
+
+def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
+    """Turn OpenAI's `tools` into `Tool` values; raises `MessageError` naming the place of a mistake."""
+    if tools is None:
+        return ()
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
+        raise MessageError(f"tools: expected a list, found {type(tools).__name__}")
+    return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(tools))
+
+
+def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
+    """Turn OpenAI's `tool_choice` into a `ToolChoice` and, when a tool is named, its name.
+
+    Raises `MessageError` for an unknown word, an unknown tool, or a required call without tools.
+    """
+    if choice is None:
+        return ToolChoice.AUTO, ""
+    if isinstance(choice, Mapping):
+        function = choice.get("function", choice)
+        name = function.get("name") if isinstance(function, Mapping) else None
+        names = [tool.name for tool in tools]
+        if name not in names:
+            raise MessageError(f"tool_choice: expected one of the tools {names}, found {name!r}")
+        return ToolChoice.NAMED, str(name)
+    if choice not in ("auto", "none", "required"):
+        raise MessageError(
+            "tool_choice: expected 'auto', 'none', 'required' or "
+            f"{{'type': 'function', 'function': {{'name': …}}}}, found {choice!r}"
+        )
+    if choice == "required" and not tools:
+        raise MessageError("tool_choice: 'required' needs at least one tool")
+    return ToolChoice(choice), ""
+
+
+def read_response_schema(response_format: Any) -> JsonSchema | None:
+    """Return the JSON Schema that OpenAI's `response_format` asks for, or None when the answer is free text.
+
+    Raises `MessageError` for a malformed or unknown response format.
+    """
+    if response_format is None:
+        return None
+    if not isinstance(response_format, Mapping):
+        raise MessageError(f"response_format: expected an object, found {type(response_format).__name__}")
+    kind = response_format.get("type")
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    if kind != "json_schema":
+        raise MessageError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
+    wrapper = response_format.get("json_schema")
+    schema = wrapper.get("schema", wrapper) if isinstance(wrapper, Mapping) else response_format.get("schema")
+    if not isinstance(schema, Mapping | bool):
+        raise MessageError(f"response_format.json_schema.schema: expected a JSON Schema, found {schema!r:.80}")
+    return schema

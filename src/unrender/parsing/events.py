@@ -1,0 +1,70 @@
+"""What a parser emits: final, never retracted, in the order of the text.
+
+Rules: text events carry at least one character; `ToolCallStarted` comes once per call, before its arguments, and
+`ToolCallFinished` once, after them; indices count up from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.messages import CallStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningText:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContentText:
+    """More of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """A call has begun: its name and id are final. `known` is False when no such tool was offered."""
+
+    index: int
+    id: str
+    name: str
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsText:
+    """More of a call's arguments, as JSON text; the fragments of a complete call add up to one JSON object."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFinished:
+    """A call has ended: complete, truncated by the end of the output, or invalid."""
+
+    index: int
+    status: CallStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Something that the format does not allow: the text met, where it stands, and what was expected there."""
+
+    text: str
+    position: int
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFinished:
+    """The end of the output; nothing follows."""
+
+
+Event = (
+    ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished
+)

@@ -1,0 +1,1 @@
+"""From a template to strings: loading, sandbox, rendering."""
