@@ -372,7 +372,9 @@ class Format:
             raise FormatError(f"format: expected an object, found {type(data).__name__}")
         version = data.get("version")
         if version != FORMAT_VERSION:
-            raise FormatVersionError(f"format version {version!r} is not supported; this release reads {FORMAT_VERSION}")
+            raise FormatVersionError(
+                f"format version {version!r} is not supported; this release reads {FORMAT_VERSION}"
+            )
         return cast(Self, _decode(cls, data, where="format"))
 
     @classmethod
@@ -431,7 +433,9 @@ def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:
         return tuple(_decode(args[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
     if len(data) != len(args):
         raise FormatError(f"{where}: expected {len(args)} items, found {len(data)}")
-    return tuple(_decode(kind, item, where=f"{where}[{i}]") for i, (kind, item) in enumerate(zip(args, data, strict=True)))
+    return tuple(
+        _decode(kind, item, where=f"{where}[{i}]") for i, (kind, item) in enumerate(zip(args, data, strict=True))
+    )
 
 
 def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:

@@ -65,6 +65,4 @@ class MessageFinished:
     """The end of the output; nothing follows."""
 
 
-Event = (
-    ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished
-)
+Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished
