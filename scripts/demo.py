@@ -1,0 +1,74 @@
+"""A vendor's template into a show: the format derived from it, then an answer parsed event by event.
+
+Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both paths of files; without them, a template from
+`$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import environment
+import fetch_templates
+
+TEMPLATE = "GLM-4.6.jinja"
+ANSWER = """
+<think>The user asks about two cities, so I need two calls.</think>
+Let me look that up.
+<tool_call>get_weather
+<arg_key>city</arg_key>
+<arg_value>Paris</arg_value>
+<arg_key>days</arg_key>
+<arg_value>3</arg_value>
+</tool_call>
+<tool_call>get_weather
+<arg_key>city</arg_key>
+<arg_value>São "Sampa" Paulo</arg_value>
+<arg_key>days</arg_key>
+<arg_value>1</arg_value>
+</tool_call>"""
+TOOLS = """[{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties":
+{"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]}}}]"""
+
+
+def main() -> None:
+    """Show a template's format and an answer's events; exit as the commands shown do."""
+    environment.ready()
+    template = Path(sys.argv[1]).resolve() if sys.argv[1:] else _templates() / TEMPLATE
+    answer = Path(sys.argv[2]).read_text(encoding="utf-8") if sys.argv[2:] else ANSWER
+    with tempfile.TemporaryDirectory() as folder:
+        tools = Path(folder) / "tools.json"
+        tools.write_text(TOOLS, encoding="utf-8")
+        _show("unrender", "inspect", str(template))
+        _show("unrender", "parse", str(template), "--tools", str(tools), "--stream", text=answer)
+        _show("unrender", "parse", str(template), "--tools", str(tools), text=answer)
+
+
+def _templates() -> Path:
+    shared = environment.ROOT.parent / "shared" / "templates"
+    configured = os.environ.get("UNRENDER_TEMPLATES")
+    if configured:
+        return Path(configured)
+    if shared.is_dir():
+        return shared
+    try:
+        return fetch_templates.fetch(environment.program("python"))
+    except fetch_templates.FetchError as error:
+        sys.exit(f"demo: {error}")
+
+
+def _show(name: str, *arguments: str, text: str = "") -> None:
+    print(f"\n$ {shlex.join([name, *arguments])}\n", flush=True)
+    command = [str(environment.program(name)), *arguments]
+    done = subprocess.run(command, input=text, text=True, encoding="utf-8", check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

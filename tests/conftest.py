@@ -1,0 +1,20 @@
+"""What every test run shares: Hypothesis profiles, and a loud word when the vendors' data are missing."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+import pytest
+from vendor import missing_data
+
+# `ci` is the same in every run, so that a red build is about the change; `hunt` looks for what nobody thought of.
+hypothesis.settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("hunt", max_examples=3000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which outside data were missing, since the tests that need them can only be skipped."""
+    for sentence in missing_data():
+        terminalreporter.write_line(f"CONFORMANCE NOT CHECKED: {sentence}", yellow=True, bold=True)

@@ -1,0 +1,33 @@
+"""What a user imports: complete, unique, and light."""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import unrender
+
+MODULES = ["unrender", *(module.name for module in pkgutil.walk_packages(unrender.__path__, "unrender."))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_exported_name_is_there(name: str) -> None:
+    """Each name in a module's `__all__` can be imported from it, and stands there once."""
+    module = importlib.import_module(name)
+    exported = getattr(module, "__all__", [])
+
+    assert [item for item in exported if not hasattr(module, item)] == []
+    assert [item for item, times in collections.Counter(exported).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("heavy", ["jinja2", "click", "rich", "huggingface_hub", "importlib.metadata"])
+def test_import_is_light(heavy: str) -> None:
+    """`import unrender` loads neither Jinja nor any extra before it is needed."""
+    code = f"import sys, unrender; sys.exit({heavy!r} in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,100 @@
+"""The house rules that no linter knows: sizes, names, docstrings, and blindness to models' names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "unrender"
+MODULES = sorted(SOURCE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 80
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc", "core"}
+MODEL_NAME = re.compile(
+    r"\b(qwen|deepseek|llama[-_ ]?[0-9]|mistral|kimi|gemma|granite|cohere|command[-_ ]?r|minimax|nemotron|hermes"
+    r"|gpt[-_ ]?oss|functionary|apriel|glm|smollm|phi[-_ ]?[0-9]|seed[-_ ]?oss)\b",
+    re.IGNORECASE,
+)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(path: Path) -> Iterator[Function]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, Function):
+            yield node
+
+
+def strings_that_count(path: Path) -> Iterator[ast.Constant]:
+    """Yield the string constants that are not docstrings (an expression of its own does nothing)."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle:
+            yield node
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_module_says_what_it_is(path: Path) -> None:
+    """Every module opens with a docstring."""
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_module_has_a_telling_name(path: Path) -> None:
+    """No module is a drawer for odds and ends."""
+    assert path.stem.strip("_") not in NAMES_THAT_SAY_NOTHING
+    assert path.parent.name not in NAMES_THAT_SAY_NOTHING
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_module_is_short(path: Path) -> None:
+    """A module fits into a reader's head."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_functions_are_short(path: Path) -> None:
+    """No function goes on for pages."""
+    long = {f.name: f.end_lineno - f.lineno + 1 for f in functions(path) if f.end_lineno is not None}
+
+    assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION} == {}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_no_code_knows_a_model(path: Path) -> None:
+    """No string that code could compare with names a model or a vendor."""
+    named = [
+        f"line {node.lineno}: {node.value!r:.60}"
+        for node in strings_that_count(path)
+        if MODEL_NAME.search(str(node.value))
+    ]
+
+    assert named == []
+
+
+@pytest.mark.parametrize("path", TESTS, ids=relative)
+def test_tests_state_a_behaviour(path: Path) -> None:
+    """Every test says in a sentence what it holds true."""
+    silent = [f.name for f in functions(path) if f.name.startswith("test_") and not ast.get_docstring(f)]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize("path", [test for test in TESTS if "unit" in test.parts], ids=relative)
+def test_unit_tests_mirror_the_source(path: Path) -> None:
+    """Unit tests lie where the package they test lies."""
+    package = SOURCE / path.parent.relative_to(ROOT / "tests" / "unit")
+
+    assert package.is_dir()

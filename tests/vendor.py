@@ -1,0 +1,52 @@
+"""Where the vendors' own templates and the recorded cases lie: never in this repository, sometimes not at all.
+
+Rules: a test that reads them parametrises over what these functions return, so that without the data it is skipped;
+the closing summary of the run then says in plain words that the conformance run did not take place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def vendor_templates() -> dict[str, Path]:
+    """Return the vendors' templates by name without `.jinja`; empty when none are at hand.
+
+    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch_templates.py).
+    """
+    folder = _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates")
+    return {path.stem: path for path in sorted(folder.glob("*.jinja"))} if folder else {}
+
+
+def vendor_cases(name: str) -> list[dict[str, Any]]:
+    """Return the cases of `NAME.jsonl` in `$UNRENDER_CASES` or `../shared/cases`; empty when not at hand."""
+    folder = _first_folder(os.environ.get("UNRENDER_CASES"), SHARED / "cases")
+    path = folder / f"{name}.jsonl" if folder else None
+    if path is None or not path.exists():
+        return []
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def missing_data() -> list[str]:
+    """Return a sentence for each kind of outside data that is not there."""
+    expected = len(tomllib.loads((ROOT / "tests" / "vendor_templates.toml").read_text(encoding="utf-8"))["templates"])
+    found = len(vendor_templates())
+    sentences = []
+    if found < expected:
+        sentences.append(f"{found} of {expected} vendors' templates found: run `python3 scripts/fetch_templates.py`")
+    if not vendor_cases("outputs"):
+        sentences.append("no recorded cases found: set UNRENDER_CASES to a folder with outputs.jsonl")
+    return sentences
+
+
+def _first_folder(*candidates: str | Path | None) -> Path | None:
+    folders = (Path(candidate) for candidate in candidates if candidate)
+    return next((folder for folder in folders if folder.is_dir()), None)
