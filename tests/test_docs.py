@@ -1,0 +1,123 @@
+"""Documentation into a test run: every code block of README.md and docs/ does what the page says.
+
+Rules, for who writes a page:
+- A `python` block is executed; one with `>>>` is a doctest. A page's blocks share their names, in order.
+- A `console` block is a session: `$ unrender …` is run and its output compared, `...` stands for anything.
+  `< FILE`, `> FILE` and `$ echo $?` work as in a shell.
+- A block after `<!-- file: NAME -->` is written to that file first; every page has a folder of its own.
+- `sh`, `text` and other blocks are only shown.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import unrender
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = sorted(module.name for module in pkgutil.walk_packages(unrender.__path__, "unrender."))
+BLOCK = re.compile(
+    r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+LINK = re.compile(r"\]\((?!https?://|#)(?P<target>[^)#]+)")
+OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced block of a page: `line` is where its code begins."""
+
+    language: str
+    code: str
+    file: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for match in BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start("code")) + 1
+        yield Block(language=match["language"], code=match["code"], file=match["file"] or "", line=line)
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block of the page does what the page says it does."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+
+    for block in blocks(page):
+        where = f"{relative(page)}:{block.line}"
+        if block.file:
+            (tmp_path / block.file).write_text(block.code, encoding="utf-8")
+        elif block.language == "python" and ">>>" in block.code:
+            check_doctest(block, names, where)
+        elif block.language == "python":
+            exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
+        elif block.language == "console":
+            check_session(block, where)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of the page leads to a file of the repository."""
+    targets = [match["target"] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name: str) -> None:
+    """Every example in a docstring does what it says."""
+    assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+
+
+def check_doctest(block: Block, names: dict[str, Any], where: str) -> None:
+    test = doctest.DocTestParser().get_doctest(block.code, names, where, where, block.line - 1)
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
+
+    assert not report, "".join(report)
+
+
+def check_session(block: Block, where: str) -> None:
+    code = 0
+    for step in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]:
+        command, _, expected = step.partition("\n")
+        printed, code = (f"{code}\n", 0) if command == "echo $?" else run(command)
+
+        assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), (
+            f"{where}: {command}\n{printed}"
+        )
+
+
+def run(command: str) -> tuple[str, int]:
+    from unrender.cli.app import app  # noqa: PLC0415
+
+    program, *words = shlex.split(command)
+    assert program == "unrender", f"only unrender is run in console blocks, not {program}"
+    redirects = {sign: words[words.index(sign) + 1] for sign in "<>" if sign in words}
+    arguments = words[: min((words.index(sign) for sign in redirects), default=len(words))]
+    typed = Path(redirects["<"]).read_bytes() if "<" in redirects else b""
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments, input=typed)
+    if ">" in redirects:
+        Path(redirects[">"]).write_text(result.stdout, encoding="utf-8")
+        return "", result.exit_code
+    return result.output, result.exit_code
