@@ -109,7 +109,7 @@ def check_session(block: Block, where: str) -> None:
 
 
 def run(command: str) -> tuple[str, int]:
-    from unrender.cli.app import app  # noqa: PLC0415
+    app = importlib.import_module("unrender.cli.app").app
 
     program, *words = shlex.split(command)
     assert program == "unrender", f"only unrender is run in console blocks, not {program}"
