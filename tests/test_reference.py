@@ -1,0 +1,46 @@
+"""The generated pages of docs/reference say what the code says."""
+
+from __future__ import annotations
+
+import json
+
+import format_schema
+import jsonschema
+import pytest
+
+from unrender.format import Arguments, Codec, Envelope, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools
+
+FORMATS = [
+    Format(),
+    Format(
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            function=("<f=", Slot.NAME, ">", Slot.ARGUMENTS, "</f>"),
+            arguments=Arguments(entry=("<p=", Slot.KEY, ">", Slot.VALUE, "</p>"), codec=Codec(strings=Strings.RAW)),
+        ),
+        tolerated=(Tools(mode=ToolMode.JSON_NATIVE, envelope=Envelope(name_field=("name",)), id_parts=(0, 2)),),
+    ),
+]
+
+
+def test_published_schema_is_current() -> None:
+    """docs/reference/format.schema.json is what scripts/format_schema.py writes."""
+    assert format_schema.PAGE.read_text(encoding="utf-8") == format_schema.text()
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_schema_accepts_formats(format_: Format) -> None:
+    """The JSON of a Format obeys the published schema."""
+    jsonschema.validate(json.loads(format_.to_json()), format_schema.schema())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"turn": {"end": 1}}, {"tools": {"mode": "other"}}, {"tools": {"function": [{"slot": "what"}]}}, {"unknown": ""}],
+    ids=str,
+)
+def test_schema_rejects_what_is_no_format(broken: dict[str, object]) -> None:
+    """Wrong types, words, slots and fields do not obey the published schema."""
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"version": 1} | broken, format_schema.schema())
