@@ -1,0 +1,54 @@
+"""A template's source into what can be known without rendering it: its variables, constants and attribute names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import jinja2
+from jinja2 import meta, nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Static facts about a template; see the properties of `Template` for what each means."""
+
+    variables: frozenset[str]
+    string_constants: tuple[str, ...]
+    attribute_names: frozenset[str]
+
+
+def read_facts(environment: jinja2.Environment, source: str) -> Facts:
+    """Read the facts off a source that is known to compile in that environment."""
+    tree = environment.parse(source)
+    return Facts(
+        variables=frozenset(meta.find_undeclared_variables(tree)),
+        string_constants=tuple(_strings(tree)),
+        attribute_names=frozenset(_attribute_names(tree)),
+    )
+
+
+def _strings(tree: nodes.Template) -> Iterator[str]:
+    for node in _depth_first(tree):
+        if isinstance(node, nodes.Const) and isinstance(node.value, str):
+            yield node.value
+
+
+def _attribute_names(tree: nodes.Template) -> Iterator[str]:
+    for node in _depth_first(tree):
+        match node:
+            case nodes.Getattr(attr=name):
+                yield name
+            case nodes.Getitem(arg=nodes.Const(value=str(name))):
+                yield name
+            case nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=str(name)), *_]):
+                yield name
+            case nodes.Compare(expr=nodes.Const(value=str(name)), ops=[nodes.Operand(op="in" | "notin")]):
+                # `'reasoning' in message` asks for a key; that it may ask for a piece of text does no harm.
+                yield name
+
+
+def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    for child in node.iter_child_nodes():
+        yield from _depth_first(child)

@@ -1,0 +1,196 @@
+"""A template's source into text: compiled once, rendered over copies, within limits.
+
+>>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\\n{% endfor %}")
+>>> template.render([{"role": "user", "content": "Hello"}]).text
+'[user] Hello\\n'
+>>> template = Template("{{ raise_exception('no system role, please') }}")
+>>> template.render([]).error
+'no system role, please'
+
+Rules: a rendering sees copies of everything it is given, so that templates may change lists and dicts; a rendering that
+fails is a value (`Rendering.error`), since analysis asks templates many questions that they refuse.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import jinja2
+
+from unrender.errors import TemplateError
+from unrender.template.budget import Budget, Exhausted, Limits
+from unrender.template.facts import Facts, read_facts
+from unrender.template.sandbox import Sandbox
+
+_TOO_DEEP = "the template is nested or recurses too deeply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """What became of one rendering: its text, or why there is none."""
+
+    text: str = ""
+    """The rendered text; empty when there is an error, and sometimes when there is none."""
+    error: str | None = None
+    """None when the rendering succeeded, else the reason: for `raise_exception` the template's own words."""
+    line: int | None = None
+    """The line of the template that failed, counted from 1, when it is known."""
+    exhausted: bool = False
+    """The error is a limit that was reached; rendering again would cost as much again."""
+
+    def unwrap(self) -> str:
+        """Return the text. Raises `TemplateError` with the error and its line."""
+        if self.error is None:
+            return self.text
+        place = "template" if self.line is None else f"template, line {self.line}"
+        raise TemplateError(f"{place}: {self.error}")
+
+
+class Template:
+    """A compiled chat template.
+
+    Raises `TemplateError`, naming the line, when the source does not compile or is longer than the limits allow. The
+    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        bos_token: str = "",
+        eos_token: str = "",
+        clock: Callable[[], datetime] = datetime.now,
+        limits: Limits = Limits(),  # noqa: B008 -- frozen
+    ) -> None:
+        self.source = source
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self.limits = limits
+        self._clock = clock
+        self._sandbox = Sandbox(clock)
+        self._compiled = _compile(self._sandbox, source, limits)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        **context: Any,
+    ) -> Rendering:
+        """Render a conversation; `context` are further variables, which win over `bos_token` and `eos_token`.
+
+        Never raises on account of the template: an error is in the result.
+        """
+        variables = {
+            "documents": None,
+            "bos_token": self.bos_token,
+            "eos_token": self.eos_token,
+            **{name: _copied(value) for name, value in context.items()},
+            "messages": _copied(messages),
+            "tools": _copied(tools),
+            "add_generation_prompt": add_generation_prompt,
+        }
+        try:
+            return Rendering(text=self._run(variables))
+        except Exhausted as error:
+            return Rendering(error=str(error), line=self._line(error.__traceback__), exhausted=True)
+        except (RecursionError, MemoryError) as error:
+            return Rendering(error=_TOO_DEEP, line=self._line(error.__traceback__), exhausted=True)
+        except jinja2.TemplateError as error:
+            return Rendering(error=error.message or type(error).__name__, line=self._line(error.__traceback__))
+        except Exception as error:  # noqa: BLE001 -- templates are programs, and fail as programs do
+            message = f"{type(error).__name__}: {error}"
+            return Rendering(error=message, line=self._line(error.__traceback__))
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all that decides what is rendered, the clock and the conversation apart."""
+        parts = json.dumps([self.source, self.bos_token, self.eos_token])
+        return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names that the template reads and does not set itself, e.g. `enable_thinking`."""
+        return self._facts.variables
+
+    @property
+    def string_constants(self) -> tuple[str, ...]:
+        """Every string constant in the template's expressions, in order of the source, e.g. `</think>`."""
+        return self._facts.string_constants
+
+    @property
+    def attribute_names(self) -> frozenset[str]:
+        """Names used as attributes, constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
+        return self._facts.attribute_names
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return read_facts(self._sandbox, self.source)
+
+    def _run(self, variables: dict[str, Any]) -> str:
+        self._sandbox.budget = budget = Budget(self.limits)
+        context = self._compiled.new_context(variables)
+        parts, size = [], 0
+        for part in self._compiled.root_render_func(context):
+            budget.step()
+            parts.append(part)
+            size += len(part)
+            if size > self.limits.characters:
+                raise Exhausted(f"the template writes more than {self.limits.characters} characters")
+        return "".join(parts)
+
+    def _line(self, traceback: TracebackType | None) -> int | None:
+        line = None
+        while traceback is not None:
+            if traceback.tb_frame.f_globals.get("__jinja_template__") is self._compiled:
+                line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.source, self.bos_token, self.eos_token, self._clock, self.limits)
+
+    def __repr__(self) -> str:
+        return f"Template({self.source!r:.60}, digest={self.digest[:12]!r})"
+
+
+def _rebuild(source: str, bos_token: str, eos_token: str, clock: Callable[[], datetime], limits: Limits) -> Template:
+    return Template(source, bos_token=bos_token, eos_token=eos_token, clock=clock, limits=limits)
+
+
+def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
+    if not isinstance(source, str):
+        raise TemplateError(f"template: expected its source as text, found {type(source).__name__}")
+    if len(source) > limits.source:
+        raise TemplateError(f"template: expected at most {limits.source} characters, found {len(source)}")
+    try:
+        return sandbox.from_string(source)
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"template, line {error.lineno}: {error.message}") from None
+    except (RecursionError, MemoryError, SyntaxError):
+        raise TemplateError(f"template: {_TOO_DEEP}") from None
+    except (jinja2.TemplateError, ValueError, TypeError, AttributeError) as error:
+        raise TemplateError(f"template: {error}") from None
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy made of plain lists and dicts, which is what templates expect to add and to index."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item) for item in value]
+    return copy.deepcopy(value)
