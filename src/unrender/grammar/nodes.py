@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from unrender.format import Arguments, Skeleton
+from unrender.format import Arguments, Skeleton, Tools
 from unrender.messages import JsonSchema, Tool
 
 
@@ -168,11 +168,40 @@ class Call:
     index_start: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """A run of tool calls in one syntax: read with the syntax's tolerances, generated as `generated` says."""
+
+    syntax: Tools
+    tools: tuple[Tool, ...] | None
+    minimum: int = 1
+    maximum: int | None = None
+    lead: str = ""
+    """Layout before the run, where content or reasoning precede it."""
+
+    @property
+    def generated(self) -> Node:
+        """The run in plain nodes, without `lead`."""
+        syntax = self.syntax
+        function = Call(
+            function=syntax.function,
+            arguments=syntax.arguments,
+            tools=self.tools,
+            index_start=syntax.index_start,
+        )
+        call = Sequence((Literal(syntax.call_start), function, Literal(syntax.call_end)))
+        separator = Literal(syntax.separator)
+        calls = Repeat(call, self.minimum, self.maximum, separator)
+        return Sequence((Literal(syntax.section_start), calls, Literal(syntax.section_end)))
+
+
 @dataclass(frozen=True, slots=True)
 class Interleave:
-    """The parts of an answer: generated in order, read in any order and any number, with content between them."""
+    """Free text of `role` with `parts` in it: read in any order and any number, generated as `generated` says."""
 
+    role: Role
     parts: tuple[Node, ...]
+    generated: Node
 
 
 Node = (
@@ -194,6 +223,7 @@ Node = (
     | Tolerated
     | JsonValue
     | Call
+    | Calls
     | Interleave
 )
 

@@ -1,0 +1,198 @@
+"""From a Format and a Request to the grammar of one turn.
+
+The grammar says two things at once: what may be generated (exactly as the template writes it), and what is read (any
+order, other spellings, other call syntaxes: the `Tolerated` parts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from unrender.format import Format, ReasoningMode, Slot, ToolMode, Tools
+from unrender.grammar.nodes import (
+    Calls,
+    Choice,
+    Grammar,
+    Interleave,
+    JsonValue,
+    Layout,
+    Literal,
+    Node,
+    Optional,
+    Role,
+    Sequence,
+    Tag,
+    Tolerated,
+    Until,
+)
+from unrender.messages import Request, Tool, ToolChoice
+
+
+class Begun(StrEnum):
+    """What the prompt has already opened."""
+
+    NOTHING = "nothing"
+    REASONING = "reasoning"
+    CONTENT = "content"
+
+
+def assemble(format: Format, request: Request, *, begun: Begun = Begun.NOTHING) -> Grammar:
+    """Return the grammar of one answer. `begun` says where generation starts; reading always covers the whole turn."""
+    reasoning = _reasoning(format, request)
+    calls = _calls(format, request)
+    parts: list[Node] = [part for part in (reasoning, _content(format, request), *calls) if part]
+    parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
+    if request.response_schema is not None:
+        parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
+    generated = _generated(format, request, begun, calls[0] if calls else None)
+    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated))
+
+
+# What is read.
+
+
+def _reasoning(format: Format, request: Request) -> Node | None:
+    markers = format.reasoning
+    if not markers.end:
+        return None
+    rescued = tuple(Tolerated(calls) for calls in _calls(format, request))
+    text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
+    body = Interleave(Role.REASONING, rescued, text)
+    opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
+    joint = max(format.turn.reasoning_to_content, format.turn.reasoning_to_tools, key=len)
+    return Sequence((opener, body, _choice(format, markers.end), Layout(_layout(joint), verbatim=True)))
+
+
+def _content(format: Format, request: Request) -> Node:
+    body = Tag(Role.CONTENT, Until())
+    if not format.content.start.strip() and not format.content.end.strip():
+        return body
+    return Sequence((_choice(format, format.content.start), body, _choice(format, format.content.end)))
+
+
+def _calls(format: Format, request: Request) -> list[Calls]:
+    if not request.calls_allowed:
+        return []
+    tools = offered(request)
+    turn = format.turn
+    lead = max(turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools, key=len)
+    syntaxes = [tools_ for tools_ in (format.tools, *format.tolerated) if tools_.mode is not ToolMode.NONE]
+    return [Calls(syntax=syntax, tools=tools, lead=_layout(lead)) for syntax in syntaxes]
+
+
+def offered(request: Request) -> tuple[Tool, ...] | None:
+    """Return the tools that may be called in this turn; None when any name may be."""
+    if request.tool_choice is ToolChoice.NAMED and request.tools is not None:
+        return tuple(tool for tool in request.tools if tool.name == request.named_tool)
+    return request.tools
+
+
+def _dropped(format: Format) -> Iterator[str]:
+    """Yield the markers between parts that carry nothing: ends of turn, repeated headers, stray reasoning closers."""
+    turn = format.turn
+    texts = [turn.end, *turn.ends, *turn.headers, *format.ignored]
+    if format.reasoning.mode is not ReasoningMode.DELIMITER:
+        texts += _spellings(format, format.reasoning.end)
+    joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
+    texts += [joint for joint in joints if joint.strip()]
+    yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
+
+
+def _spellings(format: Format, marker: str) -> list[str]:
+    others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
+    return [marker, *others] if marker else others
+
+
+def _choice(format: Format, marker: str) -> Node:
+    first, *others = _spellings(format, marker) or [""]
+    if not others:
+        return Literal(first)
+    return Choice((Literal(first), *(Tolerated(Literal(other)) for other in others)))
+
+
+def _layout(joint: str) -> str:
+    return "" if joint.strip() else joint
+
+
+# What is generated.
+
+
+def _generated(format: Format, request: Request, begun: Begun, calls: Calls | None) -> Node:
+    turn, markers = format.turn, format.reasoning
+    must_call = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) and calls is not None
+    answer = _answer(format, request, calls, turn.reasoning_to_content, turn.reasoning_to_tools, must_call)
+    if begun is Begun.CONTENT:
+        return _sequence(_content_text(format, request, calls), Literal(format.content.end))
+    if not markers.end:
+        return _answer(format, request, calls, "", turn.start_to_tools, must_call)
+    thought = Tag(Role.REASONING, Until(tuple(_stops(format, request, Role.REASONING))))
+    rest = _sequence(thought, Literal(markers.end), answer)
+    if begun is Begun.REASONING:
+        return rest
+    direct = _answer(format, request, calls, "", turn.start_to_tools, must_call)
+    if not markers.start:
+        return Choice((rest, direct))
+    return Choice((_sequence(Literal(markers.start), rest), direct))
+
+
+def _answer(
+    format: Format, request: Request, calls: Calls | None, to_content: str, to_tools: str, must_call: bool
+) -> Node:
+    content = _sequence(
+        Literal(to_content + format.content.start),
+        _content_text(format, request, calls),
+        Literal(format.content.end),
+    )
+    if calls is None or request.response_schema is not None:
+        return content
+    limit = 1 if not (request.parallel_tool_calls and calls.syntax.parallel) else None
+    run = Calls(syntax=calls.syntax, tools=calls.tools, maximum=limit).generated
+    only_calls = _sequence(Literal(to_tools), run)
+    if must_call:
+        return only_calls
+    if format.turn.tools_first:
+        return Choice((content, only_calls))
+    both = _sequence(content, Optional(_sequence(Literal(format.turn.content_to_tools), run)))
+    return Choice((both, only_calls))
+
+
+def _content_text(format: Format, request: Request, calls: Calls | None) -> Node:
+    if request.response_schema is not None:
+        return Tag(Role.CONTENT, JsonValue(request.response_schema))
+    return Tag(Role.CONTENT, Until(tuple(_stops(format, request, Role.CONTENT))))
+
+
+def _stops(format: Format, request: Request, role: Role) -> Iterator[str]:
+    """Yield what free text of `role` may not contain, because the parser would take it for a marker."""
+    texts = [*_dropped(format), format.content.start, format.content.end, format.reasoning.start, format.reasoning.end]
+    for calls in _calls(format, request):
+        texts += entry_literals(calls.syntax)
+    yield from dict.fromkeys(text.strip() for text in texts if text.strip())
+
+
+def entry_literals(syntax: Tools) -> list[str]:
+    """Return the literals that begin calls of this syntax, the outermost first."""
+    function = syntax.function[0] if syntax.function and not isinstance(syntax.function[0], Slot) else ""
+    chain = [syntax.section_start, syntax.call_start, function]
+    return [text for text in chain if text.strip()]
+
+
+def _sequence(*parts: Node) -> Node:
+    kept = tuple(part for part in parts if part != Literal(""))
+    return kept[0] if len(kept) == 1 else Sequence(kept)
+
+
+
+
+def literals(nodes: Iterable[Node]) -> list[str]:
+    """Return the texts of the literals among `nodes`, looking into choices and tolerated parts."""
+    texts: list[str] = []
+    for node in nodes:
+        if isinstance(node, Literal):
+            texts.append(node.text)
+        elif isinstance(node, Choice):
+            texts += literals(node.options)
+        elif isinstance(node, Tolerated):
+            texts += literals((node.node,))
+    return texts

@@ -1,0 +1,278 @@
+"""Instructions for the inside of a call: its arguments, in any codec, and what closes it.
+
+Rules: a scanner lives in `machine.scanner` from its first step until it is done, so that a suspended value resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unrender.format import Codec, Containers, Strings, Typing
+from unrender.grammar.nodes import Role
+from unrender.messages import CallStatus
+from unrender.parsing.coercion import ANY, STRING
+from unrender.parsing.finder import Finder
+from unrender.parsing.instructions import MAX_BLANK, SPACE
+from unrender.parsing.machine import CallState, Machine
+from unrender.parsing.quoted import QuotedScanner
+from unrender.parsing.raw import RawScanner
+from unrender.parsing.values import LiteralScanner, LiteralStyle, Status, escape
+from unrender.parsing.xml import TagStyle, XmlScanner
+
+FENCE = "```"
+CDATA_START, CDATA_END = "<![CDATA[", "]]>"
+_CDATA = Finder((CDATA_END,))
+
+
+def run_scanner(machine: Machine) -> Status:
+    """Let the current scanner take what it can; emit what it gives. Fails or suspends as it says."""
+    scanner = machine.scanner
+    assert scanner is not None
+    end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
+    machine.take(Role.ARGUMENT, end)
+    machine.arguments(text)
+    if status == Status.MORE and not machine.final:
+        return Status.MORE
+    if status != Status.DONE:
+        machine.fail("the rest of the arguments" if status == Status.MORE else "a JSON value")
+        return Status.FAILED
+    machine.scanner = None
+    return Status.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class JsonArguments:
+    """All arguments as one JSON object, bare or written as a string."""
+
+    style: LiteralStyle
+
+    def step(self, machine: Machine) -> bool:
+        if machine.scanner is None:
+            if machine.at >= len(machine.buffer) and not machine.final:
+                return True
+            head = machine.buffer[machine.at : machine.at + 1]
+            if head not in ("{", '"'):
+                machine.fail("a JSON object")
+                return False
+            machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
+        status = run_scanner(machine)
+        if status is Status.DONE:
+            assert machine.call is not None
+            machine.call.closed = True
+            machine.pc += 1
+        return status is Status.MORE
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Between two arguments: another one, or the end of them."""
+
+    entry: int
+    done: int
+    opener: str
+    """What every argument begins with; empty when it begins with its name."""
+    separator: str
+    marks: Finder
+    """The opener, and everything that may end the arguments."""
+
+    def step(self, machine: Machine) -> bool:
+        buffer = machine.buffer
+        at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
+        assert machine.call is not None
+        if self.separator and machine.call.count and buffer.startswith(self.separator, at):
+            at = SPACE.match(buffer, at + len(self.separator)).end()  # type: ignore[union-attr]
+        if at >= len(buffer):
+            if machine.final:
+                machine.take(Role.LAYOUT, at)
+                machine.fail("the end of the arguments")
+            return not machine.final
+        if self.marks.may_grow(buffer, at) and not machine.final:
+            return True
+        mark = self.marks.at(buffer, at)
+        machine.take(Role.LAYOUT, at)
+        if mark and mark != self.opener:
+            machine.pc = self.done
+        elif mark == self.opener:
+            machine.pc = self.entry
+        else:
+            machine.fail(f"{self.opener!r} or the end of the arguments")
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One argument's value."""
+
+    codec: Codec
+    suffix: Finder
+    """What ends a raw value."""
+    tags: TagStyle | None = None
+
+    def step(self, machine: Machine) -> bool:
+        call = machine.call
+        assert call is not None
+        if machine.scanner is None and not self._open(machine, call):
+            return True
+        status = run_scanner(machine)
+        if status is Status.DONE:
+            if call.kind == CDATA_START:
+                machine.take(Role.MARKER, machine.at + len(CDATA_END))
+            call.kind = ""
+            machine.pc += 1
+        return status is Status.MORE
+
+    def _open(self, machine: Machine, call: CallState) -> bool:
+        if self.codec.cdata and not self._enter_cdata(machine, call):
+            return False
+        machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
+        call.count += 1
+        machine.scanner = self._scanner(call)
+        return True
+
+    def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
+        rest = machine.buffer[machine.at : machine.at + len(CDATA_START)]
+        if rest == CDATA_START:
+            machine.take(Role.MARKER, machine.at + len(rest))
+            call.kind = CDATA_START
+            return True
+        return machine.final or not CDATA_START.startswith(rest)
+
+    def _scanner(self, call: CallState) -> RawScanner | LiteralScanner | XmlScanner:
+        codec = self.codec
+        if call.kind == CDATA_START:
+            return RawScanner(_CDATA, STRING)
+        if self.tags:
+            return XmlScanner(self.tags, call.key, call.types)
+        if codec.strings is Strings.RAW:
+            return RawScanner(self.suffix, self._types(call))
+        return LiteralScanner(literal_style(codec))
+
+    def _types(self, call: CallState) -> frozenset[str]:
+        if self.codec.typed_by is not Typing.ATTRIBUTE:
+            return call.types.types(call.key)
+        named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
+        return STRING if "string" in named else named or ANY
+
+
+def literal_style(codec: Codec) -> LiteralStyle:
+    """Return how values of `codec` that end by themselves are read."""
+    return LiteralStyle(
+        quote_open=codec.string_open if codec.strings is Strings.QUOTED else "",
+        quote_close=codec.string_close if codec.strings is Strings.QUOTED else "",
+        bare_keys=codec.containers is Containers.BARE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CloseArguments:
+    """All arguments have been read."""
+
+    def step(self, machine: Machine) -> bool:
+        assert machine.call is not None
+        machine.arguments("}" if machine.call.count else "{}")
+        machine.call.closed = True
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What closes a call and a run of calls, with tolerance: closers may be missing or doubled; then the next call."""
+
+    closers: tuple[str, ...]
+    """What must follow a call, in order."""
+    section: tuple[str, ...]
+    """What must follow the last call."""
+    openers: Mapping[str, tuple[int, int]]
+    """What begins another call: where to go, and where to try when a failure must leave it text."""
+    separator: str
+    after: str
+    """Layout that may follow the last call."""
+    marks: Finder
+    hub: int
+
+    def step(self, machine: Machine) -> bool:
+        buffer = machine.buffer
+        at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
+        blank = at - machine.at
+        if at >= len(buffer) and not machine.final and blank < MAX_BLANK:
+            return True
+        if self.marks.may_grow(buffer, at) and not machine.final:
+            return True
+        mark = self.marks.at(buffer, at)
+        if mark and mark in self.openers:
+            return self._next_call(machine, at, mark)
+        if mark == FENCE and machine.fenced:
+            machine.fenced = False
+            machine.take(Role.MARKER, at + len(mark))
+            return False
+        if mark and mark == self.separator:
+            return self._separator(machine, at, mark)
+        if mark in (*self.closers, *self.section) and mark and self._close(machine, at, mark):
+            return False
+        return self._leave(machine, at)
+
+    def _close(self, machine: Machine, at: int, mark: str) -> bool:
+        expected = (*self.closers, *self.section)
+        seen = machine.closed
+        ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
+        if not ahead and len(mark) == 1:
+            return False
+        machine.take(Role.LAYOUT, at)
+        index = ahead[0] if ahead else seen - 1
+        if index > seen:
+            machine.malformed("", repr(expected[seen]))
+        machine.take(Role.MARKER, at + len(mark))
+        machine.closed = index + 1
+        if machine.closed >= len(self.closers):
+            self._complete(machine)
+        return True
+
+    def _complete(self, machine: Machine) -> None:
+        if machine.call:
+            machine.start_call()
+            machine.end_call(CallStatus.COMPLETE)
+            machine.seal()
+
+    def _separator(self, machine: Machine, at: int, mark: str) -> bool:
+        buffer = machine.buffer
+        behind = SPACE.match(buffer, at + len(mark)).end()  # type: ignore[union-attr]
+        if not machine.final and (behind >= len(buffer) or self.marks.may_grow(buffer, behind)):
+            return True
+        following = self.marks.at(buffer, behind)
+        if following not in self.openers:
+            return self._leave(machine, at)
+        machine.take(Role.MARKER, at + len(mark))
+        return self._next_call(machine, behind, following)
+
+    def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
+        if machine.closed < len(self.closers):
+            machine.malformed("", repr(self.closers[machine.closed]))
+        self._complete(machine)
+        machine.take(Role.LAYOUT, at)
+        direct, tried = self.openers[mark]
+        machine.pc = direct if machine.frames else tried
+        return False
+
+    def _leave(self, machine: Machine, at: int) -> bool:
+        ended = at >= len(machine.buffer)
+        expected = (*self.closers, *self.section)
+        if machine.closed < len(expected):
+            if machine.frames and machine.frames[-1].whole and not ended:
+                machine.fail(repr(expected[machine.closed]))
+                return False
+            machine.malformed("", repr(expected[machine.closed]))
+        if machine.call and machine.closed < len(self.closers) and ended and machine.length_limited:
+            machine.end_call(CallStatus.TRUNCATED)
+        self._complete(machine)
+        machine.take(Role.LAYOUT, at if ended else machine.at + _shared(machine.buffer, machine.at, self.after))
+        machine.leave_calls(self.hub)
+        return False
+
+
+def _shared(text: str, start: int, layout: str) -> int:
+    size = 0
+    while size < len(layout) and text.startswith(layout[size], start + size):
+        size += 1
+    return size

@@ -1,0 +1,282 @@
+"""Compile one call syntax into straight-line code: how a run of calls is entered, read and left.
+
+Rules: white space in and between literals is flexible; beside raw values it is taken only as far as the format writes it.
+Markdown fences are optional wherever a JSON value begins. A call counts from its first argument on (`Commit`): before
+that, a failure leaves everything content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unrender.format import Arguments, Part, Slot, Strings, Tools
+from unrender.grammar.nodes import Calls, Role
+from unrender.parsing.arguments import FENCE, CloseArguments, Entries, JsonArguments, Tail, Value
+from unrender.parsing.code import Code
+from unrender.parsing.envelope import ReadEnvelope
+from unrender.parsing.finder import Finder
+from unrender.parsing.instructions import (
+    Attempt,
+    BeginCall,
+    Commit,
+    EndId,
+    Hold,
+    Jump,
+    Lit,
+    MarkId,
+    MaybeFence,
+    ReadKey,
+    ReadName,
+    ReadWord,
+    RepeatKey,
+    RepeatName,
+    Soft,
+    Space,
+    TextRun,
+)
+from unrender.parsing.machine import Instruction
+from unrender.parsing.values import LiteralStyle
+from unrender.parsing.xml import TagStyle
+
+_FENCED = re.compile(r"```\w*")
+_JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
+_JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
+_JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A place where a run of calls may begin: the marker that shows it, and where its code is."""
+
+    opener: str
+    lead: str
+    target: int
+    strong: bool
+    """The marker is not something that prose contains: when no call follows, that is worth a report."""
+
+
+def tokens(text: str) -> list[str]:
+    """Split a literal into the pieces between which white space is free: words, and the brackets of JSON at its edges."""
+    head = _JSON_HEAD.match(text)
+    start = head.end() if head else 0
+    tail = _JSON_TAIL.search(text, start)
+    end = tail.start() if tail else len(text)
+    return [*_JSON_TOKEN.findall(text[:start]), *text[start:end].split(), *_JSON_TOKEN.findall(text[end:])]
+
+
+class CallCode:
+    """Compiles the code of one run of calls into `code`; `hub` is where the text behind it is read."""
+
+    def __init__(self, code: Code, calls: Calls, hub: int) -> None:
+        self.code = code
+        self.syntax = calls.syntax
+        self.lead = calls.lead
+        self.hub = hub
+        self.tail = code.reserve()
+
+    def compile(self) -> list[Entry]:
+        """Emit everything; returns the entries, the outermost first."""
+        syntax = self.syntax
+        call = self.code.emit(*self._hold(), *self._literal(syntax.call_start))
+        function = self._function()
+        inner = self.code.emit(*self._hold(), Jump(function))
+        section = self.code.emit(*self._literal(syntax.section_start), Jump(call))
+        self._tail(call)
+        head = "{" if syntax.envelope else _text(syntax.function[0])
+        levels = [(syntax.section_start, section), (syntax.call_start, call), (head, inner)]
+        return list(self._entries([(text, at) for text, at in levels if text.strip()]))
+
+    def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
+        for i, (text, at) in enumerate(levels):
+            opener = tokens(text)[0]
+            distinctive = len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+            if i == 0 or distinctive:
+                lead = text[: len(text) - len(text.lstrip())]
+                yield Entry(opener, self.lead + lead, at, distinctive)
+
+    def _hold(self) -> tuple[Instruction, ...]:
+        return (Hold(),) if self.syntax.whole else ()
+
+    def _literal(self, text: str) -> list[Instruction]:
+        found: list[Instruction] = []
+        for token in tokens(text):
+            found.append(Space())
+            found.append(MaybeFence() if _FENCED.fullmatch(token) else Lit(token))
+        return found
+
+    # One call.
+
+    def _function(self) -> int:
+        start = self.code.emit(BeginCall())
+        if self.syntax.envelope:
+            self._envelope()
+        else:
+            self._skeleton()
+        self.code.emit(Jump(self.tail))
+        return start
+
+    def _envelope(self) -> None:
+        syntax = self.syntax
+        assert syntax.envelope is not None
+        order = [part for part in syntax.function if part in (Slot.NAME, Slot.ID)]
+        marked = [token for token in tokens(syntax.section_start + " " + syntax.call_start) if len(token) > 1]
+        read = ReadEnvelope(
+            fields=syntax.envelope,
+            recover=self.tail,
+            bare=not marked,
+            waits=order == [Slot.NAME, Slot.ID],
+            strict=syntax.whole,
+        )
+        self.code.emit(Space(), MaybeFence(), Space(), read)
+
+    def _skeleton(self) -> None:
+        parts = self.syntax.function
+        first, last = self.syntax.id_parts or (-1, -1)
+        for i, part in enumerate(parts[: _last_slot(parts) + 1]):
+            if i == first:
+                self.code.emit(Space(), MarkId())
+            self._part(parts, i, part)
+            if i + 1 == last:
+                self.code.emit(EndId())
+
+    def _part(self, parts: tuple[Part, ...], i: int, part: Part) -> None:
+        stops = Finder(self._following(parts, i))
+        if part is Slot.NAME:
+            again = Slot.NAME in parts[:i]
+            self.code.emit(RepeatName() if again else ReadName(stops))
+        elif part is Slot.ARGUMENTS:
+            waits = Slot.ID in parts[i:]
+            self.code.emit(*self._before_arguments(), Commit(self.tail, waits))
+            self._arguments(self.syntax.arguments)
+        elif isinstance(part, Slot):
+            self.code.emit(Space(), ReadWord(part, stops))
+        else:
+            self.code.emit(*self._literal(part))
+
+    def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
+        """What may stand behind the slot at `i`."""
+        behind = [part for part in parts[i + 1 :] if isinstance(part, Slot) or part.strip()]
+        if behind and not isinstance(behind[0], Slot):
+            return tokens(behind[0])[:1]
+        entry = self.syntax.arguments.entry
+        opener = [entry[0]] if entry and not isinstance(entry[0], Slot) else []
+        return [token for text in (self.syntax.arguments.start, *opener) for token in tokens(text)[:1]]
+
+    def _before_arguments(self) -> list[Instruction]:
+        if self.syntax.arguments.entry:
+            return [Space()]
+        return [Space(), MaybeFence(), Space()]
+
+    # Arguments.
+
+    def _arguments(self, arguments: Arguments) -> None:
+        if not arguments.entry:
+            self.code.emit(JsonArguments(LiteralStyle(strict=self.syntax.whole)))
+            return
+        self.code.emit(*self._literal(arguments.start))
+        between = self.code.reserve()
+        entry = self._entry(arguments, between)
+        done = self.code.emit(CloseArguments(), *self._literal(arguments.end))
+        opener = "" if isinstance(arguments.entry[0], Slot) else tokens(arguments.entry[0])[0]
+        separator = arguments.separator.strip()
+        ends = tokens(arguments.end)[:1] or self._closers()
+        self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends])))
+
+    def _closers(self) -> list[str]:
+        syntax = self.syntax
+        return [*self._call_closers(), *_markers(syntax.section_end), *_markers(syntax.call_start)]
+
+    def _call_closers(self) -> list[str]:
+        parts = self.syntax.function
+        behind = [] if self.syntax.envelope else [_text(part) for part in parts[_last_slot(parts) + 1 :]]
+        return [token for text in (*behind, self.syntax.call_end) for token in _markers(text)]
+
+    def _entry(self, arguments: Arguments, between: int) -> int:
+        start = len(self.code)
+        entry = arguments.entry
+        raw = arguments.codec.strings is Strings.RAW
+        for i, part in enumerate(entry):
+            if part is Slot.KEY:
+                again = Slot.KEY in entry[:i]
+                key = RepeatKey() if again else ReadKey(_stops(entry, i), isinstance(entry[0], Slot))
+                self.code.emit(key)
+            elif part is Slot.VALUE:
+                self.code.emit(self._value(arguments, i))
+            elif isinstance(part, Slot):
+                self.code.emit(ReadWord(part, _stops(entry, i)))
+            else:
+                self.code.emit(*self._entry_literal(entry, i, part, raw))
+        self.code.emit(Jump(between))
+        return start
+
+    def _entry_literal(self, entry: tuple[Part, ...], i: int, text: str, raw: bool) -> list[Instruction]:
+        """A literal of an argument; beside a raw value its white space is taken exactly."""
+        core = text.strip()
+        before = raw and entry[i + 1 : i + 2] == (Slot.VALUE,)
+        behind = raw and i > 0 and entry[i - 1] is Slot.VALUE
+        found: list[Instruction] = [Soft(text[: len(text) - len(text.lstrip())])] if behind else []
+        for j, token in enumerate(core.split()):
+            spaced = j > 0 or not behind
+            found += [Space(), Lit(token)] if spaced else [Lit(token)]
+        if before:
+            found.append(Soft(text[len(text.rstrip()) :] if core else text))
+        elif text[-1:].isspace() or entry[i + 1 : i + 2] == (Slot.VALUE,):
+            found.append(Space())
+        return found
+
+    def _value(self, arguments: Arguments, i: int) -> Value:
+        entry = arguments.entry
+        suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
+        core = suffix.strip()
+        lead = suffix[: suffix.index(core)] if core else ""
+        variants = [lead[k:] + core for k in range(len(lead) + 1)] if core else self._closers()
+        return Value(arguments.codec, Finder(variants), _tags(arguments, i))
+
+    # Behind a call.
+
+    def _tail(self, call: int) -> None:
+        syntax = self.syntax
+        closers = tuple(self._call_closers())
+        section = tuple(_markers(syntax.section_end))
+        text = syntax.call_start if syntax.call_start.strip() else _text(syntax.function[0])
+        opener = "{" if syntax.envelope and not syntax.call_start.strip() else (tokens(text) or [""])[0]
+        run = self.code.emit(TextRun(Role.CONTENT, self.hub))
+        tried = self.code.emit(Attempt((call,), run, True))
+        separator = syntax.separator.strip()
+        # Without a separator or a marker of its own a further call is looked for in the text, as the first one was.
+        openers = {opener: (call, tried)} if separator or syntax.call_start.strip() or syntax.section_end.strip() else {}
+        ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])
+        marks = Finder([*closers, *section, *openers, separator, FENCE])
+        after = ends[len(ends.rstrip()) :]
+        self.code.put(self.tail, Tail(closers, section, openers, separator, after, marks, self.hub))
+
+
+def _text(part: Part) -> str:
+    return "" if isinstance(part, Slot) else part
+
+
+def _last_slot(parts: tuple[Part, ...]) -> int:
+    return max((i for i, part in enumerate(parts) if isinstance(part, Slot)), default=-1)
+
+
+def _markers(text: str) -> list[str]:
+    return [token for token in tokens(text) if not _FENCED.fullmatch(token)]
+
+
+def _stops(entry: tuple[Part, ...], i: int) -> Finder:
+    following = next((part for part in entry[i + 1 :] if not isinstance(part, Slot) and part.strip()), "")
+    return Finder(following.split()[:1])
+
+
+def _tags(arguments: Arguments, i: int) -> TagStyle | None:
+    """Return how the tags are written when the argument's name is the tag's: `<city>…</city>`."""
+    entry = arguments.entry
+    if Slot.KEY not in entry[i + 1 :]:
+        return None
+    again = entry.index(Slot.KEY, i + 1)
+    opens = _text(entry[0]).strip()
+    closes = _text(entry[again - 1]).strip()
+    return TagStyle(opens, closes, _text(entry[again + 1]).strip(), arguments.codec.item_tag)

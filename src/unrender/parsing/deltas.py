@@ -1,0 +1,30 @@
+"""Fold events into OpenAI stream deltas: what `choices[0].delta` holds, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
+
+
+def deltas(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """Yield one OpenAI delta per event that has one; an id, a type and a name come once per call, then fragments.
+
+    >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
+    [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
+'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
+    """
+    for event in events:
+        match event:
+            case ContentText(text):
+                yield {"content": text}
+            case ReasoningText(text):
+                yield {"reasoning_content": text}
+            case ToolCallStarted(index, id, name):
+                function = {"name": name, "arguments": ""}
+                yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
+            case ArgumentsText(index, text):
+                yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+            case _:
+                pass

@@ -1,0 +1,260 @@
+"""A call written as one JSON object: reads name, id and arguments from their fields, in any order.
+
+Strategy: the object's own structure is walked here; values go to scanners. The name commits the call; arguments that
+come before it wait. A bare object (no marker before it) must begin with the name, or it is content.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from unrender.format import Envelope
+from unrender.grammar.nodes import Role
+from unrender.parsing.arguments import run_scanner
+from unrender.parsing.instructions import MAX_NAME, SPACE
+from unrender.parsing.machine import Machine
+from unrender.parsing.quoted import QuotedScanner
+from unrender.parsing.values import LiteralScanner, LiteralStyle, Status
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
+_SCALAR = re.compile(r"[^\s,}\]]+")
+_ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
+"""The two names that models use for the arguments, whichever the template shows."""
+_OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
+
+
+class EnvelopeState:
+    """Where in the object the reading is."""
+
+    __slots__ = ("key", "path", "scanner", "step")
+
+    def __init__(self) -> None:
+        self.step = _OPEN
+        self.path: tuple[str, ...] = ()
+        self.key = ""
+        self.scanner: LiteralScanner | QuotedScanner | None = None
+
+    def copy(self) -> EnvelopeState:
+        """Return an independent state."""
+        other = EnvelopeState()
+        other.step, other.path, other.key = self.step, self.path, self.key
+        other.scanner = self.scanner.copy() if self.scanner else None
+        return other
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Let the current value's scanner take what it can."""
+        assert self.scanner is not None
+        return self.scanner.scan(text, start, final=final)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEnvelope:
+    """The whole object, from `{` to `}`."""
+
+    fields: Envelope
+    recover: int
+    bare: bool
+    waits: bool
+    """The id comes after the arguments, which wait for it."""
+    strict: bool
+
+    def step(self, machine: Machine) -> bool:
+        state = machine.scanner
+        if not isinstance(state, EnvelopeState):
+            state = machine.scanner = EnvelopeState()
+        while machine.scanner is state:
+            if state.step is not _SCAN and state.step is not _SKIP and self._space(machine):
+                return True
+            pc = machine.pc
+            if _STEPS[state.step](self, machine, state):
+                return True
+            if machine.pc != pc:
+                return False
+        return False
+
+    def _space(self, machine: Machine) -> bool:
+        end = SPACE.match(machine.buffer, machine.at).end()  # type: ignore[union-attr]
+        machine.take(Role.LAYOUT, end)
+        return end >= len(machine.buffer) and not machine.final
+
+    def _open(self, machine: Machine, state: EnvelopeState) -> bool:
+        return self._punctuation(machine, state, "{", _KEY)
+
+    def _colon(self, machine: Machine, state: EnvelopeState) -> bool:
+        return self._punctuation(machine, state, ":", _VALUE)
+
+    def _punctuation(self, machine: Machine, state: EnvelopeState, char: str, following: int) -> bool:
+        if machine.buffer.startswith(char, machine.at):
+            machine.take(Role.MARKER, machine.at + 1)
+            state.step = following
+        else:
+            self._fail(machine, repr(char))
+        return False
+
+    def _fail(self, machine: Machine, wanted: str) -> None:
+        machine.scanner = None
+        machine.fail(wanted)
+
+    def _key(self, machine: Machine, state: EnvelopeState) -> bool:
+        if machine.buffer.startswith("}", machine.at):
+            return self._close(machine, state)
+        found = _STRING.match(machine.buffer, machine.at)
+        if not found:
+            return self._unfinished(machine, "a key")
+        state.key = _unquote(found.group())
+        name_is_key = self.fields.name_is_key and not state.path
+        if name_is_key:
+            return self._name(machine, state, found.end())
+        if self.bare and not self._may_precede_name(machine, state):
+            self._fail(machine, "the tool's name")
+            return False
+        machine.take(Role.MARKER, found.end())
+        state.step = _COLON
+        return False
+
+    def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
+        named = machine.call is not None and bool(machine.call.name)
+        path = (*state.path, state.key)
+        fields = (self.fields.name_field, self.fields.id_field, self.fields.gen_id_field)
+        return named or path in fields or state.key in ("type", "function") or self._is_wrapper(path)
+
+    def _is_wrapper(self, path: tuple[str, ...]) -> bool:
+        fields = (self.fields.name_field, self.fields.args_field)
+        return any(len(path) < len(field) and field[: len(path)] == path for field in fields)
+
+    def _unfinished(self, machine: Machine, wanted: str) -> bool:
+        head = machine.buffer[machine.at : machine.at + 1]
+        if not machine.final and head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME:
+            return True
+        self._fail(machine, wanted)
+        return False
+
+    def _name(self, machine: Machine, state: EnvelopeState, end: int) -> bool:
+        if not machine.named(_unquote(machine.buffer[machine.at : end])):
+            self._fail(machine, "the name of one of the tools")
+            return False
+        machine.take(Role.MARKER, machine.at + 1)
+        machine.take(Role.NAME, end - 1)
+        machine.take(Role.MARKER, end)
+        assert machine.call is not None
+        machine.call.recover = self.recover
+        machine.commit()
+        if not self.waits or machine.call.id:
+            machine.start_call()
+        state.step = _COLON if self.fields.name_is_key else _NEXT
+        return False
+
+    def _value(self, machine: Machine, state: EnvelopeState) -> bool:
+        path = (*state.path, state.key)
+        fields = self.fields
+        if path == fields.name_field or ((state.key,) == fields.name_field[-1:] and state.path == ("function",)):
+            return self._read_name(machine, state)
+        if self._is_arguments(path):
+            return self._arguments(machine, state)
+        if path in (fields.id_field, fields.gen_id_field):
+            return self._id(machine, state)
+        wraps = self._is_wrapper(path) or state.key == "function"
+        if wraps and machine.buffer.startswith("{", machine.at):
+            machine.take(Role.MARKER, machine.at + 1)
+            state.path, state.step = path, _KEY
+            return False
+        state.scanner = LiteralScanner(LiteralStyle(strict=self.strict))
+        state.step = _SKIP
+        return False
+
+    def _is_arguments(self, path: tuple[str, ...]) -> bool:
+        field = self.fields.args_field
+        if self.fields.name_is_key:
+            return len(path) == 1
+        return path == field or (path[-1] in _ARGUMENT_NAMES and path[:-1] in (field[:-1], ("function",)))
+
+    def _read_name(self, machine: Machine, state: EnvelopeState) -> bool:
+        found = _STRING.match(machine.buffer, machine.at)
+        return self._name(machine, state, found.end()) if found else self._unfinished(machine, "the tool's name")
+
+    def _id(self, machine: Machine, state: EnvelopeState) -> bool:
+        found = _STRING.match(machine.buffer, machine.at) or _SCALAR.match(machine.buffer, machine.at)
+        if not found or (found.end() == len(machine.buffer) and not machine.final):
+            return self._unfinished(machine, "the call's id") if not found or found.group()[0] in "\"'" else True
+        assert machine.call is not None
+        machine.call.id = _unquote(found.group())
+        machine.take(Role.ID, found.end())
+        if machine.call.name:
+            machine.start_call()
+        state.step = _NEXT
+        return False
+
+    def _arguments(self, machine: Machine, state: EnvelopeState) -> bool:
+        head = machine.buffer[machine.at]  if machine.at < len(machine.buffer) else ""
+        if head not in ("{", '"'):
+            state.scanner = LiteralScanner(LiteralStyle(strict=self.strict))
+            state.step = _SKIP
+            return False
+        style = LiteralStyle(strict=self.strict)
+        state.scanner = LiteralScanner(style) if head == "{" else QuotedScanner(style)
+        assert machine.call is not None
+        machine.call.count = 1
+        state.step = _SCAN
+        return False
+
+    def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
+        status = run_scanner(machine)
+        if status is Status.DONE:
+            machine.scanner = state
+            state.step = _NEXT
+        return status is Status.MORE
+
+    def _skip(self, machine: Machine, state: EnvelopeState) -> bool:
+        end, _, status = state.scan(machine.buffer, machine.at, final=machine.final)
+        machine.take(Role.MARKER, end)
+        if status is Status.DONE:
+            state.step = _NEXT
+        elif status is Status.FAILED or machine.final:
+            self._fail(machine, "a JSON value")
+        return status is Status.MORE and not machine.final
+
+    def _next(self, machine: Machine, state: EnvelopeState) -> bool:
+        if machine.buffer.startswith("}", machine.at):
+            return self._close(machine, state)
+        return self._punctuation(machine, state, ",", _KEY)
+
+    def _close(self, machine: Machine, state: EnvelopeState) -> bool:
+        call = machine.call
+        assert call is not None
+        if state.path:
+            machine.take(Role.MARKER, machine.at + 1)
+            state.path, state.step = state.path[:-1], _NEXT
+            return False
+        if not call.name:
+            self._fail(machine, "the tool's name")
+            return False
+        machine.take(Role.MARKER, machine.at + 1)
+        if call.count == 0:
+            machine.arguments("{}")
+        machine.start_call()
+        call.closed = True
+        machine.scanner = None
+        machine.pc += 1
+        return False
+
+
+_STEPS = {
+    _OPEN: ReadEnvelope._open,
+    _KEY: ReadEnvelope._key,
+    _COLON: ReadEnvelope._colon,
+    _VALUE: ReadEnvelope._value,
+    _SCAN: ReadEnvelope._scan,
+    _SKIP: ReadEnvelope._skip,
+    _NEXT: ReadEnvelope._next,
+}
+
+
+def _unquote(text: str) -> str:
+    if text[0] == '"':
+        try:
+            return str(json.loads(text, strict=False))
+        except json.JSONDecodeError:
+            return text[1:-1]
+    return text[1:-1] if text[0] == "'" else text

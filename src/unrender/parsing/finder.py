@@ -1,0 +1,57 @@
+"""Find the first of several literals in text that arrives in pieces.
+
+Strategy: one compiled alternation finds whole literals; a set of all proper prefixes tells how much of the text's tail
+could still become one. Work per call is proportional to the text that is new, plus the longest literal. A guarded literal
+counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+class Finder:
+    """Searches for any of some literals, the longest first where several begin at one place. Immutable."""
+
+    __slots__ = ("first", "guarded", "literals", "longest", "pattern", "prefixes")
+
+    def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
+        self.literals = tuple(sorted({text for text in literals if text}, key=lambda text: (-len(text), text)))
+        self.guarded = frozenset(guarded)
+        self.longest = max(map(len, self.literals), default=0) + bool(self.guarded)
+        prefixes = {text[:size] for text in self.literals for size in range(1, len(text))}
+        self.prefixes = frozenset(prefixes | self.guarded)
+        never = r"(?!)"
+        self.pattern = re.compile("|".join(map(self._expression, self.literals)) or never)
+        heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
+        self.first = re.compile(f"[{heads}]" if heads else never)
+
+    def _expression(self, literal: str) -> str:
+        return re.escape(literal) + (r"(?!\w)" if literal in self.guarded else "")
+
+    def __reduce__(self) -> tuple[type[Finder], tuple[tuple[str, ...], frozenset[str]]]:
+        return Finder, (self.literals, self.guarded)
+
+    def find(self, text: str, start: int) -> tuple[int, str]:
+        """Return where the first literal at or after `start` begins, and the literal; (-1, "") when there is none."""
+        found = self.pattern.search(text, start)
+        return (found.start(), found.group()) if found else (-1, "")
+
+    def at(self, text: str, start: int) -> str:
+        """Return the literal that stands at `start`, or ""."""
+        found = self.pattern.match(text, start)
+        return found.group() if found else ""
+
+    def undecided_from(self, text: str, start: int) -> int:
+        """Return from where the tail of `text` could be the beginning of a literal; its length when it could not."""
+        size = len(text)
+        tail = max(start, size - self.longest + 1)
+        for head in self.first.finditer(text, tail):
+            if text[head.start() :] in self.prefixes:
+                return head.start()
+        return size
+
+    def may_grow(self, text: str, start: int) -> bool:
+        """True when all of `text` from `start` on is the beginning of a longer literal, or a guarded one."""
+        return len(text) - start < self.longest and text[start:] in self.prefixes

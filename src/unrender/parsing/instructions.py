@@ -1,0 +1,453 @@
+"""The machine's instructions for text, markers and slots: frozen data, each with the step it makes.
+
+Rules: a step that cannot decide returns True and leaves the machine as it was; one that fails calls `machine.fail`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unrender.format import Slot
+from unrender.grammar.nodes import Role
+from unrender.parsing.finder import Finder
+from unrender.parsing.machine import Machine
+
+MAX_NAME = 4096
+"""Longest tool or argument name, in characters."""
+MAX_BLANK = 64
+"""White space held back at a boundary, in characters; more of it is content."""
+
+SPACE = re.compile(r"\s*")
+FENCE = re.compile(r"```\w*")
+_FENCE_LINE = re.compile(r"\s*```\w*[ \t]*\n?")
+_FENCE_END = re.compile(r"\s*```\s*")
+_NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """`(!marker .)*`: free text of `role`; at a marker, go where `table` says; at the end of the output, to `end`."""
+
+    role: Role
+    finder: Finder
+    table: Mapping[str, int]
+    end: int
+
+    def step(self, machine: Machine) -> bool:
+        buffer = machine.buffer
+        at, literal = self.finder.find(buffer, machine.at)
+        if at >= 0 and not machine.final and self.finder.may_grow(buffer, at):
+            at, literal = -1, ""
+        if literal:
+            self._emit(machine, at)
+            machine.take(Role.LAYOUT, at)
+            machine.pc = self.table[literal]
+            return False
+        self._emit(machine, len(buffer) if machine.final else self.finder.undecided_from(buffer, machine.at))
+        if not machine.final:
+            return True
+        machine.take(Role.LAYOUT, len(buffer))
+        machine.pc = self.end
+        return False
+
+    def _emit(self, machine: Machine, end: int) -> None:
+        if self.role is Role.CONTENT and not machine.answered:
+            blank = end - machine.at < MAX_BLANK and not machine.buffer[machine.at : end].strip()
+            if blank:
+                return
+            machine.answered = True
+        machine.text(self.role, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`a / b / text`: try the targets in order; when none matches, the marker is text."""
+
+    targets: tuple[int, ...]
+    otherwise: int
+    reported: bool
+    sealed: int = -1
+    """When not -1: hold back everything until all calls are read, then go there."""
+
+    def step(self, machine: Machine) -> bool:
+        holds = self.sealed >= 0
+        machine.attempt(
+            self.targets, self.otherwise, holds=holds, sealed=self.sealed, reported=self.reported and not holds
+        )
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class TextRun:
+    """What could not be read as a call is text, up to where the reading failed."""
+
+    role: Role
+    hub: int
+
+    def step(self, machine: Machine) -> bool:
+        if self.role is Role.CONTENT:
+            machine.answered = True
+        machine.text(self.role, max(machine.at + 1, machine.failed_at))
+        machine.pc = self.hub
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Hold the whole call back until it has been read."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.hold()
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Take a marker that has been found; markers of reasoning stay text where reasoning is left in content."""
+
+    size: int
+    role: Role = Role.MARKER
+
+    def step(self, machine: Machine) -> bool:
+        end = machine.at + self.size
+        kept_as_text = self.role in machine.roles and machine.base + machine.at >= 0
+        if kept_as_text:
+            machine.answered = True
+            machine.text(self.role, end)
+        else:
+            machine.take(Role.MARKER, end)
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """`"text"`"""
+
+    text: str
+
+    def step(self, machine: Machine) -> bool:
+        return _literal(machine, self.text, wanted=self.text)
+
+
+def _literal(machine: Machine, text: str, *, wanted: str) -> bool:
+    buffer, at = machine.buffer, machine.at
+    if buffer.startswith(text, at):
+        machine.take(Role.MARKER, at + len(text))
+        machine.pc += 1
+    elif not machine.final and text.startswith(buffer[at:]):
+        return True
+    else:
+        machine.fail(repr(wanted))
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """`"text"?`"""
+
+    text: str
+
+    def step(self, machine: Machine) -> bool:
+        buffer, at = machine.buffer, machine.at
+        if buffer.startswith(self.text, at):
+            machine.take(Role.MARKER, at + len(self.text))
+        elif not machine.final and self.text.startswith(buffer[at:]):
+            return True
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class MaybeFence:
+    """The opening of a Markdown fence, if there is one: three backquotes and a language."""
+
+    def step(self, machine: Machine) -> bool:
+        found = FENCE.match(machine.buffer, machine.at)
+        end = found.end() if found else machine.at
+        if not machine.final and (end == len(machine.buffer) or "```".startswith(machine.buffer[machine.at :])):
+            return True
+        if found:
+            machine.fenced = True
+            machine.take(Role.MARKER, end)
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFence:
+    """A Markdown fence that opens the answer, with its line break."""
+
+    def step(self, machine: Machine) -> bool:
+        found = _FENCE_LINE.match(machine.buffer, machine.at)
+        if found and not machine.final and "\n" not in found.group():
+            return True
+        if not found or machine.answered:
+            machine.fail("a Markdown fence")
+            return False
+        machine.take(Role.MARKER, found.end())
+        machine.commit()
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class CloseFence:
+    """A Markdown fence that ends the answer."""
+
+    def step(self, machine: Machine) -> bool:
+        found = _FENCE_END.match(machine.buffer, machine.at)
+        end = found.end() if found else machine.at
+        if found and end == len(machine.buffer) and not machine.final:
+            return True
+        if not found or end < len(machine.buffer):
+            machine.fail("the end of the output")
+            return False
+        machine.take(Role.MARKER, end)
+        machine.commit()
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """`\\s*`"""
+
+    def step(self, machine: Machine) -> bool:
+        end = SPACE.match(machine.buffer, machine.at).end()  # type: ignore[union-attr]
+        machine.take(Role.LAYOUT, end)
+        if end == len(machine.buffer) and not machine.final:
+            return True
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Soft:
+    """As much of the layout `text` as is there: beside verbatim text not one character more."""
+
+    text: str
+
+    def step(self, machine: Machine) -> bool:
+        buffer, start = machine.buffer, machine.at
+        size = 0
+        while size < len(self.text) and buffer.startswith(self.text[size], start + size):
+            size += 1
+        if start + size == len(buffer) and size < len(self.text) and not machine.final:
+            return True
+        machine.take(Role.LAYOUT, start + size)
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go on elsewhere."""
+
+    target: int
+
+    def step(self, machine: Machine) -> bool:
+        machine.pc = self.target
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The end of the output."""
+
+    wanted: str = ""
+    """What is missing when the output ends here."""
+
+    def step(self, machine: Machine) -> bool:
+        if self.wanted:
+            machine.malformed("", self.wanted)
+        machine.halted = True
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SealAtEnd:
+    """Calls inside reasoning count when nothing follows but the end of reasoning; else they are reasoning."""
+
+    markers: tuple[str, ...]
+    hub: int
+
+    def step(self, machine: Machine) -> bool:
+        at = machine.at
+        while True:
+            at = SPACE.match(machine.buffer, at).end()  # type: ignore[union-attr]
+            marker = next((text for text in self.markers if machine.buffer.startswith(text, at)), "")
+            if not marker:
+                break
+            at += len(marker)
+        rest = machine.buffer[at:]
+        if not machine.final and any(text.startswith(rest) for text in self.markers):
+            return True
+        if rest:
+            machine.at = at
+            machine.fail("the end of the output")
+            return False
+        machine.release()
+        machine.pc = self.hub
+        return False
+
+
+# Slots of a call.
+
+
+@dataclass(frozen=True, slots=True)
+class BeginCall:
+    """A call may begin here."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.begin_call()
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class MarkId:
+    """The text of the id begins here."""
+
+    def step(self, machine: Machine) -> bool:
+        assert machine.call is not None
+        machine.call.mark = machine.at
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class EndId:
+    """The text of the id ends here."""
+
+    def step(self, machine: Machine) -> bool:
+        assert machine.call is not None
+        machine.call.id = machine.buffer[machine.call.mark : machine.at]
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadName:
+    """The tool's name, up to `stops` or white space; fails when no such tool is offered."""
+
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        ends = _word_ends(machine, self.stops)
+        if ends is None:
+            return True
+        for end in ends:
+            if machine.named(machine.buffer[machine.at : end]):
+                machine.take(Role.NAME, end)
+                machine.pc += 1
+                return False
+        machine.fail("the name of a tool" if machine.request.tools is None else "the name of one of the tools")
+        return False
+
+
+def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
+    """Return where the word that stands here may end, nearest first; None when that needs more text."""
+    buffer, start = machine.buffer, machine.at
+    limit = _NAME_END.search(buffer, start)
+    edge = limit.start() if limit else len(buffer)
+    ends = []
+    at, literal = stops.find(buffer, start)
+    while literal and at <= edge:
+        ends.append(at)
+        at, literal = stops.find(buffer, at + 1)
+    if limit or machine.final:
+        return [*ends, edge] if edge not in ends else ends
+    if edge - start > MAX_NAME:
+        return [*ends]
+    known = [end for end in ends if machine.request.tool(buffer[start:end])]
+    return known or None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWord:
+    """A counter, an id, or the word for a value's type, up to `stops` or white space."""
+
+    slot: Slot
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        ends = _word_ends(machine, self.stops)
+        call = machine.call
+        assert call is not None
+        if ends is None:
+            return True
+        if not ends or ends[0] == machine.at:
+            machine.fail(f"the call's {self.slot.value}")
+            return False
+        word = machine.buffer[machine.at : ends[0]]
+        if self.slot is Slot.ID:
+            call.id = word
+        elif self.slot is Slot.TYPE:
+            call.kind = word
+        machine.take(Role.ID if self.slot is not Slot.TYPE else Role.MARKER, ends[0])
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """This is a call: nothing before here is taken back. When the id is known as well, the call starts."""
+
+    recover: int
+    waits: bool
+    """The id comes later; arguments wait for it."""
+
+    def step(self, machine: Machine) -> bool:
+        assert machine.call is not None
+        machine.call.recover = self.recover
+        machine.commit()
+        if not self.waits:
+            machine.start_call()
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKey:
+    """An argument's name, up to `stops`."""
+
+    stops: Finder
+    bare: bool
+    """The key ends at white space and brackets as well."""
+
+    def step(self, machine: Machine) -> bool:
+        buffer, start, call = machine.buffer, machine.at, machine.call
+        assert call is not None
+        end, literal = self.stops.find(buffer, start)
+        if not literal and not machine.final and len(buffer) - start <= MAX_NAME:
+            return True
+        key = buffer[start:end].strip().strip("\"'") if literal else ""
+        if not key or "\n" in key or (self.bare and _NAME_END.search(key)):
+            machine.fail("the name of an argument")
+            return False
+        call.key = key
+        machine.take(Role.NAME, end)
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatName:
+    """The tool's name once more."""
+
+    def step(self, machine: Machine) -> bool:
+        assert machine.call is not None
+        return _literal(machine, machine.call.name, wanted=machine.call.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatKey:
+    """The argument's name once more, as in `</city>`."""
+
+    def step(self, machine: Machine) -> bool:
+        assert machine.call is not None
+        return _literal(machine, machine.call.key, wanted=machine.call.key)

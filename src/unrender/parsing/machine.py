@@ -1,0 +1,433 @@
+"""The resumable machine: runs a program over text that arrives in pieces, and emits events.
+
+Strategy: an LPeg-style machine whose whole state is plain data. An instruction that runs out of input leaves everything
+as it is and suspends; the next piece resumes it, so nothing is parsed twice. While a way back is open (`frames`),
+events wait; when it closes they are final. `steps` counts instructions, so that tests can assert linear work.
+
+Rules:
+- An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
+- Only `fail` goes back, and only to the latest frame; what is committed is never undone.
+- `buffer[:at]` is needed no more unless a frame still points into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from unrender.errors import MalformedOutput
+from unrender.grammar.nodes import Role
+from unrender.messages import CallStatus, Request, Tool
+from unrender.parsing.coercion import ArgumentTypes
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+
+ABANDONED = 1 << 30
+"""Counts as more closing markers than any call has: none is missed."""
+CONTEXT = 40
+"""Characters of context on each side that an error shows."""
+
+
+class Instruction(Protocol):
+    """One instruction: frozen data, and the step it makes."""
+
+    def step(self, machine: Machine) -> bool | None:
+        """Advance the machine; True suspends it until there is more text."""
+        ...
+
+
+class Scanner(Protocol):
+    """A resumable reader of one value."""
+
+    def copy(self) -> Scanner:
+        """Return an independent scanner in the same state."""
+        ...
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, int]:
+        """Take what can be decided of `text` from `start` on."""
+        ...
+
+
+Program = tuple[Instruction, ...]
+
+
+@dataclass(slots=True)
+class Frame:
+    """A way back: where the text was, and which alternatives are left."""
+
+    targets: tuple[int, ...]
+    """Program counters still to be tried."""
+    otherwise: int
+    """Where to go when none is left."""
+    at: int
+    events: int
+    spans: int
+    span_end: int
+    calls: int
+    holds: bool = False
+    """A commit does not close this frame; only its own end does."""
+    sealed: int = -1
+    """Where to go when all calls that this frame holds have been read: a program counter."""
+    reported: bool = True
+    whole: bool = False
+    """Holds one whole call, and closes with it."""
+
+    def copy(self) -> Frame:
+        """Return an independent frame."""
+        return Frame(
+            self.targets,
+            self.otherwise,
+            self.at,
+            self.events,
+            self.spans,
+            self.span_end,
+            self.calls,
+            self.holds,
+            self.sealed,
+            self.reported,
+            self.whole,
+        )
+
+
+class CallState:
+    """The call that is being read."""
+
+    __slots__ = ("arguments", "begun", "closed", "count", "id", "key", "kind", "mark", "name", "recover", "tool", "types")
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.id = ""
+        self.tool: Tool | None = None
+        self.types: ArgumentTypes = ArgumentTypes(None)
+        self.begun = False
+        """`ToolCallStarted` is out."""
+        self.arguments: list[str] = []
+        """Argument text that waits for the call to begin."""
+        self.count = 0
+        """Arguments read so far."""
+        self.key = ""
+        self.kind = ""
+        """What the TYPE slot said of the current value."""
+        self.mark = 0
+        """Where the text of the id begins."""
+        self.closed = False
+        """The arguments are complete."""
+        self.recover = 0
+        """Where to go on when the committed call breaks."""
+
+    def copy(self) -> CallState:
+        """Return an independent copy."""
+        other = CallState()
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.arguments = list(self.arguments)
+        return other
+
+
+_TEXT_EVENTS: dict[Role, Any] = {Role.REASONING: ReasoningText, Role.CONTENT: ContentText}
+
+
+class Machine:
+    """The state of one parse."""
+
+    __slots__ = (
+        "answered",
+        "at",
+        "base",
+        "buffer",
+        "call",
+        "calls",
+        "closed",
+        "events",
+        "failed_at",
+        "fenced",
+        "final",
+        "frames",
+        "halted",
+        "id_seed",
+        "length_limited",
+        "pc",
+        "program",
+        "request",
+        "roles",
+        "scanner",
+        "span_ends",
+        "span_roles",
+        "steps",
+        "strict",
+        "wanted",
+    )
+
+    def __init__(self, program: Program, request: Request, *, strict: bool, id_seed: str, roles: dict[Role, Role]) -> None:
+        self.program = program
+        self.request = request
+        self.strict = strict
+        self.id_seed = id_seed
+        self.roles = roles
+        self.pc = 0
+        self.buffer = ""
+        self.at = 0
+        self.base = 0
+        self.final = False
+        self.length_limited = False
+        self.halted = False
+        self.frames: list[Frame] = []
+        self.events: list[Event] = []
+        self.span_roles: list[Role] = []
+        self.span_ends: list[int] = []
+        self.call: CallState | None = None
+        self.calls = 0
+        self.closed = 0
+        """Closing markers of the current call, or section, that have been consumed."""
+        self.scanner: Scanner | None = None
+        self.answered = False
+        """Content has begun; until then white space between parts is layout."""
+        self.fenced = False
+        """A Markdown fence around a call is open."""
+        self.failed_at = 0
+        self.wanted = ""
+        self.steps = 0
+
+    def copy(self) -> Machine:
+        """Return an independent machine in the same state."""
+        other = Machine.__new__(Machine)
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.frames = [frame.copy() for frame in self.frames]
+        other.events = list(self.events)
+        other.span_roles, other.span_ends = list(self.span_roles), list(self.span_ends)
+        other.call = self.call.copy() if self.call else None
+        other.scanner = self.scanner.copy() if self.scanner else None
+        return other
+
+    def feed(self, text: str) -> list[Event]:
+        """Run over more text; returns the events that are final."""
+        kept = self.frames[0].at if self.frames else self.at
+        if kept:
+            self._forget(kept)
+        self.buffer += text
+        return self.run()
+
+    def finish(self) -> list[Event]:
+        """Run to the end: no more text will come."""
+        self.final = True
+        return self.run()
+
+    def run(self) -> list[Event]:
+        """Run until the machine suspends or halts; returns the events that are final."""
+        program = self.program
+        steps = 0
+        while not self.halted:
+            steps += 1
+            if program[self.pc].step(self):
+                break
+        self.steps += steps
+        return self._release()
+
+    def _forget(self, size: int) -> None:
+        self.buffer = self.buffer[size:]
+        self.base += size
+        self.at -= size
+        for frame in self.frames:
+            frame.at -= size
+        if self.call:
+            self.call.mark -= size
+        self.failed_at -= size
+
+    def _release(self) -> list[Event]:
+        if not self.frames:
+            released, self.events = self.events, []
+            return released
+        count = self.frames[0].events
+        released = self.events[:count]
+        del self.events[:count]
+        for frame in self.frames:
+            frame.events -= count
+        return released
+
+    # What instructions do to the machine.
+
+    def take(self, role: Role, end: int) -> None:
+        """Consume the text up to `end` as `role`, without an event."""
+        if end > self.at:
+            self._span(role, self.base + end)
+            self.at = end
+
+    def text(self, role: Role, end: int) -> None:
+        """Consume the text up to `end` and emit it."""
+        start = self.at
+        if end <= start:
+            return
+        role = self.roles.get(role, role)
+        self.events.append(_TEXT_EVENTS[role](self.buffer[start:end]))
+        self._span(role, self.base + end)
+        self.at = end
+
+    def _span(self, role: Role, end: int) -> None:
+        if self.span_roles and self.span_roles[-1] is role:
+            self.span_ends[-1] = end
+        else:
+            self.span_roles.append(role)
+            self.span_ends.append(end)
+
+    def attempt(self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool) -> None:
+        """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""
+        self.frames.append(
+            Frame(
+                targets[1:],
+                otherwise,
+                self.at,
+                len(self.events),
+                len(self.span_ends),
+                self.span_ends[-1] if self.span_ends else 0,
+                self.calls,
+                holds,
+                sealed,
+                reported,
+            )
+        )
+        self.failed_at = self.at
+        self.pc = targets[0]
+
+    def fail(self, wanted: str) -> None:
+        """Nothing matches here: go back to the latest frame, or give the call up when it is committed."""
+        if self.at >= self.failed_at:
+            self.failed_at = self.at
+            self.wanted = wanted
+        if not self.frames:
+            self.abandon_call(wanted)
+            return
+        frame = self.frames[-1]
+        self._restore(frame)
+        if frame.targets:
+            self.pc = frame.targets[0]
+            frame.targets = frame.targets[1:]
+            return
+        self.frames.pop()
+        self.pc = frame.otherwise
+        if frame.reported:
+            self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
+
+    def _restore(self, frame: Frame) -> None:
+        del self.events[frame.events :]
+        del self.span_roles[frame.spans :]
+        del self.span_ends[frame.spans :]
+        if self.span_ends:
+            self.span_ends[-1] = frame.span_end
+        self.at = frame.at
+        self.calls = frame.calls
+        self.call = None
+        self.scanner = None
+
+    def commit(self) -> None:
+        """Close the ways back, save those that hold the whole call."""
+        while self.frames and not self.frames[-1].holds:
+            self.frames.pop()
+
+    def hold(self) -> None:
+        """Keep the latest way back open until the call has been read."""
+        frame = self.frames[-1]
+        if not frame.holds:
+            frame.holds = frame.whole = True
+
+    def seal(self) -> None:
+        """A call has been read: what was held of it is final, unless more than one call is held."""
+        if self.frames and self.frames[-1].whole:
+            self.frames.pop()
+
+    def release(self) -> None:
+        """Close the holding frame: what it held is final."""
+        self.frames.pop()
+
+    def leave_calls(self, otherwise: int) -> None:
+        """Go on behind a run of calls."""
+        self.pc = self.frames[-1].sealed if self.frames else otherwise
+
+    def malformed(self, text: str, wanted: str) -> None:
+        """Report text that the format does not allow; raises `MalformedOutput` when strict."""
+        position = self.base + self.at
+        if self.strict:
+            around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
+            raise MalformedOutput(position, wanted, around)
+        self.events.append(Malformed(text, position, wanted))
+
+    # Calls.
+
+    def begin_call(self) -> CallState:
+        """Start to read a call."""
+        self.call = CallState()
+        self.closed = 0
+        return self.call
+
+    def named(self, name: str) -> bool:
+        """Give the call its name; False when no such tool is offered."""
+        call = self.call
+        assert call is not None
+        call.name = name
+        call.tool = self.request.tool(name)
+        call.types = ArgumentTypes(call.tool)
+        return bool(name) and (self.request.tools is None or call.tool is not None)
+
+    def start_call(self) -> None:
+        """Emit the call's start, and the arguments that waited for it."""
+        call = self.call
+        assert call is not None
+        if call.begun:
+            return
+        call.begun = True
+        call.id = call.id or make_id(self.id_seed, self.calls)
+        self.events.append(ToolCallStarted(self.calls, call.id, call.name))
+        self.calls += 1
+        waiting = "".join(call.arguments)
+        call.arguments.clear()
+        self.arguments(waiting)
+
+    def arguments(self, text: str) -> None:
+        """Emit argument text, or keep it until the call has begun."""
+        call = self.call
+        assert call is not None
+        if not text:
+            return
+        if call.begun:
+            self.events.append(ArgumentsText(self.calls - 1, text))
+        else:
+            call.arguments.append(text)
+
+    def end_call(self, status: CallStatus) -> None:
+        """Emit the call's end."""
+        self.events.append(ToolCallFinished(self.calls - 1, status))
+        self.call = None
+        self.scanner = None
+
+    def abandon_call(self, wanted: str) -> None:
+        """A committed call does not go on as it must: end it, and let the rest be read on its own."""
+        call = self.call
+        assert call is not None
+        truncated = self.final and self.failed_at >= len(self.buffer)
+        self.start_call()
+        self.end_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID)
+        self.malformed(self.buffer[self.at : self.at + CONTEXT], wanted)
+        self.closed = ABANDONED
+        self.pc = call.recover
+
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def make_id(seed: str, index: int) -> str:
+    """Return nine letters and digits, the strictest form that templates ask of an id, unique to prompt and index."""
+    import hashlib
+
+    number = int.from_bytes(hashlib.blake2b(f"{index}:{seed}".encode(), digest_size=8).digest())
+    digits = []
+    for _ in range(9):
+        number, digit = divmod(number, 36)
+        digits.append(_ALPHABET[digit])
+    return "".join(digits)

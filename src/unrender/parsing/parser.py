@@ -1,0 +1,151 @@
+"""The parser: fed a model's output in any chunks, it gives events, and the message they add up to.
+
+Strategy: what the prompt has written behind the assistant's header is replayed first, by the same machine, so that an
+open reasoning block is open and a prefilled answer is part of the message. The program depends on the format and on
+what the request allows, not on its tools, and is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from unrender.assemble import assemble
+from unrender.format import Format
+from unrender.grammar.nodes import Role
+from unrender.messages import Message, Request, ToolChoice
+from unrender.parsing.events import Event, MessageFinished
+from unrender.parsing.machine import Machine, Program
+from unrender.parsing.message import MessageFold
+from unrender.parsing.program import compile_grammar
+
+_IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a stretch of the output is: `start` and `end` count characters from the output's beginning."""
+
+    role: Role
+    start: int
+    end: int
+
+
+class Parser:
+    """Reads one answer.
+
+    `prompt` is the rendered prompt, or its tail: what stands behind the assistant's header in it counts as already
+    written. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
+    `MalformedOutput`, and nothing else, at the first text that the format does not allow.
+
+    >>> from unrender.format import Format
+    >>> parser = Parser(Format(), Request())
+    >>> parser.feed("Hi")
+    [ContentText(text='Hi')]
+    >>> parser.finish()
+    [MessageFinished()]
+    >>> parser.message
+    Message(content='Hi', reasoning='', tool_calls=())
+    """
+
+    __slots__ = ("_finished", "_fold", "_machine", "_waiting")
+
+    def __init__(self, format: Format, request: Request, *, prompt: str = "", strict: bool = False) -> None:
+        program = _program(format, _shape(request))
+        roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
+        self._machine = Machine(program, request, strict=strict, id_seed=prompt, roles=roles)
+        self._fold = MessageFold()
+        self._finished = False
+        self._waiting: list[Event] = []
+        begun = prefill(format, prompt)
+        self._machine.base = -len(begun)
+        self._waiting = self._machine.feed(begun)
+        self._fold.add(self._waiting)
+
+    def copy(self) -> Parser:
+        """Return an independent parser in the same state, for n > 1 sampling and speculative decoding."""
+        other = Parser.__new__(Parser)
+        other._machine = self._machine.copy()
+        other._fold = self._fold.copy()
+        other._finished = self._finished
+        other._waiting = list(self._waiting)
+        return other
+
+    def feed(self, text: str) -> list[Event]:
+        """Take more output; returns the events that are final now. Text fed after `finish` is an error of the caller."""
+        if self._finished:
+            raise ValueError("feed() after finish(): the output has ended")
+        return self._emit(self._machine.feed(text))
+
+    def finish(self, reason: str | None = None) -> list[Event]:
+        """End the output; `reason` is the engine's finish reason: with "length" an unclosed call counts as truncated.
+
+        Returns the last events; calling it again returns nothing.
+        """
+        if self._finished:
+            return []
+        self._finished = True
+        self._machine.length_limited = reason == "length"
+        return self._emit([*self._machine.finish(), MessageFinished()])
+
+    def _emit(self, events: list[Event]) -> list[Event]:
+        self._fold.add(events)
+        if self._waiting:
+            events = self._waiting + events
+            self._waiting = []
+        return events
+
+    @property
+    def message(self) -> Message:
+        """The message that the events so far add up to."""
+        return self._fold.message
+
+    @property
+    def steps(self) -> int:
+        """Instructions executed so far: a measure of work that does not depend on the machine."""
+        return self._machine.steps
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """What every character read so far is, in order and without gaps; text that is held back is not in it yet."""
+        machine = self._machine
+        spans, start = [], 0
+        for role, end in zip(machine.span_roles, machine.span_ends, strict=True):
+            if end > start:
+                spans.append(Span(role, start, end))
+                start = end
+        return tuple(spans)
+
+
+def _shape(request: Request) -> Request:
+    """Return the request without what does not change the program."""
+    some = None if request.calls_allowed else ()
+    return replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
+
+
+def _program(format: Format, shape: Request) -> Program:
+    if shape.response_schema is not None:
+        return compile_grammar(assemble(format, shape))
+    return _cached_program(format, shape)
+
+
+@lru_cache(maxsize=256)
+def _cached_program(format: Format, shape: Request) -> Program:
+    return compile_grammar(assemble(format, shape))
+
+
+def prefill(format: Format, prompt: str) -> str:
+    """Return what `prompt` has written behind the last assistant header; "" when it shows none."""
+    found = [(prompt.rfind(header) + len(header), header) for header in format.turn.headers if header in prompt]
+    if found:
+        return prompt[max(found)[0] :]
+    return _marker_tail(format, prompt)
+
+
+def _marker_tail(format: Format, prompt: str) -> str:
+    """Without a header, an open reasoning marker at the very end still counts."""
+    start = format.reasoning.start
+    if start.strip() and prompt.rstrip().endswith(start.strip()):
+        return prompt[prompt.rindex(start.strip()) :]
+    return ""

@@ -1,0 +1,198 @@
+"""Compile a grammar into the machine's program.
+
+Strategy: an answer is free text with parts in it. Each free text becomes one `Text` instruction (a hub) that searches for
+all markers which may interrupt it, with a table that says where each leads: into reasoning, into the attempts to read a
+call, or back. Everything between two hubs is straight-line code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from unrender.assemble import literals
+from unrender.grammar.nodes import (
+    Calls,
+    Grammar,
+    Interleave,
+    JsonValue,
+    Layout,
+    Literal,
+    Node,
+    Role,
+    Sequence,
+    Tag,
+    Tolerated,
+    Until,
+)
+from unrender.parsing.calls import CallCode, Entry
+from unrender.parsing.code import Code
+from unrender.parsing.finder import Finder
+from unrender.parsing.instructions import (
+    Attempt,
+    CloseFence,
+    Halt,
+    Jump,
+    Maybe,
+    OpenFence,
+    SealAtEnd,
+    Skip,
+    Soft,
+    Text,
+    TextRun,
+)
+from unrender.parsing.machine import Program
+
+
+def compile_grammar(grammar: Grammar) -> Program:
+    """Return the program that reads what `grammar` allows and tolerates."""
+    assert isinstance(grammar.root, Interleave)
+    return _Compiler(grammar.root).program()
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """A text that interrupts free text, with the layout around it."""
+
+    lead: str
+    core: str
+    after: str
+
+    @classmethod
+    def of(cls, text: str, *, joint: str = "") -> _Marker:
+        core = text.strip()
+        start = text.index(core)
+        return cls(text[:start], core, text[start + len(core) :] + joint)
+
+    @property
+    def guarded(self) -> bool:
+        """A marker that ends in a letter and wants white space behind it must not be found inside a longer word."""
+        return bool(self.after) and self.core[-1:].isalnum()
+
+    def variants(self) -> Iterator[str]:
+        """Yield the marker with ever less of its leading layout."""
+        for i in range(len(self.lead) + 1):
+            yield self.lead[i:] + self.core
+
+
+@dataclass(slots=True)
+class _Hub:
+    """A free text under construction: where its markers lead, and which calls are tried at which."""
+
+    role: Role
+    at: int
+    end: int = -1
+    direct: dict[str, int] = field(default_factory=dict)
+    guarded: set[str] = field(default_factory=set)
+    attempts: dict[str, list[int]] = field(default_factory=dict)
+    reported: set[str] = field(default_factory=set)
+
+
+class _Compiler:
+    def __init__(self, root: Interleave) -> None:
+        self.parts = root.parts
+        self.code = Code()
+
+    def program(self) -> Program:
+        start = self.code.reserve()
+        hub = self._hub(Role.CONTENT, Halt())
+        begin = hub.at
+        entries = [entry for calls in self._runs() for entry in CallCode(self.code, calls, hub.at).compile()]
+        for part in self.parts:
+            begin = self._part(hub, part, entries) or begin
+        self._enter(hub, entries)
+        self._seal(hub)
+        self.code.put(start, Jump(begin))
+        return self.code.program()
+
+    def _runs(self) -> Iterator[Calls]:
+        for part in self.parts:
+            if isinstance(part, Calls):
+                yield part
+
+    def _hub(self, role: Role, halt: Halt) -> _Hub:
+        return _Hub(role, self.code.reserve(), self.code.emit(halt))
+
+    def _seal(self, hub: _Hub, sealed: int = -1) -> None:
+        table = dict(hub.direct)
+        run = self.code.emit(TextRun(hub.role, hub.at))
+        for variant, targets in hub.attempts.items():
+            otherwise = hub.direct.get(variant, run)
+            reported = variant in hub.reported and otherwise == run
+            table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
+        self.code.put(hub.at, Text(hub.role, Finder(table, hub.guarded - hub.attempts.keys()), table, hub.end))
+
+    def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            marker = _Marker.of(entry.lead + entry.opener)
+            for variant in marker.variants():
+                hub.attempts.setdefault(variant, []).append(entry.target)
+                if entry.strong:
+                    hub.reported.add(variant)
+
+    def _part(self, hub: _Hub, part: Node, entries: list[Entry]) -> int | None:
+        """Compile one part; returns where the answer begins when it begins inside that part."""
+        node = part.node if isinstance(part, Tolerated) else part
+        match node:
+            case Tag(role=Role.MARKER, node=Literal(text=text)):
+                self._marker(hub, _Marker.of(text), hub.at)
+            case Tag(role=Role.CONTENT, node=JsonValue()):
+                self._fenced_json(hub)
+            case Sequence(parts=(opener, Interleave() as body, closer, Layout() as joint)):
+                return self._block(hub, opener, body, closer, joint, entries)
+            case Sequence(parts=(opener, Tag(role=Role.CONTENT, node=Until()), closer)):
+                for text in literals((opener, closer)):
+                    self._marker(hub, _Marker.of(text), hub.at)
+        return None
+
+    def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
+        """A marker that is taken, with its layout, and leads to `target`."""
+        for variant in marker.variants() if marker.core else ():
+            at = self.code.emit(Skip(len(variant), role), Soft(marker.after), Jump(target))
+            hub.direct.setdefault(variant, at)
+            if marker.guarded:
+                hub.guarded.add(variant)
+
+    def _fenced_json(self, hub: _Hub) -> None:
+        """An answer in JSON may stand in a Markdown fence, which is no part of it."""
+        opens = self.code.emit(OpenFence(), Jump(hub.at))
+        closes = self.code.emit(CloseFence(), Jump(hub.at))
+        for variant in ("```", "\n```"):
+            hub.attempts.setdefault(variant, []).extend((opens, closes))
+
+    def _block(
+        self, hub: _Hub, opener: Node, body: Interleave, closer: Node, joint: Layout, entries: list[Entry]
+    ) -> int | None:
+        """Reasoning: opened by its marker (or the prompt), closed by its own or by one that cannot stand inside it."""
+        inner = self._hub(body.role, Halt(repr(literals((closer,))[0])))
+        starts = [_Marker.of(text) for text in literals((opener,)) if text.strip()]
+        for marker in starts:
+            # Models repeat an opener that the prompt has already written.
+            begin = self.code.emit(Soft(marker.after), Maybe(marker.core), Soft(marker.after), Jump(inner.at))
+            self._marker(hub, _Marker(marker.lead, marker.core, marker.after), begin, body.role)
+        self._closers(hub, inner, closer, joint)
+        sealed = -1
+        if body.parts:
+            self._enter(inner, entries)
+            ends = [text.strip() for text in [*literals((closer,)), *self._dropped()] if text.strip()]
+            sealed = self.code.emit(SealAtEnd(tuple(dict.fromkeys(ends)), hub.at))
+        self._seal(inner, sealed)
+        return None if starts else inner.at
+
+    def _closers(self, hub: _Hub, inner: _Hub, closer: Node, joint: Layout) -> None:
+        for text in literals((closer,)):
+            self._marker(inner, _Marker.of(text, joint=joint.text), hub.at, inner.role)
+        for text in [*self._content_openers(), *self._dropped()]:
+            self._marker(inner, _Marker.of(text), hub.at)
+
+    def _content_openers(self) -> Iterator[str]:
+        for part in self.parts:
+            match part:
+                case Sequence(parts=(opener, Tag(role=Role.CONTENT), _)):
+                    yield from literals((opener,))
+
+    def _dropped(self) -> Iterator[str]:
+        for part in self.parts:
+            match part:
+                case Tolerated(node=Tag(role=Role.MARKER, node=Literal(text=text))):
+                    yield text

@@ -1,0 +1,337 @@
+"""Argument values as they stream: text of any codec in, JSON text out.
+
+Strategy: a scanner is a small resumable automaton. It is handed the buffer and a position, takes what it can decide,
+and returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet (half an
+escape, a word that may go on) it leaves in the buffer; that is never more than a few characters. Well-formed JSON goes
+through unchanged, in slices.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from json.encoder import encode_basestring
+
+MAX_WORD = 256
+"""Longest number or bare word, in characters; longer ones are no values. JSON numbers rarely exceed 25."""
+MAX_DEPTH = 512
+"""Deepest nesting of lists and objects; Python's own json module gives up near 1,000."""
+
+
+class Status(IntEnum):
+    """What a scanner says after each piece of text."""
+
+    MORE = 0
+    DONE = 1
+    FAILED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteralStyle:
+    """Which values a `LiteralScanner` reads beside JSON's own."""
+
+    strict: bool = False
+    """Nothing but JSON."""
+    quote_open: str = ""
+    """Another string delimiter, its text verbatim, e.g. `<|"|>`."""
+    quote_close: str = ""
+    bare_keys: bool = False
+    """Keys may stand without quotes."""
+
+
+def escape(text: str) -> str:
+    """Return `text` as the inside of a JSON string."""
+    return encode_basestring(text)[1:-1]
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
+_WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_LOOSE_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_WORDS = {"true": "true", "false": "false", "null": "null"}
+_OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
+_AFTER_QUOTE = re.compile(r"\s*[,:)\]}]")
+
+_VALUE, _KEY_OR_END, _COLON, _NEXT, _STRING, _VALUE_OR_END, _KEY_ONLY = range(7)
+
+
+class LiteralScanner:
+    """Reads one JSON value (and, unless strict, Python literals and other notations) and gives its JSON text."""
+
+    __slots__ = ("comma", "is_key", "quote", "stack", "state", "style")
+
+    def __init__(self, style: LiteralStyle) -> None:
+        self.style = style
+        self.state = _VALUE
+        self.stack = ""
+        self.quote = ""
+        self.is_key = False
+        self.comma = ""
+
+    def copy(self) -> LiteralScanner:
+        """Return an independent scanner in the same state."""
+        other = LiteralScanner(self.style)
+        other.state, other.stack, other.quote = self.state, self.stack, self.quote
+        other.is_key, other.comma = self.is_key, self.comma
+        return other
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        pieces: list[str] = []
+        at = start
+        while True:
+            if self.state != _STRING:
+                at = self._space(text, at, pieces)
+            if at >= len(text):
+                return at, "".join(pieces), Status.MORE
+            before = at
+            at, status = _STEPS[self.state](self, text, at, pieces, final)
+            if status is not Status.MORE or (at == before and self.state != _NEXT):
+                return at, "".join(pieces), status
+
+    def _space(self, text: str, at: int, pieces: list[str]) -> int:
+        end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if end > at and self.comma:
+            self.comma += text[at:end]
+        elif end > at and self.stack:
+            pieces.append(text[at:end])
+        return end
+
+    def _value(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        char = text[at]
+        style = self.style
+        if char in "{[":
+            return self._open(char, at, pieces)
+        if style.quote_open and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
+            size = len(style.quote_open)
+            if len(text) - at < size:
+                return at, Status.FAILED if final else Status.MORE
+            return self._open_string(style.quote_open, at, pieces)
+        if char == '"' or (char == "'" and not style.strict):
+            return self._open_string(char, at, pieces)
+        return self._word(text, at, pieces, final)
+
+    def _open(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
+        if len(self.stack) >= MAX_DEPTH:
+            return at, Status.FAILED
+        self._flush_comma(pieces)
+        self.stack += char
+        self.state = _KEY_OR_END if char == "{" else _VALUE_OR_END
+        pieces.append(char)
+        return at + 1, Status.MORE
+
+    def _open_string(self, quote: str, at: int, pieces: list[str]) -> tuple[int, Status]:
+        self._flush_comma(pieces)
+        self.is_key = self.state in (_KEY_OR_END, _KEY_ONLY)
+        self.quote, self.state = quote, _STRING
+        pieces.append('"')
+        return at + len(quote), Status.MORE
+
+    def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        end = _WORD.match(text, at).end()  # type: ignore[union-attr]
+        word = text[at:end]
+        if end - at > MAX_WORD or end == at:
+            return at, Status.FAILED
+        if end == len(text) and not final:
+            return at, Status.MORE if _may_be_word(word) else Status.FAILED
+        json_word = self._json_word(word)
+        if not json_word:
+            return at, Status.FAILED
+        self._flush_comma(pieces)
+        pieces.append(json_word)
+        return end, self._after_value()
+
+    def _json_word(self, word: str) -> str:
+        if word in _WORDS:
+            return word
+        if _NUMBER.fullmatch(word):
+            return word
+        if self.style.strict:
+            return ""
+        if word in _OTHER_WORDS:
+            return _OTHER_WORDS[word]
+        return _tidy_number(word) if _LOOSE_NUMBER.fullmatch(word) else ""
+
+    def _flush_comma(self, pieces: list[str]) -> None:
+        if self.comma:
+            pieces.append(self.comma)
+            self.comma = ""
+
+    def _after_value(self) -> Status:
+        if not self.stack:
+            return Status.DONE
+        self.state = _NEXT
+        return Status.MORE
+
+    def _value_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        if text[at] == "]":
+            return self._close("]", at, pieces)
+        self.state = _VALUE
+        return self._value(text, at, pieces, final)
+
+    def _key_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        if text[at] == "}":
+            return self._close("}", at, pieces)
+        return self._key(text, at, pieces, final)
+
+    def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        char = text[at]
+        if char == '"' or (char == "'" and not self.style.strict):
+            return self._open_string(char, at, pieces)
+        quote = self.style.quote_open
+        if quote and text.startswith(quote, at):
+            return self._open_string(quote, at, pieces)
+        if quote and not final and quote.startswith(text[at:]):
+            return at, Status.MORE
+        return self._bare_key(text, at, pieces, final) if self.style.bare_keys else (at, Status.FAILED)
+
+    def _bare_key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        end = _KEY.match(text, at).end()  # type: ignore[union-attr]
+        if end == at or end - at > MAX_WORD:
+            return at, Status.FAILED
+        if end == len(text) and not final:
+            return at, Status.MORE
+        self._flush_comma(pieces)
+        pieces.append(f'"{escape(text[at:end])}"')
+        self.state = _COLON
+        return end, Status.MORE
+
+    def _colon(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
+        if text[at] != ":":
+            return at, Status.FAILED
+        self.state = _VALUE
+        pieces.append(": " if self.style.bare_keys else ":")
+        return at + 1, Status.MORE
+
+    def _next(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
+        char = text[at]
+        if char == ",":
+            # Held until the next item is seen, so that a trailing comma leaves no trace.
+            self.comma = char
+            lists = (_VALUE, _VALUE_OR_END)
+            objects = (_KEY_ONLY, _KEY_OR_END)
+            self.state = (objects if self.stack[-1] == "{" else lists)[0 if self.style.strict else 1]
+            return at + 1, Status.MORE
+        if char == ("}" if self.stack[-1] == "{" else "]"):
+            return self._close(char, at, pieces)
+        return at, Status.FAILED
+
+    def _close(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
+        self.comma = ""
+        self.stack = self.stack[:-1]
+        pieces.append(char)
+        return at + 1, self._after_value()
+
+    def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        if self.quote in _PLAIN and self.quote != self.style.quote_open:
+            return self._escaped_string(text, at, pieces, final)
+        return self._verbatim_string(text, at, pieces, final)
+
+    def _escaped_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        plain = _PLAIN[self.quote]
+        while True:
+            end = plain.match(text, at).end()  # type: ignore[union-attr]
+            if end > at:
+                pieces.append(text[at:end])
+            if end == len(text):
+                return end, Status.MORE
+            char = text[end]
+            if char == self.quote:
+                return self._end_string(end + 1, pieces)
+            if char == "\\":
+                at, decoded = _read_escape(text, end, final)
+                if at == end:
+                    return at, Status.MORE
+                pieces.append(decoded)
+            elif self.style.strict:
+                return end, Status.FAILED
+            else:
+                pieces.append(escape(char))
+                at = end + 1
+
+    def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        close = self.style.quote_close
+        end = _closing(text, at, close, final)
+        if end >= 0:
+            pieces.append(escape(text[at:end]))
+            return self._end_string(end + len(close), pieces)
+        cut = len(text) if final else -end - 1
+        pieces.append(escape(text[at:cut]))
+        return cut, Status.MORE
+
+    def _end_string(self, at: int, pieces: list[str]) -> tuple[int, Status]:
+        pieces.append('"')
+        if self.is_key:
+            self.is_key = False
+            self.state = _COLON
+            return at, Status.MORE
+        return at, self._after_value()
+
+
+_STEPS = {
+    _VALUE: LiteralScanner._value,
+    _KEY_OR_END: LiteralScanner._key_or_end,
+    _COLON: LiteralScanner._colon,
+    _NEXT: LiteralScanner._next,
+    _STRING: LiteralScanner._string,
+    _VALUE_OR_END: LiteralScanner._value_or_end,
+    _KEY_ONLY: LiteralScanner._key,
+}
+
+
+def _may_be_word(word: str) -> bool:
+    words = (*_WORDS, *_OTHER_WORDS)
+    return word[0] in "+-.0123456789" or any(known.startswith(word) for known in words)
+
+
+def _tidy_number(word: str) -> str:
+    """Write a number that Python or JavaScript would read as JSON does: no plus, no bare point, no leading zeros."""
+    value = float(word) if re.search(r"[.eE]", word) else int(word)
+    return repr(value) if abs(value) != float("inf") else "null"
+
+
+_ESCAPES = {'"': '\\"', "'": "'", "\\": "\\\\", "/": "\\/", **{c: f"\\{c}" for c in "bfnrt"}, "\n": ""}
+
+
+def _read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
+    """Read the escape at `at`: where it ends (`at` when it is not all there) and what JSON writes for it."""
+    if at + 1 >= len(text):
+        return (at + 1, "\\\\") if final else (at, "")
+    kind = text[at + 1]
+    if kind in "ux":
+        return _read_code_point(text, at, 4 if kind == "u" else 2, final)
+    return at + 2, _ESCAPES.get(kind, "\\\\" + escape(kind))
+
+
+def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, str]:
+    end = _HEX.match(text, at + 2, at + 2 + size).end()  # type: ignore[union-attr]
+    if end == at + 2 + size:
+        return end, "\\u" + text[at + 2 : end].rjust(4, "0")
+    if end == len(text) and not final:
+        return at, ""
+    return at + 2, "\\\\" + text[at + 1]
+
+
+def _closing(text: str, at: int, close: str, final: bool) -> int:
+    """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
+
+    A delimiter of one character may stand in the text itself; it closes only where a value can end.
+    """
+    size = len(text)
+    found = text.find(close, at)
+    while found >= 0 and len(close) == 1:
+        if _AFTER_QUOTE.match(text, found + 1):
+            return found
+        if not text[found + 1 :].strip() and found + 1 + MAX_WORD > size:
+            return found if final else -found - 1
+        found = text.find(close, found + 1)
+    if found >= 0:
+        return found
+    for keep in range(min(len(close) - 1, size - at), 0, -1):
+        if close.startswith(text[size - keep :]):
+            return -(size - keep) - 1
+    return -size - 1

@@ -1,0 +1,132 @@
+"""Values written as nested tags: the inside of an argument's tag in, JSON text out.
+
+Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag stands
+there, then read as a tree: an element with elements inside is a list when they are all items, else an object.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from unrender.messages import JsonSchema
+from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
+from unrender.parsing.finder import Finder
+from unrender.parsing.values import MAX_DEPTH, Status, escape
+
+
+@dataclass(frozen=True, slots=True)
+class TagStyle:
+    """How the tags are written: `open` + name + `end` … `close` + name + `end`."""
+
+    open: str
+    """e.g. `<`."""
+    close: str
+    """e.g. `</`."""
+    end: str
+    """e.g. `>`."""
+    item: str
+    """The name of a list's items."""
+
+
+class XmlScanner:
+    """Reads the inside of the tag of the argument `key`, up to its closing tag."""
+
+    __slots__ = ("begun", "closer", "depth", "finder", "held", "key", "style", "types")
+
+    def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
+        self.style = style
+        self.key = key
+        self.types = types
+        self.closer = style.close + key + style.end
+        # The argument's own name may come again inside it: its tags are counted.
+        self.finder = Finder((self.closer, style.open + key + style.end))
+        self.depth = 0
+        self.held: list[str] = []
+        self.begun = False
+
+    def copy(self) -> XmlScanner:
+        """Return an independent scanner in the same state."""
+        other = XmlScanner(self.style, self.key, self.types)
+        other.depth, other.held, other.begun = self.depth, list(self.held), self.begun
+        return other
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        at = start
+        streams = self.types.types(self.key) == STRING
+        out = ""
+        while True:
+            found, literal = self.finder.find(text, at)
+            if not literal:
+                cut = len(text) if final else self.finder.undecided_from(text, at)
+                return cut, out + self._take(text[at:cut], streams), Status.MORE
+            if literal == self.closer and (streams or self.depth == 0):
+                return found, out + self._take(text[at:found], streams) + self._finish(streams), Status.DONE
+            self.depth += 1 if literal != self.closer else -1
+            end = found + len(literal)
+            out += self._take(text[at:end], streams)
+            at = end
+
+    def _take(self, piece: str, streams: bool) -> str:
+        if not streams:
+            self.held.append(piece)
+            return ""
+        quote = "" if self.begun else '"'
+        self.begun = True
+        return quote + escape(piece)
+
+    def _finish(self, streams: bool) -> str:
+        if streams:
+            return '"'
+        return read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
+
+
+def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: JsonSchema | None, depth: int = 0) -> str:
+    """Return the JSON text of the inside of an element."""
+    elements = _elements(text, style) if depth < MAX_DEPTH // 8 else []
+    if not elements:
+        return _leaf(text, types.types_of(schema))
+    if all(name == style.item for name, _ in elements) and "object" not in types.types_of(schema):
+        inner = types.inner(schema, None)
+        return "[" + ", ".join(read_tree(body, style, types, inner, depth + 1) for _, body in elements) + "]"
+    pairs = [
+        f"{json.dumps(name, ensure_ascii=False)}: {read_tree(body, style, types, types.inner(schema, name), depth + 1)}"
+        for name, body in elements
+    ]
+    return "{" + ", ".join(pairs) + "}"
+
+
+def _leaf(text: str, types: frozenset[str]) -> str:
+    if not text.strip() and types and "string" not in types:
+        return "[]" if "array" in types else "{}" if "object" in types else coerce(text, types)
+    return coerce(text, types)
+
+
+def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
+    """Split `text` into its top elements (name, inside); empty when it is not made of elements alone."""
+    opener = re.compile(re.escape(style.open) + r"([^\s<>/]+)" + re.escape(style.end))
+    elements: list[tuple[str, str]] = []
+    at = 0
+    while text[at:].strip():
+        found = opener.match(text, at + len(text[at:]) - len(text[at:].lstrip()))
+        end = _matching(text, style, found.group(1), found.end()) if found else -1
+        if not found or end < 0:
+            return []
+        elements.append((found.group(1), text[found.end() : end]))
+        at = end + len(style.close) + len(found.group(1)) + len(style.end)
+    return elements
+
+
+def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
+    """Return where the closing tag of `name` begins whose opening tag ends at `at`; -1 when there is none."""
+    tags = Finder((style.close + name + style.end, style.open + name + style.end))
+    depth = 0
+    found, literal = tags.find(text, at)
+    while literal:
+        depth += 1 if literal.startswith(style.open + name) else -1
+        if depth < 0:
+            return found
+        found, literal = tags.find(text, found + len(literal))
+    return -1
