@@ -35,7 +35,7 @@ class Limits:
     """Characters of the template itself."""
 
 
-class Exhausted(Exception):  # noqa: N818 -- it names a state of the budget, never seen outside this package
+class Exhausted(Exception):
     """A rendering has reached one of its limits; the message says which."""
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from unrender.template.budget import Budget, Exhausted
-
-Guard = Callable[[Budget, Any, tuple[Any, ...], dict[str, Any]], None]
 
 _TEXT = (str, bytes, bytearray)
 _LONGEST_INTEGER = 8192  # bits; Python itself refuses to print much longer ones
@@ -25,13 +24,35 @@ _FIELD = re.compile(r"%(?:\([^)%]{0,200}\))?([-+ #0-9.]*)|\{[^{}:]*:([^{}]*)")
 _WIDTH_FROM_ARGUMENT = re.compile(r"\*|:[^{}]*\{")
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a filter or a method is asked: the value it works on, and its arguments."""
+
+    value: Any
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> list[Any]:
+        """All arguments."""
+        return [*self.args, *self.kwargs.values()]
+
+    @property
+    def text(self) -> str | bytes | bytearray:
+        """The value as text."""
+        return self.value if isinstance(self.value, _TEXT) else str(self.value)
+
+
+Guard = Callable[[Budget, Asked], None]
+
+
 def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None:
     """Make room for `left operator right`, operator one of `+ * ** %`."""
     if operator == "+":
         _guard_sum(budget, left, right)
     elif operator == "%":
         if isinstance(left, _TEXT):
-            _guard_format(budget, left, (right,), {})
+            _guard_format(budget, Asked(left, (right,)))
     elif isinstance(left, int) and isinstance(right, int):
         bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
         if bits > _LONGEST_INTEGER:
@@ -42,25 +63,26 @@ def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None
                 _guard_repeat(budget, value, times)
 
 
-def guard_filter(budget: Budget, name: str, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Make room for `value | name(*args, **kwargs)`."""
+def guard_filter(budget: Budget, name: str, asked: Asked) -> None:
+    """Make room for what the filter of that name returns."""
     guard = FILTERS.get(name)
     if guard is not None:
-        guard(budget, value, args, kwargs)
+        guard(budget, asked)
 
 
-def guard_method(budget: Budget, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Make room for `owner.name(*args, **kwargs)`, a method of a built-in type."""
-    if isinstance(owner, _TEXT):
-        budget.text(len(owner))
-        _guard_numbers(budget, args, kwargs)
-        guard = TEXT_METHODS.get(name, _guard_text)
-        guard(budget, owner, args, kwargs)
+def guard_method(budget: Budget, name: str, asked: Asked) -> None:
+    """Make room for what the method of that name returns; the value asked is its owner, of a built-in type."""
+    if isinstance(asked.value, _TEXT):
+        budget.text(len(asked.value))
+        _guard_numbers(budget, asked)
+        guard = TEXT_METHODS.get(name)
+        if guard is not None:
+            guard(budget, asked)
     elif name == "extend":
-        budget.items(len(owner) + sum(len(arg) for arg in args if isinstance(arg, Sized)))
-    elif name not in _MUTATORS:
-        _guard_numbers(budget, args, kwargs)
-        budget.weigh([*args, *kwargs.values()])
+        budget.items(len(asked.value) + sum(len(arg) for arg in asked.args if isinstance(arg, Sized)))
+    elif name not in _UNCONCERNED:
+        _guard_numbers(budget, asked)
+        budget.weigh(asked.given)
 
 
 def guard_result(budget: Budget, result: Any) -> None:
@@ -72,7 +94,7 @@ def guard_result(budget: Budget, result: Any) -> None:
 
 
 # Methods of lists and dicts that neither copy, compare nor print their arguments.
-_MUTATORS = frozenset({"append", "insert", "update", "setdefault", "get", "pop", "copy", "items", "keys", "values"})
+_UNCONCERNED = frozenset({"append", "insert", "update", "setdefault", "get", "pop", "copy", "items", "keys", "values"})
 
 
 def _guard_sum(budget: Budget, left: Any, right: Any) -> None:
@@ -89,86 +111,84 @@ def _guard_repeat(budget: Budget, value: Any, times: int) -> None:
         budget.items(len(value) * times)
 
 
-def _guard_numbers(budget: Budget, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    for value in (*args, *kwargs.values()):
+def _guard_numbers(budget: Budget, asked: Asked) -> None:
+    for value in asked.given:
         if isinstance(value, int):
             budget.text(max(0, value))
 
 
-def _guard_text(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if not isinstance(value, str):
-        budget.weigh(value)
+def _guard_text(budget: Budget, asked: Asked) -> None:
+    if not isinstance(asked.value, str):
+        budget.weigh(asked.value)
 
 
-def _guard_padding(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    _guard_text(budget, value, args, kwargs)
-    given = (*args, *kwargs.values())
-    width = max([0, *(item if isinstance(item, int) else len(item) for item in given if isinstance(item, int | str))])
-    text = value if isinstance(value, _TEXT) else str(value).encode()
-    # Both may be padded: each line (`indent`) and each tab (`expandtabs`).
-    line, tab = ("\n", "\t") if isinstance(text, str) else (b"\n", b"\t")
-    budget.text(len(text) + (1 + text.count(line) + text.count(tab)) * width)  # type: ignore[arg-type]
+def _guard_padding(budget: Budget, asked: Asked) -> None:
+    """Guard `center`, `indent`, `expandtabs`, where each line or tab may be padded."""
+    _guard_text(budget, asked)
+    widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
+    budget.text(len(asked.text) + (1 + _count(asked.text, "\n") + _count(asked.text, "\t")) * max([0, *widths]))
 
 
-def _guard_replace(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    _guard_text(budget, value, args, kwargs)
-    text = value if isinstance(value, _TEXT) else str(value)
-    old = args[0] if args else kwargs.get("old", kwargs.get("s"))
-    new = args[1] if len(args) > 1 else kwargs.get("new", "")
-    if isinstance(old, type(text)):
-        budget.text(len(text) + text.count(old) * budget.weigh(new))  # type: ignore[arg-type]
-    else:
-        budget.text((len(text) + 1) * budget.weigh(new))
+def _guard_replace(budget: Budget, asked: Asked) -> None:
+    _guard_text(budget, asked)
+    old, new, *_ = (*asked.given, "", "")
+    budget.text(len(asked.text) + _count(asked.text, old) * budget.weigh(new))
 
 
-def _guard_join(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Guard the filter: `value` holds the items, the separator is given."""
-    separator = args[0] if args else kwargs.get("d", "")
-    count = len(value) if isinstance(value, Sized) else 0
-    budget.text(budget.weigh(value) + count * budget.weigh(separator))
+def _count(text: str | bytes | bytearray, part: Any) -> int:
+    """Return how often `part` occurs; more often than that when it is not of the text's own type."""
+    if isinstance(text, str) and isinstance(part, str):
+        return text.count(part)
+    if isinstance(text, bytes | bytearray) and isinstance(part, bytes | bytearray):
+        return text.count(part)
+    return len(text) + 1
 
 
-def _guard_join_method(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for items in args:
-        _guard_join(budget, items, (value,), {})
+def _guard_join(budget: Budget, asked: Asked) -> None:
+    """Guard the filter: the value holds the items, the separator is given."""
+    count = len(asked.value) if isinstance(asked.value, Sized) else 0
+    budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
 
 
-def _guard_format(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _guard_join_method(budget: Budget, asked: Asked) -> None:
+    for items in asked.args:
+        _guard_join(budget, Asked(items, (asked.value,)))
+
+
+def _guard_format(budget: Budget, asked: Asked) -> None:
     """Guard `%` and `format`: each field may print all arguments, padded to any number in the format."""
-    _guard_text(budget, value, args, kwargs)
-    text = value if isinstance(value, str) else str(value)
+    _guard_text(budget, asked)
+    text = str(asked.value)
     fields = [first or second for first, second in _FIELD.findall(text)]
     widths = sum(int(digits[:9]) for field in fields for digits in _NUMBER.findall(field))
     if _WIDTH_FROM_ARGUMENT.search(text):
-        widths += len(fields) * sum(abs(item) for item in _flat(args, kwargs) if isinstance(item, int))
+        widths += len(fields) * sum(abs(item) for item in _flat(asked.given) if isinstance(item, int))
     fields_at_most = text.count("%") + text.count("{")
-    budget.text(len(text) + widths + fields_at_most * budget.weigh([*args, *kwargs.values()]))
+    budget.text(len(text) + widths + fields_at_most * budget.weigh(asked.given))
 
 
-def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    inner = [item for arg in args if isinstance(arg, tuple) for item in arg]
-    return [*args, *inner, *kwargs.values()]
+def _flat(values: list[Any]) -> list[Any]:
+    return [*values, *(item for value in values if isinstance(value, tuple) for item in value)]
 
 
-def _guard_translate(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    budget.text(len(value) * budget.weigh([*args, *kwargs.values()]))
+def _guard_translate(budget: Budget, asked: Asked) -> None:
+    budget.text(len(asked.value) * budget.weigh(asked.given))
 
 
-def _guard_slow_text(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    size = budget.weigh(value)
+def _guard_slow_text(budget: Budget, asked: Asked) -> None:
+    size = budget.weigh(asked.value)
     if size > _LONGEST_SLOW_TEXT:
         raise Exhausted(f"the template searches a text of more than {_LONGEST_SLOW_TEXT} characters")
-    added = sum(len(item) for item in (*args, *kwargs.values()) if isinstance(item, str))
-    budget.text(size * (1 + added))
+    budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
 
-def _guard_slow_list(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if not isinstance(value, str) and budget.weigh(value) > _LONGEST_SLOW_LIST:
+def _guard_slow_list(budget: Budget, asked: Asked) -> None:
+    if not isinstance(asked.value, str) and budget.weigh(asked.value) > _LONGEST_SLOW_LIST:
         raise Exhausted(f"the template compares more than {_LONGEST_SLOW_LIST} characters of list items")
 
 
-def _guard_batches(budget: Budget, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for item in (*args, *kwargs.values()):
+def _guard_batches(budget: Budget, asked: Asked) -> None:
+    for item in asked.given:
         if isinstance(item, int):
             budget.items(item)
 

@@ -1,8 +1,8 @@
-"""A template's source into text: compiled once, rendered over copies, within limits.
+r"""A template's source into text: compiled once, rendered over copies, within limits.
 
->>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\\n{% endfor %}")
+>>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
 >>> template.render([{"role": "user", "content": "Hello"}]).text
-'[user] Hello\\n'
+'[user] Hello\n'
 >>> template = Template("{{ raise_exception('no system role, please') }}")
 >>> template.render([]).error
 'no system role, please'

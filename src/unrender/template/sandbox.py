@@ -28,7 +28,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from unrender.template.budget import Budget, Exhausted
-from unrender.template.growth import FILTERS, guard_filter, guard_method, guard_operator, guard_result
+from unrender.template.growth import FILTERS, Asked, guard_filter, guard_method, guard_operator, guard_result
 
 # No template can name these: they hold a blank.
 _COUNTED, _JOINED, _WEIGHED = "loop counted", "text joined", "operand weighed"
@@ -70,7 +70,7 @@ class Sandbox(SandboxedEnvironment):
     def budget(self, budget: Budget) -> None:
         self._thread.budget = budget
 
-    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override] -- a plain function in Jinja
+    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override]
         """Join the output of a macro or block."""
         texts = list(parts)
         self.budget.text(sum(map(len, texts)))
@@ -88,7 +88,7 @@ class Sandbox(SandboxedEnvironment):
             self.budget.weigh(argument)
         return super().getitem(obj, argument)
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805 -- as Jinja
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
         """Call what a template calls when there is room for the result."""
         budget = __self.budget
         budget.step()
@@ -97,11 +97,11 @@ class Sandbox(SandboxedEnvironment):
         owner = getattr(__obj, "__self__", None)
         if owner is not None and isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
-            guard_method(budget, owner, __obj.__name__, args, kwargs)
+            guard_method(budget, __obj.__name__, Asked(owner, args, kwargs))
             budget.check()
         elif getattr(__obj, "__name__", "") in ("format", "format_map"):
             # Jinja's own wrapper of `str.format`, made when the attribute was read.
-            guard_method(budget, __obj.__wrapped__.__self__, __obj.__name__, args, kwargs)
+            guard_method(budget, __obj.__name__, Asked(__obj.__wrapped__.__self__, args, kwargs))
         result = super().call(__context, __obj, *args, **kwargs)
         guard_result(budget, result)
         return result
@@ -123,16 +123,16 @@ class _Generation(Extension):
 class _Budgeting(NodeTransformer):
     """Lead loops, `~` and comparisons of two variables through filters that know the budget."""
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 -- as Jinja
         self.generic_visit(node)
         node.iter = _filtered(node.iter, _COUNTED)
         return node
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 -- as Jinja
         self.generic_visit(node)
         return _filtered(nodes.List(node.nodes, lineno=node.lineno), _JOINED)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 -- as Jinja
         self.generic_visit(node)
         if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
             node.expr = _filtered(node.expr, _WEIGHED)
@@ -140,14 +140,15 @@ class _Budgeting(NodeTransformer):
                 op.expr = _filtered(op.expr, _WEIGHED)
         return node
 
-    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802 -- as Jinja
         self.generic_visit(node)
         if not _is_constant(node.key):
             node.key = _filtered(node.key, _WEIGHED)
         return node
 
 
-def _filtered(node: nodes.Expr, name: str) -> nodes.Filter:
+def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
+    assert isinstance(node, nodes.Expr)
     made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     made.set_environment(node.environment)  # type: ignore[arg-type]
     if isinstance(node, nodes.List):
@@ -232,7 +233,7 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget.check()
         if name in FILTERS:
             value = _listed(value, budget)
-        guard_filter(budget, name, value, args, kwargs)
+        guard_filter(budget, name, Asked(value, args, kwargs))
         result = function(*(_passed(function, context) if passes else ()), value, *args, **kwargs)
         guard_result(budget, result)
         return result
@@ -245,10 +246,10 @@ def _passed(function: Any, context: Context) -> tuple[Any, ...]:
     return ({"context": context, "eval_context": context.eval_ctx, "environment": context.environment}[kind],)
 
 
-def _budgeted_test(function: Callable[..., bool]) -> Callable[..., bool]:
+def _budgeted_test(function: Any) -> Callable[..., bool]:
     @pass_environment
     def budgeted(environment: Sandbox, *values: Any) -> bool:
-        return function(*(_weighed(environment, value) for value in values))
+        return bool(function(*(_weighed(environment, value) for value in values)))
 
     return budgeted
 
@@ -287,7 +288,7 @@ def _raise_exception(environment: Sandbox, message: Any) -> NoReturn:
 
 
 def _strftime_with(clock: Callable[[], datetime]) -> Callable[[str], str]:
-    def strftime_now(format: str) -> str:  # noqa: A002 -- templates may pass it by this name
+    def strftime_now(format: str) -> str:
         # `%1000000d` pads, where the C library can.
         if len(format) > 1000 or _LONG_NUMBER.search(format):
             raise Exhausted("strftime_now: expected a format of at most 1000 characters without large widths")

@@ -105,17 +105,13 @@ def test_bomb_is_an_error_in_time(source):
 
 @pytest.mark.parametrize(
     "source",
-    ["(" * 20_000, "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}", "{% if a %}" * 3000 + "{% endif %}" * 3000],
-    ids=["text", "parentheses", "blocks"],
+    ["{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}", "{% if a %}" * 3000 + "{% endif %}" * 3000],
+    ids=["parentheses", "blocks"],
 )
-def test_nesting_is_an_error_or_text(source):
+def test_deep_nesting_is_refused(source):
     """A source that is nested too deeply for a compiler is refused, not a crash."""
-    try:
-        template = Template(source)
-    except TemplateError as error:
-        assert "too deeply" in str(error)
-    else:
-        assert template.render([]).text == source
+    with pytest.raises(TemplateError, match="too deeply"):
+        Template(source)
 
 
 def test_long_source_is_refused():
