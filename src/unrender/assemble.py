@@ -78,7 +78,15 @@ def _calls(format: Format, request: Request) -> list[Calls]:
     turn = format.turn
     lead = max(turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools, key=len)
     syntaxes = [tools_ for tools_ in (format.tools, *format.tolerated) if tools_.mode is not ToolMode.NONE]
-    return [Calls(syntax=syntax, tools=tools, lead=_layout(lead)) for syntax in syntaxes]
+    return [
+        Calls(
+            syntax=syntax,
+            tools=tools,
+            lead=_layout(lead),
+            spellings=tuple(_spellings(format, syntax.section_start)[1:]),
+        )
+        for syntax in syntaxes
+    ]
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:

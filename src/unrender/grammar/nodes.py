@@ -178,6 +178,8 @@ class Calls:
     maximum: int | None = None
     lead: str = ""
     """Layout before the run, where content or reasoning precede it."""
+    spellings: tuple[str, ...] = ()
+    """Other spellings of the section's start: read, never generated."""
 
     @property
     def generated(self) -> Node:

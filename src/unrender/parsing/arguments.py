@@ -193,6 +193,8 @@ class Tail:
     hub: int
 
     def step(self, machine: Machine) -> bool:
+        if not self.closers:
+            self._complete(machine)
         buffer = machine.buffer
         at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
         blank = at - machine.at

@@ -41,6 +41,7 @@ from unrender.parsing.values import LiteralStyle
 from unrender.parsing.xml import TagStyle
 
 _FENCED = re.compile(r"```\w*")
+_FENCE_EDGE = re.compile(r"(```\w*)")
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
@@ -64,7 +65,8 @@ def tokens(text: str) -> list[str]:
     start = head.end() if head else 0
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
-    return [*_JSON_TOKEN.findall(text[:start]), *text[start:end].split(), *_JSON_TOKEN.findall(text[end:])]
+    middle = (piece for word in text[start:end].split() for piece in _FENCE_EDGE.split(word))
+    return [*_JSON_TOKEN.findall(text[:start]), *filter(None, middle), *_JSON_TOKEN.findall(text[end:])]
 
 
 class CallCode:
@@ -74,6 +76,7 @@ class CallCode:
         self.code = code
         self.syntax = calls.syntax
         self.lead = calls.lead
+        self.spellings = calls.spellings
         self.hub = hub
         self.tail = code.reserve()
 
@@ -87,7 +90,8 @@ class CallCode:
         self._tail(call)
         head = "{" if syntax.envelope else _text(syntax.function[0])
         levels = [(syntax.section_start, section), (syntax.call_start, call), (head, inner)]
-        return list(self._entries([(text, at) for text, at in levels if text.strip()]))
+        others = [(text, self.code.emit(*self._literal(text), Jump(call))) for text in self.spellings]
+        return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
 
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
         for i, (text, at) in enumerate(levels):
