@@ -1,0 +1,146 @@
+r"""Grammar → GBNF, the dialect of llama.cpp, which xgrammar and llguidance's converter read as well.
+
+Rules: every rule is reachable and defined; names are lower-case letters, digits and `-`. Text is written as it is in
+UTF-8, only quotes, backslashes and control characters are escaped, so markers of any script are safe. Repetition is
+always bounded by what llama.cpp accepts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unrender.emit.automaton import State, states
+from unrender.emit.lowering import Lowered, Stopped, lower
+from unrender.errors import GrammarError
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar.regex import Ranges
+
+ANY = "[^\\x00]"
+
+
+def gbnf(grammar: Grammar) -> str:
+    """Return the grammar in GBNF; the start rule is `root`.
+
+    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known. Keywords of
+    JSON Schemas that cannot be said are in `expand(grammar, Values.SPELLED).unsupported`.
+    """
+    return write_gbnf(expand(grammar, Values.SPELLED))
+
+
+def write_gbnf(expansion: Expansion) -> str:
+    """Return an expanded grammar in GBNF."""
+    lowered = lower(expansion.grammar)
+    return "".join(f"{name} ::= {body}\n" for name, body in _Writer(lowered).rules())
+
+
+@dataclass(slots=True)
+class _Writer:
+    lowered: Lowered
+    lines: list[tuple[str, str]] = field(default_factory=list)
+
+    def rules(self) -> list[tuple[str, str]]:
+        for name, node in self.lowered.rules.items():
+            if isinstance(node, Stopped):
+                self.lines += _automaton(name, node)
+            else:
+                self.lines.append((name, _alternatives(node)))
+        return self.lines
+
+
+def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
+    """Return one rule for each state of the text before the first stop."""
+    branches = {stop: branch.rule for stop, branch in node.branches}
+    found = states(node.stops, branches)
+    names = {state.prefix: name if at == 0 else f"{name}-{at}" for at, state in enumerate(found)}
+    return [(names[state.prefix], _state(state, names, branches, node.at_end)) for state in found]
+
+
+def _state(state: State, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:
+    options = [f"{_text(character)} {branches[stop]}" for character, stop in state.finishing]
+    options += [f"{_text(character)} {names[target]}" for character, target in state.onward]
+    special = [*(character for character, _ in (*state.finishing, *state.onward)), *state.blocked]
+    options.append(f"{_class(tuple((c, c) for c in sorted(special)), negated=True)} {names['']}")
+    if at_end:
+        options.append('""')
+    return " | ".join(options)
+
+
+def _alternatives(node: Node) -> str:
+    if isinstance(node, Choice):
+        return " | ".join(_sequence(option) for option in node.options)
+    return _sequence(node)
+
+
+def _sequence(node: Node) -> str:
+    if isinstance(node, Sequence):
+        return " ".join(_item(part) for part in node.parts)
+    return _item(node)
+
+
+def _item(node: Node) -> str:
+    match node:
+        case Literal(text):
+            return _text(text)
+        case Chars(ranges, negated, low, high):
+            return _class(ranges, negated=negated) + _bounds(low, high)
+        case Ref(name):
+            return name
+        case Optional(inner):
+            return _group(inner) + "?"
+        case Repeat(inner, low, high, None):
+            return _group(inner) + _bounds(low, high)
+        case Choice() | Sequence():
+            return f"({_alternatives(node)})"
+    raise GrammarError(f"{type(node).__name__} cannot be written in GBNF")
+
+
+def _group(node: Node) -> str:
+    single = isinstance(node, Ref | Choice | Sequence | Literal) or (
+        isinstance(node, Chars) and node.minimum == node.maximum == 1
+    )
+    return _item(node) if single else f"({_item(node)})"
+
+
+_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def _bounds(low: int, high: int | None) -> str:
+    if (low, high) in _SHORT_BOUNDS:
+        return _SHORT_BOUNDS[(low, high)]
+    return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+
+
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
+_CLASS_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\[", "^": "\\x5E"}
+
+
+def _text(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(character) or _printable(character) for character in text) + '"'
+
+
+def _class(ranges: Ranges, *, negated: bool) -> str:
+    if not ranges:
+        return ANY if negated else '""'
+    plain = [pair for low, high in ranges for pair in _around_dash(low, high)]
+    inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
+    dash = "-" if any(low <= "-" <= high for low, high in ranges) else ""
+    return f"[{'^' if negated else ''}{inside}{dash}]"
+
+
+def _around_dash(low: str, high: str) -> list[tuple[str, str]]:
+    """Return the range without `-`, which stands last in a class: the dialects escape it in different ways."""
+    if not low <= "-" <= high:
+        return [(low, high)]
+    parts = ((low, ","), (".", high))
+    return [(first, last) for first, last in parts if first <= last]
+
+
+def _in_class(character: str) -> str:
+    return _CLASS_ESCAPES.get(character) or _printable(character)
+
+
+def _printable(character: str) -> str:
+    if character < " " or character == "\x7f":
+        return f"\\x{ord(character):02X}"
+    return character

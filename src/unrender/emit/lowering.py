@@ -1,0 +1,353 @@
+"""PEG → context-free rules: what the dialects can say, and nothing that they cannot.
+
+Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is no context-free operator, so each `Until` is
+joined with what follows it and becomes one `Stopped`: text up to the first stop, the stop itself, and the continuation
+that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule (one copy for each),
+so that it always meets its stop.
+
+Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
+be decided from the literals behind it is refused by name, never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from unrender.errors import GrammarError
+from unrender.grammar import nodes
+from unrender.grammar.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Sequence,
+    Until,
+)
+from unrender.grammar.rules import Rules
+
+EMPTY = Literal("")
+_END = nodes.End()
+Rest = tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Text up to the first of `stops`, which are not part of it.
+
+    `branches` says which of them may follow, and the rule behind each; the text that would be cut at any other stop is
+    no part of the language. `at_end`: the text may also run to the end of the output, without any stop.
+    """
+
+    stops: tuple[str, ...]
+    branches: tuple[tuple[str, Ref], ...]
+    at_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Context-free rules, all of them reachable from `root`; `Stopped` stands only at the top of a rule.
+
+    Other rules are made of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref`
+    and `JsonValue`.
+    """
+
+    root: str
+    rules: Mapping[str, Node | Stopped]
+
+
+def lower(grammar: Grammar) -> Lowered:
+    """Return the context-free form of a grammar that `expand` has freed of calls.
+
+    Raises `GrammarError` for a lookahead that no context-free rule can say, and for a rule that is not defined.
+    """
+    lowering = _Lowering(grammar.rules)
+    root = lowering.rest((grammar.root,))
+    return Lowered(root.rule, _reachable(root.rule, lowering.table))
+
+
+def _reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
+    found: dict[str, Node | Stopped] = {}
+    queue = [root]
+    for name in queue:
+        if name not in found:
+            found[name] = table[name]
+            queue.extend(references(table[name]))
+    return found
+
+
+def references(node: Node | Stopped) -> Iterator[str]:
+    """Yield the names of the rules that `node` refers to, in the order of the text."""
+    if isinstance(node, Stopped):
+        yield from (branch.rule for _, branch in node.branches)
+    else:
+        yield from (below.rule for below in nodes.walk(node) if isinstance(below, Ref))
+
+
+@dataclass(slots=True)
+class _Lowering:
+    source: Mapping[str, Node]
+    table: dict[str, Node | Stopped] = field(default_factory=dict)
+    rules: Rules = field(default_factory=Rules)
+    rests: dict[Rest, Ref] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    open_rules: dict[str, bool] = field(default_factory=dict)
+    loops: dict[Node, Node] = field(default_factory=dict)
+    looped: dict[str, Node] = field(default_factory=dict)
+
+    def rule(self, name: str) -> Node:
+        found = self.looped.get(name) or self.source.get(name)
+        if found is None:
+            raise GrammarError(f"rule {name!r} is not defined")
+        return found
+
+    def rest(self, parts: Rest) -> Ref:
+        """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
+        known = self.rests.get(parts)
+        if known is None:
+            hint = "root" if not self.rests else parts[0].rule if parts and isinstance(parts[0], Ref) else "rest"
+            name = self.rules.reserve(hint)
+            known = self.rests[parts] = Ref(name)
+            self.table[name] = self.joined(parts)
+        return known
+
+    def joined(self, parts: Rest) -> Node:
+        """Return `parts` in sequence."""
+        done: list[Node] = []
+        for at, part in enumerate(parts):
+            if self.ends_open(part):
+                done.append(self.continued(part, parts[at + 1 :]))
+                break
+            done.append(self.closed(part))
+        return _sequence(done)
+
+    def continued(self, node: Node, rest: Rest) -> Node:
+        """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
+        match node:
+            case Until(stops):
+                return self.text(stops, rest)
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.continued(inner, rest)
+            case Sequence(parts):
+                return self.joined((*parts, *rest))
+            case Choice(options):
+                return _choice([self.rest((option, *rest)) for option in _generated(options)])
+            case Optional(inner):
+                return _choice([self.rest((inner, *rest)), self.rest(rest)])
+            case Repeat():
+                return self.rest((self.loop(node), *rest))
+            case Ref(name):
+                return self.rest((self.rule(name), *rest))
+        raise GrammarError(f"{type(node).__name__} cannot stand before other text")
+
+    def loop(self, node: Repeat) -> Node:
+        """Return a repetition as recursion or, when it is bounded, written out."""
+        again = () if node.separator is None else (node.separator,)
+        if node.maximum is not None:
+            return _unrolled(node, again)
+        if node not in self.loops:
+            name = f"loop {len(self.loops)}"
+            self.looped[name] = Sequence((node.node, Optional(Sequence((*again, Ref(name))))))
+            least = Sequence((*((node.node, *again) * (node.minimum - 1)), Ref(name)))
+            self.loops[node] = least if node.minimum else Optional(Ref(name))
+        return self.loops[node]
+
+    def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
+        """Join `Until(stops)` with `rest`: each way in which `rest` begins belongs to one stop."""
+        longest = max(map(len, stops), default=1)
+        branches: dict[str, list[Node]] = {}
+        at_end = False
+        for lead in self.leads(rest, 2 * longest, frozenset()):
+            if lead.rest == (_END,) and not lead.text:
+                at_end = True
+                continue
+            stop = _first_stop(lead.text, stops)
+            if not stop:
+                raise GrammarError(f"text up to {stops} cannot be told from what follows: {lead.rest[:1]!r:.120}")
+            after = lead.text[len(stop) :]
+            branches.setdefault(stop, []).append(self.rest((Literal(after), *lead.rest) if after else lead.rest))
+        merged = {stop: self.branch(options) for stop, options in branches.items()}
+        name = self.rules.reserve("text")
+        self.table[name] = Stopped(tuple(dict.fromkeys((*stops, *merged))), tuple(merged.items()), at_end)
+        return Ref(name)
+
+    def branch(self, options: list[Node]) -> Ref:
+        options = list(dict.fromkeys(options))
+        if len(options) == 1 and isinstance(options[0], Ref):
+            return options[0]
+        name = self.rules.reserve("branch")
+        self.table[name] = _choice(options)
+        return Ref(name)
+
+    def leads(self, rest: Rest, need: int, seen: frozenset[str]) -> list[_Lead]:
+        """Return the ways in which `rest` begins: at least `need` characters of literal text, if there are so many."""
+        if not rest:
+            return [_Lead("", (_END,))]
+        if need <= 0:
+            return [_Lead("", rest)]
+        head, tail = rest[0], rest[1:]
+        match head:
+            case Literal(text) | nodes.Layout(text):
+                return [replace(lead, text=text + lead.text) for lead in self.leads(tail, need - len(text), seen)]
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.leads((inner, *tail), need, seen)
+            case Sequence(parts):
+                return self.leads((*parts, *tail), need, seen)
+            case Choice(options):
+                return [lead for option in _generated(options) for lead in self.leads((option, *tail), need, seen)]
+            case nodes.Cut() | nodes.Tolerated():
+                return self.leads(tail, need, seen)
+            case Optional(inner):
+                return [*self.leads((inner, *tail), need, seen), *self.leads(tail, need, seen)]
+            case Ref(name) if name not in seen:
+                return self.leads((self.rule(name), *tail), need, seen | {name})
+            case nodes.End():
+                return [_Lead("", (_END,))]
+            case nodes.Peek(Literal(text)):
+                return [lead for lead in self.leads(tail, max(need, len(text)), seen) if lead.text.startswith(text)]
+            case nodes.Negate(Literal(text)):
+                return [lead for lead in self.leads(tail, max(need, len(text)), seen) if not lead.text.startswith(text)]
+            case Repeat():
+                return self.repeat_leads(head, tail, need, seen)
+        return [_Lead("", rest)]
+
+    def repeat_leads(self, node: Repeat, tail: Rest, need: int, seen: frozenset[str]) -> list[_Lead]:
+        if node.maximum == 0:
+            return self.leads(tail, need, seen)
+        less = None if node.maximum is None else node.maximum - 1
+        again = node.node if node.separator is None else Sequence((node.separator, node.node))
+        more = Repeat(again, max(node.minimum - 1, 0), less)
+        leads = self.leads((node.node, more, *tail), need, seen)
+        return leads if node.minimum > 0 else [*leads, *self.leads(tail, need, seen)]
+
+    def ends_open(self, node: Node) -> bool:
+        """Return whether `node` may end in text that only what follows it will stop."""
+        match node:
+            case Until():
+                return True
+            case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
+                return self.ends_open(inner)
+            case Sequence(parts):
+                return self.sequence_ends_open(parts)
+            case Choice(options):
+                return any(self.ends_open(option) for option in _generated(options))
+            case Ref(name):
+                if name not in self.open_rules:
+                    self.open_rules[name] = False
+                    self.open_rules[name] = self.ends_open(self.rule(name))
+                return self.open_rules[name]
+        return False
+
+    def sequence_ends_open(self, parts: Rest) -> bool:
+        for part in reversed(parts):
+            if self.ends_open(part):
+                return True
+            if not _nullable(part):
+                return False
+        return False
+
+    def closed(self, node: Node) -> Node:
+        """Return a node that brings its own stops."""
+        match node:
+            case Chars(maximum=0):
+                return EMPTY
+            case Literal() | Chars() | JsonValue():
+                return node
+            case nodes.Layout(text):
+                return Literal(text)
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.closed(inner)
+            case Sequence(parts):
+                return self.joined(parts)
+            case Choice(options):
+                return _choice([self.closed(option) for option in _generated(options)])
+            case Optional(inner):
+                return Optional(self.closed(inner))
+            case Repeat(inner, low, high, separator):
+                return self.repeated(self.closed(inner), low, high, separator)
+            case Ref(name):
+                return self.named(name)
+            case nodes.Tolerated() | nodes.Cut() | nodes.End():
+                return EMPTY
+        raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
+
+    def named(self, name: str) -> Ref:
+        if name not in self.names:
+            self.names[name] = self.rules.reserve(name)
+            self.table[self.names[name]] = self.closed(self.rule(name))
+        return Ref(self.names[name])
+
+    def repeated(self, node: Node, low: int, high: int | None, separator: Node | None) -> Node:
+        if node == EMPTY or high == 0:
+            return EMPTY
+        if separator is None:
+            return Repeat(node, low, high)
+        again = _sequence([self.closed(separator), node])
+        more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
+        whole = _sequence([node, more])
+        return whole if low > 0 else Optional(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """One way in which a continuation begins: literal text, then `rest`."""
+
+    text: str
+    rest: Rest
+
+
+def _first_stop(text: str, stops: tuple[str, ...]) -> str:
+    """Return `text` up to the end of the stop that is complete first in it; all of it when it holds none."""
+    ends = [text.index(stop) + len(stop) for stop in stops if stop in text]
+    return text[: min(ends, default=len(text))]
+
+
+def _unrolled(node: Repeat, again: Rest) -> Node:
+    result: Node = EMPTY
+    for count in range(node.maximum or 0, 0, -1):
+        step = Sequence((*(() if count == 1 else again), node.node, result))
+        result = step if count <= node.minimum else Optional(step)
+    return result
+
+
+def _generated(options: tuple[Node, ...]) -> list[Node]:
+    return [option for option in options if not isinstance(option, nodes.Tolerated)]
+
+
+def _nullable(node: Node) -> bool:
+    match node:
+        case Literal(text) | nodes.Layout(text):
+            return text == ""
+        case Chars(minimum=low) | Repeat(minimum=low):
+            return low == 0
+        case Optional() | nodes.Cut() | nodes.Tolerated() | nodes.End() | nodes.Peek() | nodes.Negate():
+            return True
+        case Sequence(parts):
+            return all(map(_nullable, parts))
+        case Choice(options):
+            return any(map(_nullable, _generated(options)))
+        case nodes.Tag(_, inner) | nodes.Atomic(inner):
+            return _nullable(inner)
+    return False
+
+
+def _sequence(parts: list[Node]) -> Node:
+    """Return `parts` in sequence, nested ones and neighbouring literals joined."""
+    merged: list[Node] = []
+    for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
+        if isinstance(item, Literal) and merged and isinstance(merged[-1], Literal):
+            merged[-1] = Literal(merged[-1].text + item.text)
+        elif item != EMPTY:
+            merged.append(item)
+    if not merged:
+        return EMPTY
+    return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
+
+
+def _choice(options: list[Node]) -> Node:
+    return options[0] if len(options) == 1 else Choice(tuple(options))

@@ -1,0 +1,315 @@
+r"""Regular expressions of JSON Schema → nodes that generate the whole text.
+
+Strategy: a recursive-descent reader of the ECMAScript subset that is regular: alternation, groups, classes, `\d \w \s`,
+quantifiers, anchors at the ends of an alternative. A pattern is a search, so an unanchored side is any text.
+Lookarounds, back references, word boundaries and Unicode properties raise `UnsupportedPattern`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from unrender.errors import GrammarError
+from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Repeat, Sequence
+
+Ranges = tuple[tuple[str, str], ...]
+
+ANY_TEXT = Repeat(Chars((), negated=True))
+"""Any text, line breaks included."""
+
+_DOT = Chars((("\n", "\n"), ("\r", "\r"), ("\u2028", "\u2029")), negated=True)
+_DIGITS: Ranges = (("0", "9"),)
+_WORD: Ranges = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
+_SPACE: Ranges = (
+    ("\t", "\r"),
+    (" ", " "),
+    ("\u00a0", "\u00a0"),
+    ("\u2000", "\u200a"),
+    ("\u2028", "\u2029"),
+    ("\u3000", "\u3000"),
+    ("\ufeff", "\ufeff"),
+)
+_CLASSES = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_SURROGATES = (0xD800, 0xDFFF)
+_END = 0x110000
+
+
+class UnsupportedPattern(ValueError):
+    """The pattern is a regular expression, but not one that a grammar can say."""
+
+
+@lru_cache(maxsize=512)
+def read_pattern(pattern: str) -> Node:
+    """Return the node that generates every text in which `pattern` is found.
+
+    Raises `UnsupportedPattern` for what a grammar cannot say, `GrammarError` for what is no regular expression.
+    """
+    reader = _Reader(pattern)
+    branches = reader.branches()
+    if reader.position < len(pattern):
+        raise reader.broken("unbalanced ')'")
+    return choice([_unanchored(branch) for branch in branches])
+
+
+def choice(options: list[Node]) -> Node:
+    """Return one node for a choice of `options`."""
+    return options[0] if len(options) == 1 else Choice(tuple(options))
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """Return the ranges of all code points outside `ranges`, surrogates left out."""
+    result: list[tuple[str, str]] = []
+    start = 0
+    holes = [(ord(low), ord(high)) for low, high in ranges]
+    for low, high in sorted([*holes, _SURROGATES, (_END, _END)]):
+        if low > start:
+            result.append((chr(start), chr(low - 1)))
+        start = max(start, high + 1)
+    return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    at_start: bool
+
+
+_Item = Node | _Anchor
+
+
+def _unanchored(branch: list[_Item]) -> Node:
+    """Wrap a top-level alternative in any text where it has no anchor."""
+    branch = _unwrap(branch)
+    starts = bool(branch) and branch[0] == _Anchor(at_start=True)
+    ends = bool(branch) and branch[-1] == _Anchor(at_start=False)
+    body = branch[1 if starts else 0 : len(branch) - 1 if ends else len(branch)]
+    if any(isinstance(item, _Anchor) for item in body):
+        raise UnsupportedPattern("an anchor inside the pattern")
+    parts = [item for item in body if not isinstance(item, _Anchor)]
+    return Sequence((*(() if starts else (ANY_TEXT,)), *parts, *(() if ends else (ANY_TEXT,))))
+
+
+def _unwrap(branch: list[_Item]) -> list[_Item]:
+    return list(branch[0].parts) if len(branch) == 1 and isinstance(branch[0], Sequence) else branch
+
+
+class _Reader:
+    """Reads one pattern; `position` is the next character."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.position = 0
+
+    def broken(self, what: str) -> GrammarError:
+        return GrammarError(f"pattern {self.pattern!r}: {what} at character {self.position}")
+
+    def peek(self) -> str:
+        return self.pattern[self.position : self.position + 1]
+
+    def take(self) -> str:
+        character = self.peek()
+        if not character:
+            raise self.broken("expected more, found the end")
+        self.position += 1
+        return character
+
+    def accept(self, text: str) -> bool:
+        found = self.pattern.startswith(text, self.position)
+        self.position += len(text) if found else 0
+        return found
+
+    def branches(self) -> list[list[_Item]]:
+        branches = [self.branch()]
+        while self.accept("|"):
+            branches.append(self.branch())
+        return branches
+
+    def branch(self) -> list[_Item]:
+        items: list[_Item] = []
+        while self.peek() not in ("", "|", ")"):
+            items.append(self.quantified(self.atom()))
+        return items
+
+    def quantified(self, item: _Item) -> _Item:
+        bounds = self.quantifier()
+        if bounds is None:
+            return item
+        if isinstance(item, _Anchor):
+            raise self.broken("expected something to repeat")
+        self.accept("?")
+        if self.peek() in _QUANTIFIERS:
+            raise self.broken("expected something to repeat")
+        return Repeat(item, *bounds)
+
+    def quantifier(self) -> tuple[int, int | None] | None:
+        if self.peek() in _QUANTIFIERS:
+            return _QUANTIFIERS[self.take()]
+        start = self.position
+        if not self.accept("{"):
+            return None
+        low = self.number()
+        high = self.number() if self.accept(",") else low
+        if low is None or not self.accept("}"):
+            self.position = start
+            return None
+        if high is not None and high < low:
+            raise self.broken("quantifier out of order")
+        return low, high
+
+    def number(self) -> int | None:
+        digits = ""
+        while self.peek().isdecimal():
+            digits += self.take()
+        return int(digits) if digits else None
+
+    def atom(self) -> _Item:
+        character = self.take()
+        match character:
+            case "^" | "$":
+                return _Anchor(at_start=character == "^")
+            case "(":
+                return self.group()
+            case "[":
+                return self.character_class()
+            case ".":
+                return _DOT
+            case "\\":
+                return self.escape()
+            case "*" | "+" | "?":
+                raise self.broken("expected something to repeat")
+        return Literal(character)
+
+    def group(self) -> Node:
+        if self.accept("?") and not self.accept(":"):
+            self.named_group()
+        branches = self.branches()
+        if not self.accept(")"):
+            raise self.broken("expected ')'")
+        if any(isinstance(item, _Anchor) for branch in branches for item in branch):
+            raise UnsupportedPattern("an anchor inside a group")
+        return choice([Sequence(tuple(item for item in b if not isinstance(item, _Anchor))) for b in branches])
+
+    def named_group(self) -> None:
+        look = ("=", "!", "<=", "<!")
+        if any(self.pattern.startswith(sign, self.position) for sign in look):
+            raise UnsupportedPattern("a lookaround")
+        if not (self.accept("<") or self.accept("P<")) or ">" not in self.pattern[self.position :]:
+            raise self.broken("unknown kind of group")
+        self.position = self.pattern.index(">", self.position) + 1
+
+    def escape(self) -> Node:
+        character = self.take()
+        if character.lower() in _CLASSES:
+            return Chars(_CLASSES[character.lower()], negated=character.isupper())
+        return Literal(self.escaped(character))
+
+    def escaped(self, character: str) -> str:
+        if character in _CONTROLS:
+            return _CONTROLS[character]
+        if character in ("x", "u"):
+            return self.code_point(4 if character == "u" else 2)
+        if character.isalnum():
+            raise UnsupportedPattern(f"the escape \\{character}")
+        return character
+
+    def code_point(self, width: int) -> str:
+        if self.accept("{"):
+            end = self.pattern.find("}", self.position)
+            digits = self.pattern[self.position : max(end, self.position)]
+            self.position += len(digits) + 1
+        else:
+            digits = self.pattern[self.position : self.position + width]
+            self.position += width
+        try:
+            return chr(int(digits, 16))
+        except (ValueError, OverflowError):
+            raise self.broken(f"expected a code point, found {digits!r}") from None
+
+    def character_class(self) -> Node:
+        negated = self.accept("^")
+        ranges: list[tuple[str, str]] = []
+        while not self.accept("]"):
+            ranges.extend(self.class_item())
+        if not ranges and not negated:
+            raise UnsupportedPattern("an empty class")
+        return Chars(tuple(ranges), negated=negated)
+
+    def class_item(self) -> Ranges:
+        low = self.class_character()
+        if isinstance(low, tuple):
+            return low
+        rest = self.pattern[self.position : self.position + 2]
+        if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
+            return ((low, low),)
+        self.take()
+        high = self.class_character()
+        if isinstance(high, tuple):
+            return ((low, low), ("-", "-"), *high)
+        if high < low:
+            raise self.broken("range out of order")
+        return ((low, high),)
+
+    def class_character(self) -> str | Ranges:
+        character = self.take()
+        if character != "\\":
+            return character
+        character = self.take()
+        if character.lower() in _CLASSES:
+            ranges = _CLASSES[character.lower()]
+            return complement(ranges) if character.isupper() else ranges
+        return "\b" if character == "b" else self.escaped(character)
+
+
+def write_pattern(node: Node) -> str:
+    """Return the regular expression that `node` stands for, in the syntax that Python, Rust and ECMAScript share.
+
+    Raises `GrammarError` for a node that is not regular.
+    """
+    match node:
+        case Literal(text):
+            return "".join(_escape(character) for character in text)
+        case Chars():
+            return _class(node) + _bounds(node.minimum, node.maximum)
+        case Sequence(parts):
+            return "".join(_group(part) if isinstance(part, Choice) else write_pattern(part) for part in parts)
+        case Choice(options):
+            return "|".join(write_pattern(option) for option in options)
+        case Optional(inner):
+            return _group(inner) + "?"
+        case Repeat(inner, low, high, None):
+            return _group(inner) + _bounds(low, high)
+    raise GrammarError(f"{type(node).__name__} has no regular expression")
+
+
+def _group(node: Node) -> str:
+    return f"(?:{write_pattern(node)})"
+
+
+_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def _bounds(low: int, high: int | None) -> str:
+    if (low, high) in _SHORT_BOUNDS:
+        return _SHORT_BOUNDS[(low, high)]
+    return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+
+
+def _class(node: Chars) -> str:
+    if not node.ranges:
+        return "(?s:.)" if node.negated else "[^\\s\\S]"
+    inside = "".join(_escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in node.ranges)
+    return f"[{'^' if node.negated else ''}{inside}]"
+
+
+_SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escape(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    if character < " " or character == "\x7f":
+        return f"\\x{ord(character):02x}"
+    return f"\\{character}" if character in _SPECIAL else character

@@ -1,0 +1,46 @@
+"""Nodes → named rules, equal ones shared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from unrender.grammar.nodes import Node, Ref
+
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(slots=True)
+class Rules:
+    """Rules under construction: each distinct node gets one name, in lower-case letters, digits and `-`."""
+
+    table: dict[str, Node] = field(default_factory=dict)
+    _names: dict[Node, str] = field(default_factory=dict)
+    _taken: dict[str, int] = field(default_factory=dict)
+
+    def add(self, hint: str, node: Node) -> Ref:
+        """Return a reference to `node`, which becomes a rule named after `hint` unless there is one already."""
+        if isinstance(node, Ref):
+            return node
+        name = self._names.get(node)
+        if name is None:
+            name = self._names[node] = self.reserve(hint)
+            self.table[name] = node
+        return Ref(name)
+
+    def reserve(self, hint: str) -> str:
+        """Return a free name like `hint`; the caller defines its rule."""
+        base = _NOT_IN_NAMES.sub("-", hint.lower()).strip("-")[:40] or "rule"
+        count = self._taken[base] = self._taken.get(base, 0) + 1
+        name = base if count == 1 else f"{base}-{count}"
+        return name if name not in self.table else self.reserve(hint)
+
+    def define(self, name: str, node: Node) -> Ref:
+        """Give `node` exactly this name."""
+        self.table[name] = node
+        return Ref(name)
+
+    def merge(self, rules: Mapping[str, Node]) -> None:
+        """Take over `rules` under their own names."""
+        self.table.update(rules)

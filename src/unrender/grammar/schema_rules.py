@@ -1,0 +1,38 @@
+"""JSON Schema → the nodes and rules of the JSON texts that obey it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unrender.grammar.json_schema import Unsupported, read_schema
+from unrender.grammar.nodes import Node
+from unrender.grammar.rules import Rules
+from unrender.grammar.spelling import JSON_NOTATION, Speller
+from unrender.messages import JsonSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRules:
+    """A node, the rules it refers to, and the keywords that it does not enforce."""
+
+    node: Node
+    rules: Mapping[str, Node]
+    unsupported: tuple[Unsupported, ...]
+
+
+def schema_rules(schema: JsonSchema) -> SchemaRules:
+    """Return the grammar of the JSON texts that obey `schema`, white space between tokens free.
+
+    Properties stand in the order in which the schema declares them; optional ones may be left out. Keywords that a
+    grammar cannot say are in `unsupported`, and the grammar is wider there. Raises `GrammarError` for what is no
+    JSON Schema.
+
+    >>> found = schema_rules({"type": "integer", "minimum": 1, "maximum": 3})
+    >>> found.node
+    Chars(ranges=(('1', '3'),), negated=False, minimum=1, maximum=1)
+    """
+    reading = read_schema(schema)
+    rules = Rules()
+    node = Speller(JSON_NOTATION, rules, reading.definitions).spell(reading.shape)
+    return SchemaRules(node=node, rules=rules.table, unsupported=reading.unsupported)

@@ -1,0 +1,134 @@
+"""Shapes → JSON Schema again, in the few keywords that engines with a JSON Schema reader agree on.
+
+What engines read natively says the same as our own rules this way: references are resolved, branches merged, types
+given, objects closed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from unrender.grammar import shapes
+from unrender.grammar.integers import MAX_DIGITS
+from unrender.grammar.json_schema import Reading
+from unrender.grammar.regex import write_pattern
+from unrender.grammar.shapes import Object, Shape, Text
+
+_LARGEST = 10**MAX_DIGITS - 1
+
+
+def write_schema(reading: Reading) -> dict[str, Any]:
+    """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`."""
+    schema = shape_schema(reading.shape)
+    definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def shape_schema(shape: Shape) -> dict[str, Any]:
+    """Return the JSON Schema of one shape; a `Reference` refers to `$defs`."""
+    match shape:
+        case shapes.Anything():
+            return {}
+        case shapes.Null():
+            return {"type": "null"}
+        case shapes.Boolean():
+            return {"type": "boolean"}
+        case shapes.Constant(text):
+            return {"const": json.loads(text)}
+        case shapes.Union(options):
+            return _union(options)
+        case shapes.Reference(name):
+            return {"$ref": f"#/$defs/{name}"}
+        case shapes.Integer():
+            return _integer(shape)
+        case shapes.Number():
+            return _number(shape)
+        case shapes.Text():
+            return _text(shape)
+        case shapes.Array():
+            return _array(shape)
+        case shapes.Object():
+            return _object(shape)
+    raise ValueError("no value has this shape")
+
+
+def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
+    if all(isinstance(option, shapes.Constant) for option in options):
+        return {"enum": [json.loads(option.json) for option in options if isinstance(option, shapes.Constant)]}
+    return {"anyOf": [shape_schema(option) for option in options]}
+
+
+def _integer(shape: shapes.Integer) -> dict[str, Any]:
+    low = -_LARGEST if shape.minimum is None else shape.minimum
+    high = _LARGEST if shape.maximum is None else shape.maximum
+    schema: dict[str, Any] = {"type": "integer", "minimum": min(low, high), "maximum": max(low, high)}
+    return {**schema, "multipleOf": shape.multiple} if shape.multiple != 1 else schema
+
+
+def _number(shape: shapes.Number) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "number"}
+    if shape.minimum is not None:
+        schema["exclusiveMinimum" if shape.exclusive_minimum else "minimum"] = _plain(shape.minimum)
+    if shape.maximum is not None:
+        schema["exclusiveMaximum" if shape.exclusive_maximum else "maximum"] = _plain(shape.maximum)
+    if shape.places is not None:
+        schema["multipleOf"] = float(Decimal(1).scaleb(-shape.places))
+    return schema
+
+
+def _plain(value: Decimal) -> float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _text(shape: Text) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    if shape.minimum:
+        schema["minLength"] = shape.minimum
+    if shape.maximum is not None:
+        schema["maxLength"] = shape.maximum
+    if shape.pattern is not None:
+        schema["pattern"] = f"^(?:{write_pattern(shape.pattern)})$"
+    return schema
+
+
+def _array(shape: shapes.Array) -> dict[str, Any]:
+    closed = isinstance(shape.items, shapes.Nothing)
+    schema: dict[str, Any] = {"type": "array", "items": False if closed else shape_schema(shape.items)}
+    if shape.prefix:
+        schema["prefixItems"] = [shape_schema(item) for item in shape.prefix]
+    if shape.minimum:
+        schema["minItems"] = shape.minimum
+    if shape.maximum is not None:
+        schema["maxItems"] = shape.maximum
+    return schema
+
+
+def _object(shape: Object) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {item.name: shape_schema(item.shape) for item in shape.properties},
+        "required": [item.name for item in shape.properties if item.required],
+        "additionalProperties": False,
+    }
+    return {**schema, **_extra(shape)} if shape.extra else schema
+
+
+def _extra(shape: Object) -> Mapping[str, Any]:
+    schema: dict[str, Any] = {}
+    for keys, value in shape.extra:
+        if keys.pattern is not None:
+            schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
+        elif keys.minimum or keys.maximum is not None:
+            pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"
+            schema.setdefault("patternProperties", {})[pattern] = shape_schema(value)
+        else:
+            schema["additionalProperties"] = shape_schema(value)
+    required = sum(item.required for item in shape.properties)
+    if shape.minimum:
+        schema["minProperties"] = required + shape.minimum
+    if shape.maximum is not None:
+        schema["maxProperties"] = required + shape.maximum
+    return schema

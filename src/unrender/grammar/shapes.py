@@ -1,0 +1,141 @@
+"""What a JSON value may look like: JSON Schema with references, merges and inference worked out, as frozen data.
+
+A shape says nothing of spelling: `spelling` writes it as JSON, Python, raw text or tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from unrender.grammar.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Any value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No value at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """`null`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """`true` or `false`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Exactly one value, as JSON text."""
+
+    json: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer:
+    """A whole number between inclusive bounds, a multiple of `multiple`."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+    multiple: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number between bounds; `places` limits the digits after the point."""
+
+    minimum: Decimal | None = None
+    maximum: Decimal | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    places: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A string, in code points; `pattern` generates its decoded text, whole."""
+
+    minimum: int = 0
+    maximum: int | None = None
+    pattern: Node | None = None
+    excluded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """A list: `prefix` item by item, then `items`."""
+
+    prefix: tuple[Shape, ...] = ()
+    items: Shape = field(default_factory=Anything)
+    minimum: int = 0
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A named property of an object."""
+
+    name: str
+    shape: Shape
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """An object: `properties` in this order, then any number of `extra` ones.
+
+    `minimum` and `maximum` count the extra ones only.
+    """
+
+    properties: tuple[Property, ...] = ()
+    extra: tuple[tuple[Text, Shape], ...] = ()
+    minimum: int = 0
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """One of several shapes."""
+
+    options: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The shape of that name in `Reading.definitions`; only recursive ones are named."""
+
+    name: str
+
+
+Shape = Anything | Nothing | Null | Boolean | Constant | Integer | Number | Text | Array | Object | Union | Reference
+
+
+def alternatives(shape: Shape) -> Iterator[Shape]:
+    """Yield the shapes that `shape` is a choice of, `Union`s taken apart."""
+    if isinstance(shape, Union):
+        for option in shape.options:
+            yield from alternatives(option)
+    elif not isinstance(shape, Nothing):
+        yield shape
+
+
+def union(options: list[Shape]) -> Shape:
+    """Return one shape for a choice of `options`, without doubles and impossible ones."""
+    flat = [shape for option in options for shape in alternatives(option)]
+    unique: list[Shape] = []
+    for shape in flat:
+        if not any(shape is other or shape == other for other in unique):
+            unique.append(shape)
+    if any(isinstance(shape, Anything) for shape in unique):
+        return Anything()
+    if not unique:
+        return Nothing()
+    return unique[0] if len(unique) == 1 else Union(tuple(unique))

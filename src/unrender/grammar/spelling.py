@@ -1,0 +1,337 @@
+"""Shapes → nodes: how a value is written, in JSON and in notations like it.
+
+Strategy: a `Notation` holds what differs (quotes, words, brackets, separators); objects are written in their declared
+order, so that one rule for "what may still follow" per property makes the grammar linear in the number of properties.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as List
+from dataclasses import dataclass, field
+from typing import Any
+
+from unrender.grammar import shapes
+from unrender.grammar.integers import integer_node, multiples, number_node
+from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.grammar.regex import choice
+from unrender.grammar.rules import Rules
+from unrender.grammar.shapes import Object, Shape, Text
+from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, Alphabet, all_but, between, encode
+
+EMPTY = Literal("")
+MAX_SPACE = 32
+"""White space between two tokens of JSON: enough for any indentation, and a model cannot run on for ever."""
+
+_SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """A pair of quotes, and how text is written between them; None: as it is, up to the closing one."""
+
+    open: str
+    close: str
+    alphabet: Alphabet | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notation:
+    """How values are written."""
+
+    name: str
+    quotes: tuple[Quotes, ...]
+    null: str = "null"
+    true: str = "true"
+    false: str = "false"
+    item_separator: str = ","
+    key_separator: str = ":"
+    flexible: bool = False
+    """White space may stand around every bracket and separator."""
+    bare_keys: bool = False
+
+
+JSON_NOTATION = Notation(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
+PYTHON_NOTATION = Notation(
+    name="python",
+    quotes=(Quotes("'", "'", PYTHON), Quotes('"', '"', PYTHON_DOUBLE)),
+    null="None",
+    true="True",
+    false="False",
+    item_separator=", ",
+    key_separator=": ",
+)
+
+
+@dataclass(slots=True)
+class Speller:
+    """Writes shapes in one notation; `rules` collects what they refer to."""
+
+    notation: Notation
+    rules: Rules
+    definitions: Mapping[str, Shape]
+    scope: str = ""
+    """Told apart in the names of recursive rules."""
+    memo: dict[int, tuple[Shape, Node]] = field(default_factory=dict)
+    recursive: dict[str, str] = field(default_factory=dict)
+
+    def spell(self, shape: Shape, hint: str = "value") -> Node:
+        """Return the node of all values of `shape`; raises `ValueError` when there are none."""
+        known = self.memo.get(id(shape))
+        if known is None:
+            known = self.memo[id(shape)] = (shape, self.written(shape, hint))
+        return known[1]
+
+    def written(self, shape: Shape, hint: str) -> Node:
+        match shape:
+            case shapes.Anything():
+                return self.anything()
+            case shapes.Null():
+                return Literal(self.notation.null)
+            case shapes.Boolean():
+                return self.common(
+                    "boolean", lambda: Choice((Literal(self.notation.true), Literal(self.notation.false)))
+                )
+            case shapes.Constant(text):
+                return self.constant(json.loads(text))
+            case shapes.Integer() | shapes.Number():
+                return self.numeric(shape)
+            case shapes.Text():
+                return self.string(shape)
+            case shapes.Array():
+                return self.rules.add(hint, self.array(shape, hint))
+            case shapes.Object():
+                return self.rules.add(hint, self.object(shape, hint))
+            case shapes.Union(options):
+                return self.rules.add(hint, choice([self.spell(option, hint) for option in options]))
+            case shapes.Reference(name):
+                return self.reference(name)
+        raise ValueError("no value has this shape")
+
+    def common(self, name: str, build: Callable[[], Node]) -> Ref:
+        """Return the rule of this notation with that name, built when it is first asked for."""
+        full = f"{self.notation.name}-{name}"
+        if full not in self.rules.table:
+            self.rules.table[full] = EMPTY
+            self.rules.table[full] = build()
+        return Ref(full)
+
+    def reference(self, name: str) -> Node:
+        if name not in self.recursive:
+            self.recursive[name] = self.rules.reserve(f"{self.scope}-{name}")
+            self.rules.define(self.recursive[name], self.spell(self.definitions[name], f"{self.scope}-{name}-body"))
+        return Ref(self.recursive[name])
+
+    def space(self) -> Node:
+        return self.common("space", lambda: _SPACE) if self.notation.flexible else EMPTY
+
+    def separator(self, text: str) -> Node:
+        """Return a separator, white space around it when that is flexible."""
+        if not self.notation.flexible:
+            return Literal(text)
+        name = {",": "comma", ":": "colon"}[text]
+        return self.common(name, lambda: Sequence((self.space(), Literal(text), self.space())))
+
+    def comma(self) -> Node:
+        return self.separator(self.notation.item_separator)
+
+    def colon(self) -> Node:
+        return self.separator(self.notation.key_separator)
+
+    def anything(self) -> Node:
+        """Return the rule of any value at all."""
+        return self.common("value", self._anything)
+
+    def _anything(self) -> Node:
+        anything = shapes.Anything()
+        options = [
+            self.common("object", lambda: self.object(Object(extra=((Text(), anything),)), "object")),
+            self.common("array", lambda: self.array(shapes.Array(items=anything), "array")),
+            self.string(Text()),
+            self.numeric(shapes.Number()),
+            self.spell(shapes.Boolean()),
+            Literal(self.notation.null),
+        ]
+        return Choice(tuple(options))
+
+    def numeric(self, shape: shapes.Integer | shapes.Number) -> Node:
+        if shape == shapes.Number():
+            return self.common("number", lambda: number_node(shapes.Number()))
+        if isinstance(shape, shapes.Number):
+            return number_node(shape)
+        if shape == shapes.Integer():
+            return self.common("integer", lambda: integer_node(None, None))
+        counted = multiples(shape) if shape.multiple > 1 else None
+        if counted is None:
+            return integer_node(shape.minimum, shape.maximum)
+        self.rules.merge(counted.rules)
+        return counted.node
+
+    def string(self, shape: Text) -> Node:
+        if shape == Text():
+            return self.common(
+                "string", lambda: choice([self.quoted(shape, quotes) for quotes in self.notation.quotes])
+            )
+        return self.rules.add("string", choice([self.quoted(shape, quotes) for quotes in self.notation.quotes]))
+
+    def quoted(self, shape: Text, quotes: Quotes) -> Node:
+        inside = Until((quotes.close,)) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
+        return Sequence((Literal(quotes.open), inside, Literal(quotes.close)))
+
+    def text(self, shape: Text, alphabet: Alphabet) -> Node:
+        """Return the node of a string's text, written in `alphabet`."""
+        if shape.pattern is not None:
+            return encode(shape.pattern, alphabet)
+        if shape.excluded:
+            return all_but(shape.excluded, alphabet)
+        character = self.common(f"character-{ord(alphabet.written(chr(34))[0])}", alphabet.character)
+        return between(character, shape.minimum, shape.maximum)
+
+    def constant(self, value: Any) -> Node:
+        """Return the node of one value, white space as flexible as elsewhere."""
+        match value:
+            case dict():
+                entries = [Sequence((self.key(k), self.colon(), self.constant(v))) for k, v in value.items()]
+                return self.bracketed("{", self.joined(entries), "}")
+            case list():
+                return self.bracketed("[", self.joined([self.constant(item) for item in value]), "]")
+            case str():
+                return self.word(value)
+            case bool() | None:
+                return Literal({None: self.notation.null, True: self.notation.true, False: self.notation.false}[value])
+        return Literal(json.dumps(value))
+
+    def word(self, text: str) -> Node:
+        """Return the node of one string: each way to quote it that can write it."""
+        forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in self.notation.quotes]
+        return choice(list(dict.fromkeys(forms)))
+
+    def key(self, name: str) -> Node:
+        return Literal(name) if self.notation.bare_keys else self.word(name)
+
+    def joined(self, parts: List[Node]) -> Node | None:
+        if not parts:
+            return None
+        return Sequence((parts[0], *(part for item in parts[1:] for part in (self.comma(), item))))
+
+    def bracketed(self, opening: str, body: Node | None, closing: str) -> Node:
+        if body is None:
+            return Sequence((Literal(opening), self.space(), Literal(closing)))
+        return Sequence((Literal(opening), self.space(), body, self.space(), Literal(closing)))
+
+    def optionally_bracketed(self, opening: str, body: Node, closing: str) -> Node:
+        return Sequence((Literal(opening), self.space(), Optional(Sequence((body, self.space()))), Literal(closing)))
+
+    def array(self, shape: shapes.Array, hint: str) -> Node:
+        body = self.items(shape, hint)
+        if body is None:
+            return self.bracketed("[", None, "]")
+        wrap = self.bracketed if shape.minimum > 0 else self.optionally_bracketed
+        return wrap("[", body, "]")
+
+    def items(self, shape: shapes.Array, hint: str) -> Node | None:
+        """Return at least one item, or None when there can be none."""
+        fixed = len(shape.prefix)
+        most = None if shape.maximum is None else shape.maximum - fixed
+        body: Node | None = None
+        if not isinstance(shape.items, shapes.Nothing) and most != 0:
+            least = max(shape.minimum - fixed, 0 if fixed else 1)
+            body = Repeat(self.spell(shape.items, f"{hint}-item"), least or 1, most, self.comma())
+        for at in range(fixed - 1, -1, -1):
+            item = self.spell(shape.prefix[at], f"{hint}-{at}")
+            if body is None:
+                body = item
+                continue
+            rest: Node = Sequence((self.comma(), body))
+            body = Sequence((item, rest if shape.minimum > at + 1 else Optional(rest)))
+        return body
+
+    def object(self, shape: Object, hint: str) -> Node:
+        entries = [
+            Entry(
+                self.rules.add(
+                    f"{hint}-{item.name}",
+                    Sequence((self.key(item.name), self.colon(), self.spell(item.shape, f"{hint}-{item.name}"))),
+                ),
+                item.required,
+            )
+            for item in shape.properties
+        ]
+        extra = [
+            Sequence((self.extra_key(keys), self.colon(), self.spell(value, f"{hint}-extra")))
+            for keys, value in shape.extra
+        ]
+        more = (
+            Extra(self.rules.add(f"{hint}-extra", choice(list[Node](extra))), shape.minimum, shape.maximum)
+            if extra
+            else None
+        )
+        body = chain(entries, more, self.comma(), self.rules, hint)
+        if body is None:
+            return self.bracketed("{", None, "}")
+        required = shape.minimum > 0 or any(entry.required for entry in entries)
+        return (self.bracketed if required else self.optionally_bracketed)("{", body, "}")
+
+    def extra_key(self, keys: Text) -> Node:
+        if not self.notation.bare_keys:
+            return self.string(keys)
+        return Chars(tuple((c, c) for c in "\t\n\r \"',:[]{}<>|"), negated=True, maximum=None)
+
+
+def _written(text: str, alphabet: Alphabet | None) -> str:
+    return text if alphabet is None else "".join(map(alphabet.written, text))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One named entry of an object, and whether it must be there."""
+
+    node: Node
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Entries with other names, and how many of them."""
+
+    node: Node
+    minimum: int = 0
+    maximum: int | None = None
+
+
+def chain(entries: List[Entry], extra: Extra | None, separator: Node, rules: Rules, hint: str) -> Node | None:
+    """Return one or more entries in their order, optional ones left out at will, then the extra ones.
+
+    None when there is nothing to write. Nodes are linear in the number of entries: what may follow an entry is a rule.
+    """
+    tail = _extra_tail(extra, separator)
+    heads: list[Node] = []
+    last_head = next((at for at, entry in enumerate(entries) if entry.required), len(entries))
+    for at in range(len(entries) - 1, -1, -1):
+        entry = entries[at]
+        if at <= last_head:
+            heads.append(_sequence(entry.node, tail))
+        if at == 0:
+            break
+        step: Node = Sequence((separator, entry.node))
+        tail = _sequence(step if entry.required else Optional(step), tail)
+        if at <= last_head:
+            tail = rules.add(f"{hint}-more", tail)
+    heads.reverse()
+    if extra is not None and last_head == len(entries):
+        heads.append(Repeat(extra.node, max(extra.minimum, 1), extra.maximum, separator))
+    return choice(heads) if heads else None
+
+
+def _extra_tail(extra: Extra | None, separator: Node) -> Node:
+    if extra is None or extra.maximum == 0:
+        return EMPTY
+    return Repeat(Sequence((separator, extra.node)), extra.minimum, extra.maximum)
+
+
+def _sequence(first: Node, second: Node) -> Node:
+    if second == EMPTY:
+        return first
+    rest = second.parts if isinstance(second, Sequence) else (second,)
+    return Sequence((first, *rest))
