@@ -46,7 +46,7 @@ def assemble(format: Format, request: Request, *, begun: Begun = Begun.NOTHING) 
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
     generated = _generated(format, request, begun, calls[0] if calls else None)
-    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated))
+    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, format.cleans_content))
 
 
 # What is read.

@@ -352,6 +352,8 @@ class Format:
     spellings: tuple[Spelling, ...] = ()
     ignored: tuple[str, ...] = ()
     """Markers that say nothing, dropped wherever they stand between parts."""
+    cleans_content: bool = False
+    """Text that begins a call and breaks off is no content as soon as any call of the answer has been read."""
     preserved_tokens: tuple[str, ...] = ()
     """Markers that a tokenizer must not strip from the output."""
     declared: tuple[str, ...] = ()

@@ -204,6 +204,8 @@ class Interleave:
     role: Role
     parts: tuple[Node, ...]
     generated: Node
+    cleans: bool = False
+    """Text that begins a call and breaks off is kept apart from the free text."""
 
 
 Node = (

@@ -194,9 +194,7 @@ class CallCode:
         return [*self._call_closers(), *_markers(syntax.section_end), *_markers(syntax.call_start)]
 
     def _call_closers(self) -> list[str]:
-        parts = self.syntax.function
-        behind = [] if self.syntax.envelope else [_text(part) for part in parts[_last_slot(parts) + 1 :]]
-        return [token for text in (*behind, self.syntax.call_end) for token in _markers(text)]
+        return _call_closers(self.syntax)
 
     def _entry(self, arguments: Arguments, between: int) -> int:
         start = len(self.code)
@@ -250,8 +248,9 @@ class CallCode:
         run = self.code.emit(TextRun(Role.CONTENT, self.hub))
         tried = self.code.emit(Attempt((call,), run, True))
         separator = syntax.separator.strip()
-        # Without a separator or a marker of its own a further call is looked for in the text, as the first one was.
-        openers = {opener: (call, tried)} if separator or syntax.call_start.strip() or syntax.section_end.strip() else {}
+        # Without section or separator, calls that must be whole are looked for in the text, one by one.
+        chained = bool(separator or section or not syntax.whole)
+        openers = {opener: (call, tried)} if chained and (opener or separator) else {}
         ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])
         marks = Finder([*closers, *section, *openers, separator, FENCE])
         after = ends[len(ends.rstrip()) :]
@@ -260,6 +259,17 @@ class CallCode:
 
 def _text(part: Part) -> str:
     return "" if isinstance(part, Slot) else part
+
+
+def closing_tokens(syntax: Tools) -> list[str]:
+    """Return the markers that close a call and a run of calls, in order."""
+    return [*_call_closers(syntax), *_markers(syntax.section_end)]
+
+
+def _call_closers(syntax: Tools) -> list[str]:
+    parts = syntax.function
+    behind = [] if syntax.envelope else [_text(part) for part in parts[_last_slot(parts) + 1 :]]
+    return [token for text in (*behind, syntax.call_end) for token in _markers(text)]
 
 
 def _last_slot(parts: tuple[Part, ...]) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from unrender.format import Slot
 from unrender.grammar.nodes import Role
+from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.finder import Finder
 from unrender.parsing.machine import Machine
 
@@ -91,6 +92,40 @@ class TextRun:
             machine.answered = True
         machine.text(self.role, max(machine.at + 1, machine.failed_at))
         machine.pc = self.hub
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRun:
+    """What began as a call and broke off, up to a closing brace (and what closes a call) or the next call."""
+
+    hub: int
+    ends: Finder
+    closers: Finder
+
+    def step(self, machine: Machine) -> bool:
+        buffer = machine.buffer
+        searched = max(machine.at + 1, machine.failed_at)
+        pc = machine.pc
+        end, literal = self.ends.find(buffer, searched)
+        if not literal and not machine.final:
+            machine.failed_at = self.ends.undecided_from(buffer, searched)
+            return True
+        machine.pc = self.hub
+        if not literal:
+            machine.answered = True
+            machine.text(Role.CONTENT, len(buffer))
+            return False
+        end = end + 1 if literal == "}" else end
+        behind = SPACE.match(buffer, end).end()  # type: ignore[union-attr]
+        if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
+            machine.pc = pc
+            return True
+        while closer := self.closers.at(buffer, behind):
+            end = behind + len(closer)
+            behind = SPACE.match(buffer, end).end()  # type: ignore[union-attr]
+        machine.events.append(BrokenText(buffer[machine.at : end]))
+        machine.take(Role.MALFORMED, end)
         return False
 
 

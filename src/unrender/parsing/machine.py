@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Request, Tool
+from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.events import (
     ArgumentsText,
@@ -179,7 +180,7 @@ class Machine:
         self.length_limited = False
         self.halted = False
         self.frames: list[Frame] = []
-        self.events: list[Event] = []
+        self.events: list[Event | BrokenText] = []
         self.span_roles: list[Role] = []
         self.span_ends: list[int] = []
         self.call: CallState | None = None
@@ -207,7 +208,7 @@ class Machine:
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 
-    def feed(self, text: str) -> list[Event]:
+    def feed(self, text: str) -> list[Event | BrokenText]:
         """Run over more text; returns the events that are final."""
         kept = self.frames[0].at if self.frames else self.at
         if kept:
@@ -215,12 +216,12 @@ class Machine:
         self.buffer += text
         return self.run()
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> list[Event | BrokenText]:
         """Run to the end: no more text will come."""
         self.final = True
         return self.run()
 
-    def run(self) -> list[Event]:
+    def run(self) -> list[Event | BrokenText]:
         """Run until the machine suspends or halts; returns the events that are final."""
         program = self.program
         steps = 0
@@ -241,7 +242,7 @@ class Machine:
             self.call.mark -= size
         self.failed_at -= size
 
-    def _release(self) -> list[Event]:
+    def _release(self) -> list[Event | BrokenText]:
         if not self.frames:
             released, self.events = self.events, []
             return released

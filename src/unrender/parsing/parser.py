@@ -15,6 +15,7 @@ from unrender.assemble import assemble
 from unrender.format import Format
 from unrender.grammar.nodes import Role
 from unrender.messages import Message, Request, ToolChoice
+from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.events import Event, MessageFinished
 from unrender.parsing.machine import Machine, Program
 from unrender.parsing.message import MessageFold
@@ -49,25 +50,26 @@ class Parser:
     Message(content='Hi', reasoning='', tool_calls=())
     """
 
-    __slots__ = ("_finished", "_fold", "_machine", "_waiting")
+    __slots__ = ("_cleaner", "_finished", "_fold", "_machine", "_waiting")
 
     def __init__(self, format: Format, request: Request, *, prompt: str = "", strict: bool = False) -> None:
         program = _program(format, _shape(request))
         roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
         self._machine = Machine(program, request, strict=strict, id_seed=prompt, roles=roles)
         self._fold = MessageFold()
+        self._cleaner = Cleaner()
         self._finished = False
         self._waiting: list[Event] = []
         begun = prefill(format, prompt)
         self._machine.base = -len(begun)
-        self._waiting = self._machine.feed(begun)
-        self._fold.add(self._waiting)
+        self._waiting = self._emit(self._machine.feed(begun))
 
     def copy(self) -> Parser:
         """Return an independent parser in the same state, for n > 1 sampling and speculative decoding."""
         other = Parser.__new__(Parser)
         other._machine = self._machine.copy()
         other._fold = self._fold.copy()
+        other._cleaner = self._cleaner.copy()
         other._finished = self._finished
         other._waiting = list(self._waiting)
         return other
@@ -87,9 +89,13 @@ class Parser:
             return []
         self._finished = True
         self._machine.length_limited = reason == "length"
-        return self._emit([*self._machine.finish(), MessageFinished()])
+        events = self._emit(self._machine.finish())
+        last = [*self._cleaner.finish(), MessageFinished()]
+        self._fold.add(last)
+        return [*events, *last]
 
-    def _emit(self, events: list[Event]) -> list[Event]:
+    def _emit(self, read: list[Event | BrokenText]) -> list[Event]:
+        events = self._cleaner.take(read)
         self._fold.add(events)
         if self._waiting:
             events = self._waiting + events

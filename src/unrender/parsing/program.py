@@ -25,11 +25,12 @@ from unrender.grammar.nodes import (
     Tolerated,
     Until,
 )
-from unrender.parsing.calls import CallCode, Entry
+from unrender.parsing.calls import CallCode, Entry, closing_tokens
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
 from unrender.parsing.instructions import (
     Attempt,
+    BrokenRun,
     CloseFence,
     Halt,
     Jump,
@@ -41,7 +42,7 @@ from unrender.parsing.instructions import (
     Text,
     TextRun,
 )
-from unrender.parsing.machine import Program
+from unrender.parsing.machine import Instruction, Program
 
 
 def compile_grammar(grammar: Grammar) -> Program:
@@ -91,6 +92,7 @@ class _Hub:
 class _Compiler:
     def __init__(self, root: Interleave) -> None:
         self.parts = root.parts
+        self.cleans = root.cleans
         self.code = Code()
 
     def program(self) -> Program:
@@ -115,12 +117,18 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        run = self.code.emit(TextRun(hub.role, hub.at))
+        run = self.code.emit(self._text_run(hub))
         for variant, targets in hub.attempts.items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
         self.code.put(hub.at, Text(hub.role, Finder(table, hub.guarded - hub.attempts.keys()), table, hub.end))
+
+    def _text_run(self, hub: _Hub) -> Instruction:
+        if not self.cleans or hub.role is not Role.CONTENT:
+            return TextRun(hub.role, hub.at)
+        closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
+        return BrokenRun(hub.at, Finder(("}", *hub.attempts)), Finder(closers))
 
     def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
         for entry in entries:
