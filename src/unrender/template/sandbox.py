@@ -70,7 +70,7 @@ class Sandbox(SandboxedEnvironment):
     def budget(self, budget: Budget) -> None:
         self._thread.budget = budget
 
-    def concat(self, parts: Iterable[str]) -> str:  # type: ignore[override]
+    def concat(self, parts: Iterable[str]) -> str:
         """Join the output of a macro or block."""
         texts = list(parts)
         self.budget.text(sum(map(len, texts)))
