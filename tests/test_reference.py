@@ -26,7 +26,9 @@ FORMATS = [
 
 def test_published_schema_is_current() -> None:
     """docs/reference/format.schema.json is what scripts/format_schema.py writes."""
-    assert format_schema.PAGE.read_text(encoding="utf-8") == format_schema.text()
+    current = format_schema.PAGE.read_text(encoding="utf-8") == format_schema.text()
+
+    assert current, "the Format has changed: run `python scripts/format_schema.py`"
 
 
 @pytest.mark.parametrize("format_", FORMATS)
