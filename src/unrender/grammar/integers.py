@@ -13,8 +13,8 @@ from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, 
 from unrender.grammar.regex import choice
 from unrender.grammar.shapes import Integer, Number
 
-MAX_DIGITS = 20
-"""Digits of a number without bounds: enough for every 64-bit integer, and no model runs on for ever."""
+MAX_DIGITS = 18
+"""Digits of a number without bounds: what every engine's 64-bit integers hold, and no model runs on for ever."""
 
 _ENUMERABLE = 256
 """A range with at most this many multiples is written out."""

@@ -62,9 +62,9 @@ def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
 
 
 def _integer(shape: shapes.Integer) -> dict[str, Any]:
-    low = -_LARGEST if shape.minimum is None else shape.minimum
-    high = _LARGEST if shape.maximum is None else shape.maximum
-    schema: dict[str, Any] = {"type": "integer", "minimum": min(low, high), "maximum": max(low, high)}
+    low = -_LARGEST if shape.minimum is None else max(shape.minimum, -_LARGEST)
+    high = _LARGEST if shape.maximum is None else min(shape.maximum, _LARGEST)
+    schema: dict[str, Any] = {"type": "integer", "minimum": low, "maximum": max(low, high)}
     return {**schema, "multipleOf": shape.multiple} if shape.multiple != 1 else schema
 
 

@@ -1,0 +1,141 @@
+r"""Grammar → Lark in llguidance's variant, JSON Schemas handed over natively with `%json`.
+
+Strategy: llguidance reads with a lexer that prefers the longest lexeme, so everything regular becomes one terminal
+(upper case), and text up to a stop is one lexeme that ends with the stop: "ends in the stop, and holds no stop before".
+
+Rules: what `%json` gets is `schema_writer`'s schema, so that all dialects agree on what a schema means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from unrender.emit.lowering import Lowered, Stopped, lower, references
+from unrender.errors import GrammarError
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Sequence,
+    walk,
+)
+from unrender.grammar.regex import write_pattern
+from unrender.grammar.spelling import MAX_SPACE
+
+_ANY = "(?s:.*)"
+_OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}"}
+
+
+def lark(grammar: Grammar) -> str:
+    """Return the grammar in llguidance's Lark; the start rule is `start`.
+
+    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
+    """
+    return write_lark(expand(grammar, Values.NATIVE))
+
+
+def write_lark(expansion: Expansion) -> str:
+    """Return an expanded grammar in llguidance's Lark."""
+    writer = _Writer(lower(expansion.grammar))
+    return "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
+
+
+@dataclass(slots=True)
+class _Writer:
+    lowered: Lowered
+    terminals: dict[str, bool] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        for name, node in self.lowered.rules.items():
+            if isinstance(node, Stopped):
+                yield from self.text(name, node)
+            else:
+                yield self.name(name), self.body(node)
+
+    def name(self, rule: str) -> str:
+        if rule == self.lowered.root:
+            return "start"
+        plain = rule.replace("-", "_")
+        return f"T_{plain.upper()}" if self.is_terminal(rule) else f"r_{plain}"
+
+    def is_terminal(self, rule: str) -> bool:
+        """Return whether a rule is regular: no text up to a stop, no schema, no recursion."""
+        if rule not in self.terminals:
+            node = self.lowered.rules[rule]
+            self.terminals[rule] = False
+            self.terminals[rule] = rule != self.lowered.root and self.is_regular(node)
+        return self.terminals[rule]
+
+    def is_regular(self, node: Node | Stopped) -> bool:
+        if isinstance(node, Stopped) or any(isinstance(below, JsonValue) for below in walk(node)):
+            return False
+        return all(map(self.is_terminal, references(node)))
+
+    def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
+        """Write text up to a stop: one terminal for each stop that may follow, and one for text without any."""
+        plain = name.replace("-", "_").upper()
+        stops = "|".join(write_pattern(Literal(stop)) for stop in node.stops)
+        options: list[str] = []
+        for at, (stop, branch) in enumerate(node.branches):
+            terminal = f"U_{plain}_{at}"
+            ending = write_pattern(Literal(stop))
+            options.append(f"{terminal} {self.name(branch.rule)}")
+            yield terminal, f"/{_ANY}{ending}/ & ~/{_ANY}(?:{stops})(?s:.){_ANY}/"
+        if node.at_end:
+            options += [f"U_{plain}_END", '""']
+            yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
+        yield self.name(name), " | ".join(options)
+
+    def body(self, node: Node) -> str:
+        if isinstance(node, JsonValue):
+            return f"%json {json.dumps(_json_options(node), ensure_ascii=False)}"
+        return self.alternatives(node)
+
+    def alternatives(self, node: Node) -> str:
+        options = node.options if isinstance(node, Choice) else (node,)
+        return " | ".join(self.sequence(option) for option in options)
+
+    def sequence(self, node: Node) -> str:
+        parts = node.parts if isinstance(node, Sequence) else (node,)
+        return " ".join(self.item(part) for part in parts)
+
+    def item(self, node: Node) -> str:
+        match node:
+            case Literal(text):
+                return _string(text)
+            case Chars():
+                return f"/{write_pattern(node)}/"
+            case Ref(name):
+                return self.name(name)
+            case Optional(inner):
+                return f"({self.alternatives(inner)})?"
+            case Repeat(inner, low, high, None):
+                return f"({self.alternatives(inner)}){_bounds(low, high)}"
+            case Choice() | Sequence():
+                return f"({self.alternatives(node)})"
+        raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+
+
+_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def _bounds(low: int, high: int | None) -> str:
+    return _SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _json_options(node: JsonValue) -> dict[str, object]:
+    schema = node.schema if isinstance(node.schema, dict) else {}
+    return {**schema, "x-guidance": _OPTIONS}
