@@ -1,0 +1,218 @@
+"""One call with no, one, two and many arguments in, how arguments are written out (T5, T6, A1, A2, A3).
+
+Strategy: numbers are written bare by every codec, so the skeleton of an argument is solved with numbers alone; a string
+in the same place then shows quotes or a type attribute, and a call with all kinds of values shows the codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.analysis.algebra import Solution, solve
+from unrender.analysis.codecs import VALUES, CodecFinding, find_json_codec, find_value_codec
+from unrender.analysis.probes import IDS, KEYS, NAMES, NUMBERS, WORD, Call, Prober, assistant
+from unrender.analysis.spans import arguments_span, python_span
+from unrender.analysis.split import common_prefix, common_suffix, is_word, lexemes
+from unrender.analysis.tokens import Row, Token, find_tokens, make_row, merge
+from unrender.analysis.turn import Frame
+from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
+
+_KINDS = {"string": WORD, "number": NUMBERS[0], "boolean": True, "null": None, "object": {"ma": 1}, "array": [1]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentsFinding:
+    """How arguments are written, and what could not be explained."""
+
+    arguments: Arguments
+    unexplained: tuple[str, ...] = ()
+    observed: bool = True
+    """False when the rendering did not show enough."""
+
+
+def render_call(prober: Prober, frame: Frame, arguments: Mapping[str, Any]) -> str | None:
+    """Render one call of the first tool with these arguments; return the answer's body."""
+    call = Call(name=NAMES[0], arguments=arguments, id=IDS[0])
+    return frame.body(prober.answer(assistant(calls=[call])))
+
+
+def find_json_arguments(prober: Prober, frame: Frame) -> ArgumentsFinding:
+    """Find how arguments are written that are one JSON object (or Python dictionary)."""
+    for values in _shrinking_values():
+        body = render_call(prober, frame, values)
+        span = None if body is None else arguments_span(body, values) or python_span(body, values)
+        if body is None or span is None:
+            continue
+        line = body[: span.start].rpartition("\n")[2]
+        margin = line[: len(line) - len(line.lstrip(" "))]
+        text = span.value if isinstance(span.value, str) else body[span.start : span.end]
+        found = find_json_codec(text, values, margin)
+        arguments = Arguments(codec=found.codec, as_string=isinstance(span.value, str))
+        return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained)
+    return ArgumentsFinding(arguments=Arguments(), observed=False)
+
+
+def find_tagged_arguments(prober: Prober, frame: Frame) -> ArgumentsFinding:
+    """Find the skeleton of an argument, what separates two, and the codec of values."""
+    solved = _solve_entry(prober, frame)
+    if solved is None:
+        return ArgumentsFinding(arguments=Arguments(), observed=False)
+    entry, solution = solved
+    arguments = Arguments(entry=entry, separator=solution.separator)
+    arguments = _with_string_syntax(prober, frame, arguments)
+    found = _find_codec(prober, frame, arguments)
+    return ArgumentsFinding(arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained)
+
+
+def _solve_entry(prober: Prober, frame: Frame) -> tuple[Skeleton, Solution] | None:
+    """T5, A1: compare calls with one and two arguments."""
+    two, one = _numbers_row(prober, frame, 2), _numbers_row(prober, frame, 1)
+    if two is None or one is None:
+        return None
+    none = render_call(prober, frame, {})
+    solution = solve([two.before, one.before], two.betweens[0], [two.after, one.after])
+    solution = _fit_empty(solution, one, none)
+    return merge([solution.prefix, *two.items[0], solution.suffix]), solution
+
+
+def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
+    """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
+    if none is None or NAMES[0] not in none:
+        return solution
+    rest = none.rpartition(NAMES[0])[2]
+    lead = one.before[: len(one.before) - len(solution.prefix)]
+    space = lead[len(lead.rstrip()) :]
+    if not space or rest.startswith(lead) or not rest.startswith(lead.rstrip()) or not solution.suffix.endswith(space):
+        return solution
+    return Solution(
+        prefix=space + solution.prefix, suffix=solution.suffix.removesuffix(space), separator=solution.separator
+    )
+
+
+def _numbers_row(prober: Prober, frame: Frame, count: int) -> Row | None:
+    values = dict(zip(KEYS[:count], NUMBERS[:count], strict=True))
+    body = render_call(prober, frame, values)
+    return None if body is None else make_row(body, entry_tokens(body, values), count)
+
+
+def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
+    """Find names, keys and values; a token's owner is the argument's number, -1 for the name."""
+    words = {NAMES[0]: (Slot.NAME, -1)}
+    for number, (key, value) in enumerate(values.items()):
+        words |= {key: (Slot.KEY, number), str(value): (Slot.VALUE, number)}
+    return find_tokens(text, words)
+
+
+def _with_string_syntax(prober: Prober, frame: Frame, arguments: Arguments) -> Arguments:
+    """A2, A3: put a string where a number stood, and see quotes or a type attribute."""
+    number, string = (_around_value(prober, frame, _KINDS[name]) for name in ("number", "string"))
+    if number is None or string is None or number == string:
+        return arguments
+    left = [text for text, _ in (number, string)]
+    lead, rest = common_prefix(left), common_suffix(left)
+    middles = [text[len(lead) : len(text) - len(rest)] for text in left]
+    if all(is_word(middle) for middle in middles):
+        shown = {name: _around_value(prober, frame, value) for name, value in _KINDS.items()}
+        return _with_types(arguments, shown, lead, rest)
+    if not middles[0] and middles[1]:
+        closer = string[1][: len(string[1]) - len(number[1])] if string[1].endswith(number[1]) else ""
+        closer = closer or string[1].removesuffix(common_suffix([string[1], number[1]]))
+        codec = Codec(string_open=middles[1], string_close=closer)
+        return replace(arguments, codec=codec)
+    return arguments
+
+
+def _around_value(prober: Prober, frame: Frame, value: Any) -> tuple[str, str] | None:
+    """Return what stands between the key and the value, and behind the value up to the end."""
+    body = render_call(prober, frame, {KEYS[0]: value})
+    if body is None or KEYS[0] not in body:
+        return None
+    behind_key = body.partition(KEYS[0])[2]
+    text = str(value)
+    if value is None or isinstance(value, bool | dict | list):
+        return behind_key, ""
+    before, found, after = behind_key.partition(text)
+    return (before, after) if found else None
+
+
+def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
+    types = []
+    for name, around in shown.items():
+        word = lexemes(around[0].removeprefix(lead))[:1] if around is not None else []
+        if word and is_word(word[0]):
+            types.append((name, word[0]))
+    at = arguments.entry.index(Slot.KEY) + 1
+    entry = merge([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
+    codec = Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=tuple(types))
+    return replace(arguments, entry=entry, codec=codec)
+
+
+def _find_codec(prober: Prober, frame: Frame, arguments: Arguments) -> CodecFinding:
+    for values in _shrinking_values():
+        body = render_call(prober, frame, values)
+        written = None if body is None else read_entries(body, arguments, values)
+        if written:
+            return find_value_codec(written, arguments, values)
+    return CodecFinding(codec=arguments.codec, unexplained=tuple(VALUES))
+
+
+def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any]) -> dict[str, str]:
+    """Cut the written values out of a call whose keys are known."""
+    heads = {key: _entry_head(arguments.entry, key) for key in values}
+    positions = {key: body.find(head) for key, head in heads.items()}
+    keys = [key for key in values if positions[key] >= 0]
+    written: dict[str, str] = {}
+    for number, key in enumerate(keys):
+        start = positions[key] + len(heads[key])
+        limit = positions[keys[number + 1]] if number + 1 < len(keys) else len(body)
+        tail = _entry_tail(arguments.entry, key)
+        chunk = body[start:limit]
+        if number + 1 < len(keys):
+            chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
+        else:
+            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk, values[key], arguments)
+        written[key] = _behind_type(chunk, arguments.entry)
+    return written
+
+
+def _entry_head(entry: Skeleton, key: str) -> str:
+    """Return the entry's text up to its type or value."""
+    text = ""
+    for part in entry:
+        if part in (Slot.TYPE, Slot.VALUE):
+            break
+        text += key if part is Slot.KEY else part
+    return text
+
+
+def _entry_tail(entry: Skeleton, key: str) -> str:
+    at = entry.index(Slot.VALUE)
+    return "".join(key if part is Slot.KEY else part for part in entry[at + 1 :])
+
+
+def _behind_type(chunk: str, entry: Skeleton) -> str:
+    if Slot.TYPE not in entry:
+        return chunk
+    literal = str(entry[entry.index(Slot.TYPE) + 1])
+    return chunk.partition(literal)[2]
+
+
+def _bare_value(chunk: str, value: Any, arguments: Arguments) -> str:
+    """Without a closer, the last value ends where the brackets that it opened are closed."""
+    depth = 0
+    for position, character in enumerate(chunk):
+        depth += (character in "[{") - (character in "]}")
+        if depth < 0 or (depth == 0 and character in "]}"):
+            return chunk[: position + (depth == 0)]
+    return chunk
+
+
+def _shrinking_values() -> list[dict[str, Any]]:
+    """All values; then, for templates that choke, without null, without containers, plain text alone."""
+    everything = dict(VALUES)
+    no_null = {key: value for key, value in everything.items() if value is not None and "None" not in str(value)}
+    scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
+    strings = {key: value for key, value in scalars.items() if isinstance(value, str)}
+    return [everything, no_null, scalars, strings]

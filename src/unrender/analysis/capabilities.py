@@ -1,0 +1,76 @@
+"""What a template takes: which fields, shapes and variables, as found on probes.
+
+`Capabilities` is the contract between analysis and the facade: `shape_messages` (in `shape`) brings any OpenAI
+conversation into the form that is described here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+ContextValue = str | bool | int
+Context = tuple[tuple[str, ContextValue], ...]
+
+
+class ReasoningPlace(StrEnum):
+    """Where in a message the template looks for reasoning."""
+
+    NOWHERE = "nowhere"
+    FIELD = "field"
+    """A field of the message, e.g. `message.reasoning_content`."""
+    PART = "part"
+    """A typed part of the content, e.g. `{"type": "thinking", "thinking": "…"}`."""
+    BLOCK = "block"
+    """A block of a mapping, e.g. `{"blocks": [{"type": "thoughts", "text": "…"}]}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a template renders, and the shape in which it wants it."""
+
+    supports_tools: bool = False
+    """The offered tools are written into the prompt."""
+    supports_tool_calls: bool = False
+    """An assistant's calls are written."""
+    supports_parallel_tool_calls: bool = False
+    supports_content_with_calls: bool = False
+    supports_content_with_reasoning_and_calls: bool = False
+    supports_tool_role: bool = False
+    supports_system_role: bool = False
+    supports_typed_content: bool = False
+    """Content may be a list of parts."""
+    requires_typed_content: bool = False
+    """Content must be a list of parts."""
+    supports_object_arguments: bool = False
+    supports_string_arguments: bool = False
+    supports_call_id: bool = False
+    """The id given with a call is written."""
+    requires_short_id: bool = False
+    """Ids must be nine letters or digits."""
+    requires_name_in_id: bool = False
+    """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
+    requires_nonnull_content: bool = True
+    """Content beside calls must be a string; otherwise it must be null."""
+    supports_preserve_reasoning: bool = False
+    """Reasoning of turns before the last user message is kept."""
+    supports_enable_thinking: bool = False
+    reasoning_place: ReasoningPlace = ReasoningPlace.NOWHERE
+    reasoning_field: str = ""
+    """The field, or the part's or block's type, e.g. `reasoning_content`, `thinking`, `thoughts`."""
+    thinking_on: Context = ()
+    """Variables that switch thinking on, e.g. `(("enable_thinking", True),)`."""
+    thinking_off: Context = ()
+    tools_variable: str = "tools"
+    """The variable that holds the tools, e.g. `tools`, `functions`."""
+    tools_as_text: bool = False
+    """The variable wants JSON text."""
+    requires_tools: bool = False
+    """The variable must be there even when there are no tools."""
+    required_context: Context = ()
+    """Other variables without which the template does not render, e.g. `datetime`."""
+
+    @property
+    def thinking_switch(self) -> str:
+        """The variable that switches thinking, e.g. `enable_thinking`; empty when there is none."""
+        return next((name for name, _ in self.thinking_off), "")

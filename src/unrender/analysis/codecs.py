@@ -1,0 +1,141 @@
+"""Rendered values in, the codec that writes them out: identified by round trip.
+
+Strategy: each axis of a codec is guessed from the values that show it, and the guess stands only when the encoder writes
+every probed value exactly as the template did. What does not fit is reported, never hidden.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
+from unrender.grammar.encode import encode_arguments, encode_value
+
+VALUES: Mapping[str, Any] = {
+    "pkeyaa": "valdrixo",
+    "pkeyab": "",
+    "pkeyac": 'say "hi"',
+    "pkeyad": "it's",
+    "pkeyae": "back\\slash",
+    "pkeyaf": "two\nlines",
+    "pkeyag": "<b> & </b>",
+    "pkeyah": "naïve 漢",
+    "pkeyai": "0731",
+    "pkeyaj": "true",
+    "pkeyak": 7,
+    "pkeyal": -7,
+    "pkeyam": 2.5,
+    "pkeyan": True,
+    "pkeyao": False,
+    "pkeyap": None,
+    "pkeyaq": ["valdrixo", 2, False],
+    "pkeyar": {"ma": "valdrixo", "mb": [1, True, None]},
+    "pkeyas": [{"ma": 1}, {"ma": 2}],
+}
+"""Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
+PLAIN = "valdrixo"
+_SEPARATORS = ((", ", ": "), (",", ":"), (",", ": "), (", ", ":"))
+_INDENTS = (2, 4, 1, 3, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodecFinding:
+    """The codec, and the keys of `VALUES` that it does not reproduce."""
+
+    codec: Codec
+    unexplained: tuple[str, ...] = ()
+
+
+def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
+    """Find the layout in which `text` writes `values` as one JSON object or Python dictionary."""
+    for codec in _object_layouts():
+        if encode_arguments(values, Arguments(codec=codec), margin=margin) == text:
+            return CodecFinding(codec=codec)
+    return CodecFinding(codec=Codec(), unexplained=tuple(values))
+
+
+def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> CodecFinding:
+    """Find the codec in which each of `values` is written as in `written`; `arguments` has what is known so far."""
+    seen = {key: value for key, value in values.items() if key in written}
+    codec = arguments.codec
+    if codec.typed_by is not Typing.ATTRIBUTE:
+        codec = replace(codec, **_strings(written, seen, codec))
+    codec = replace(codec, words=_words(written, seen), omits_null="pkeyap" in values and "pkeyap" not in written)
+    best = min(_container_codecs(written, codec), key=lambda option: len(_misfits(written, seen, option, arguments)))
+    return CodecFinding(codec=best, unexplained=_misfits(written, seen, best, arguments))
+
+
+def _misfits(
+    written: Mapping[str, str], values: Mapping[str, Any], codec: Codec, arguments: Arguments
+) -> tuple[str, ...]:
+    trial = replace(arguments, codec=codec)
+    return tuple(key for key, value in values.items() if encode_value(value, trial) != written[key])
+
+
+def _object_layouts() -> Iterator[Codec]:
+    for ascii_only in (False, True):
+        for item, key in _SEPARATORS:
+            yield Codec(item_separator=item, key_separator=key, ascii_only=ascii_only)
+        for indent in _INDENTS:
+            yield Codec(indent=indent, ascii_only=ascii_only)
+    yield Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
+
+
+def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
+    """Choose how strings are written: the first way that explains most of them."""
+    strings = {key: value for key, value in values.items() if isinstance(value, str)}
+    opened = codec.string_open or codec.string_close
+    options: list[dict[str, Any]] = [
+        {"strings": Strings.JSON},
+        {"strings": Strings.JSON, "ascii_only": True},
+        {"strings": Strings.PYTHON},
+        {"strings": Strings.QUOTED} if opened else {"strings": Strings.RAW, "typed_by": Typing.SCHEMA},
+        {"strings": Strings.RAW, "typed_by": Typing.SCHEMA, "cdata": True},
+    ]
+
+    def misses(option: dict[str, Any]) -> int:
+        trial = Arguments(codec=replace(codec, **option))
+        return sum(encode_value(value, trial) != written[key] for key, value in strings.items())
+
+    best = min(options, key=misses)
+    if best["strings"] is not Strings.QUOTED:
+        best = best | {"string_open": "", "string_close": ""}
+    return best
+
+
+def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
+    words = {key: value for key, value in values.items() if value is None or isinstance(value, bool)}
+
+    def misses(option: Words) -> int:
+        trial = Arguments(codec=Codec(words=option))
+        return sum(encode_value(value, trial) != written[key] for key, value in words.items())
+
+    return min(Words, key=misses)
+
+
+def _container_codecs(written: Mapping[str, str], codec: Codec) -> Iterator[Codec]:
+    for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
+        yield replace(codec, containers=Containers.JSON, item_separator=item, key_separator=key, ascii_only=ascii_only)
+    for indent in _INDENTS:
+        yield replace(codec, containers=Containers.JSON, indent=indent)
+    yield replace(codec, containers=Containers.PYTHON)
+    for item, key in _SEPARATORS:
+        yield replace(codec, containers=Containers.BARE, item_separator=item, key_separator=key)
+    for tag in _item_tags(written.get("pkeyaq", "")):
+        yield replace(codec, containers=Containers.XML, item_tag=tag)
+
+
+def _item_tags(text: str) -> list[str]:
+    """Return the words before the first item of a list, which may name the items' tag."""
+    head = text.partition(PLAIN)[0]
+    words = "".join(character if character.isalnum() or character in "_-" else " " for character in head).split()
+    return list(dict.fromkeys(reversed(words)))
+
+
+def as_json(values: Mapping[str, Any]) -> str:
+    """Return `values` as JSON text."""
+    return json.dumps(values, ensure_ascii=False)

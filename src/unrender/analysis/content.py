@@ -1,0 +1,86 @@
+"""Renderings of content in, its wrapper and the end of the turn out (C1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.analysis.probes import CONTENT, NUMBERS, Prober, assistant, make_calls
+from unrender.analysis.reasoning import Openings, ReasoningFinding
+from unrender.analysis.split import common_suffix, is_tag, is_word, lexemes
+from unrender.analysis.turn import Frame, tail_of
+from unrender.format import Content, ContentMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tails:
+    """What stands behind the last needle of an answer, up to the end of the turn."""
+
+    content: str
+    calls: str
+    """Empty when calls are not rendered."""
+    common: str
+    """What both end in, with whole markers."""
+
+
+def find_tails(prober: Prober, frame: Frame) -> Tails:
+    """Render content and calls and compare how they end."""
+    content = tail_of(frame.body(prober.answer(assistant(CONTENT))), CONTENT, frame)
+    calls = ""
+    if prober.capabilities.supports_tool_calls:
+        calls = tail_of(frame.body(prober.answer(assistant(calls=make_calls(1)))), str(NUMBERS[0]), frame)
+    common = _whole_markers(common_suffix([content, calls]), [content, calls]) if calls else ""
+    return Tails(content=content, calls=calls, common=common)
+
+
+def wrapper_end(tails: Tails) -> str:
+    """Return what ends content and nothing else: the closer of its wrapper, if it has one."""
+    return tails.content[: -len(tails.common)] if tails.common.strip() else ""
+
+
+def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> tuple[Content, str]:
+    """Return the content's wrapper and the end of the turn.
+
+    A closer alone does not make a wrapper: without an opener, what stands behind content ends the turn.
+    """
+    reasoning = found.reasoning
+    plain = _behind_reasoning(openings.content, reasoning.start, reasoning.end, reasoning.empty)
+    reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
+    start = plain if plain.strip() else reasoned if reasoned.strip() else ""
+    if not start:
+        return Content(), tails.content
+    end = wrapper_end(tails) or _mirrored_end(start, tails.content)
+    always = bool(plain.strip()) or openings.reasoning_content is None
+    mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
+    if not always:
+        end = openings.reasoning_content_tail.removesuffix(openings.content_tail)
+    turn_end = tails.content.removeprefix(end) if always else tails.content
+    written_empty = openings.calls is not None and bool(end) and start + end in openings.calls
+    return Content(mode=mode, start=start, end=end, wraps_empty=written_empty), turn_end
+
+
+def _behind_reasoning(opening: str | None, start: str, end: str, empty: str) -> str:
+    """Return what is left of an opening when the empty form of reasoning, or its markers, are taken away."""
+    text = opening or ""
+    if empty and text.startswith(empty):
+        return text[len(empty) :]
+    if start.strip() and text.strip() == start.strip():
+        return ""
+    if end.strip() and end.strip() in text:
+        return text.partition(end.strip())[2]
+    return text
+
+
+def _mirrored_end(start: str, tail: str) -> str:
+    """Without other answers to compare with, take as many markers from the tail as the opener has."""
+    size = sum(is_tag(part) for part in lexemes(start))
+    parts = lexemes(tail)
+    tags = [i for i, part in enumerate(parts) if is_tag(part)]
+    return "".join(parts[: tags[size - 1] + 1]) if 0 < size < len(tags) else ""
+
+
+def _whole_markers(suffix: str, texts: list[str]) -> str:
+    """Drop the rest of a composite marker from the start of `suffix`, as `<|sep|>` of `<|close|>tools<|sep|>`."""
+    parts = lexemes(suffix)
+    before = [lexemes(text[: len(text) - len(suffix)])[-1:] for text in texts]
+    cut = parts and is_tag(parts[0]) and any(part and is_word(part[0]) for part in before)
+    return "".join(parts[1:]) if cut else suffix

@@ -1,0 +1,246 @@
+"""Probes in, `Capabilities` out: which inputs the template takes, tried in the order of how common they are.
+
+Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string
+constants and variables; what decides is whether a needle shows up in the rendering.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from unrender.analysis.capabilities import Context, ReasoningPlace
+from unrender.analysis.probes import (
+    CONTENT,
+    KEYS,
+    NAMES,
+    NUMBERS,
+    REASONING,
+    RESULT,
+    SYSTEM,
+    USER,
+    Message,
+    Prober,
+    assistant,
+    make_calls,
+    offered_tools,
+    result,
+    text_between,
+    user,
+)
+
+_REASONING_WORD = re.compile(r"reason|think|thought", re.IGNORECASE)
+_TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
+_AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
+"""In names of variables that hold no truth value."""
+_OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
+_ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
+_MOST_REPAIRS = 6
+"""Missing variables that are supplied before the template is given up."""
+_LONG_ID = "call_0123456789abcdef"
+
+
+def discover(prober: Prober) -> Prober:
+    """Return a prober with the capabilities of its template filled in; never raises."""
+    for step in (_require, _find_tools, _find_roles, _find_thinking, _find_calls, _find_reasoning, _find_mixtures):
+        changes = step(prober)
+        prober.capabilities = replace(prober.capabilities, **changes)
+    return prober
+
+
+def _require(prober: Prober) -> dict[str, Any]:
+    """Find what must be supplied so that a plain question renders at all."""
+    changes: dict[str, Any] = {}
+    for _ in range(_MOST_REPAIRS):
+        trial = prober.with_capabilities(**changes)
+        text = trial.render([user()], prompt=True, thinking=None)
+        if text is not None and USER in text:
+            return changes
+        repaired = next(_working_repairs(prober, changes), None) or next(_missing_variable(prober, changes), None)
+        if repaired is None:
+            return changes
+        changes = repaired
+    return changes
+
+
+def _working_repairs(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for repair in ({"requires_typed_content": True, "supports_typed_content": True}, {"requires_tools": True}):
+        trial = prober.with_capabilities(**(changes | repair))
+        text = trial.render([user()], prompt=True, thinking=None)
+        if text is not None and USER in text:
+            yield changes | repair
+
+
+def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Read the name of a missing variable off the template's complaint, and supply text."""
+    capabilities = replace(prober.capabilities, **changes)
+    known = capabilities.required_context
+    rendering = prober.template.render([user()], add_generation_prompt=True, **dict(known))
+    match = re.search(r"'(\w+)' is undefined", str(rendering.error))
+    if not match or match[1] in dict(known) or match[1] not in prober.template.variables:
+        return
+    if _TOOL_WORD.search(match[1]):
+        yield (
+            changes
+            | {"tools_variable": match[1], "tools_as_text": True, "requires_tools": True}
+            | ({"required_context": (*known, (match[1], "[]"))})
+        )
+    else:
+        yield changes | {"required_context": (*known, (match[1], "2026-01-01"))}
+
+
+def _find_tools(prober: Prober) -> dict[str, Any]:
+    names = sorted(name for name in prober.template.variables if _TOOL_WORD.search(name))
+    ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
+    for name, as_text in product(ranked, (False, True)):
+        changes = {"tools_variable": name, "tools_as_text": as_text}
+        text = prober.with_capabilities(**changes).render([user()], tools=offered_tools(), thinking=None)
+        if text is not None and NAMES[0] in text:
+            return changes | {"supports_tools": True}
+    return {}
+
+
+def _find_roles(prober: Prober) -> dict[str, Any]:
+    system = {"role": "system", "content": SYSTEM}
+    text = prober.with_capabilities(supports_system_role=True).render([system, user()], thinking=None)
+    parts = [{"type": "text", "text": USER}]
+    typed = prober.with_capabilities(supports_typed_content=True).render(
+        [{"role": "user", "content": parts}], thinking=None
+    )
+    writes_parts = typed is not None and USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
+    return {
+        "supports_system_role": text is not None and SYSTEM in text and USER in text,
+        "supports_typed_content": writes_parts,
+    }
+
+
+def _find_thinking(prober: Prober) -> dict[str, Any]:
+    """R2's input: a variable that changes the prompt, and its two values."""
+    names = sorted(
+        (name for name in prober.template.variables if _REASONING_WORD.search(name)),
+        key=lambda name: (name != "enable_thinking", name != "thinking", name),
+    )
+    for name in names:
+        for on, off in _switch_values(prober, name):
+            changes = {"thinking_on": on, "thinking_off": off}
+            trial = prober.with_capabilities(**changes)
+            prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
+            if None not in prompts and prompts[0] != prompts[1]:
+                return changes | {"supports_enable_thinking": True}
+    return {}
+
+
+def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
+    """Yield pairs (on, off): words with which the template compares the variable, or the two booleans."""
+    compared = re.findall(
+        rf"\b{name}\s*(?:==|!=|in|not in)\s*[\[(]?\s*((?:['\"][\w-]+['\"],?\s*)+)", prober.template.source
+    )
+    words = [word for group in compared for word in re.findall(r"[\w-]+", group)]
+    offs = [word for word in _OFF_WORDS if word in words]
+    ons = [word for word in _ON_WORDS if word in words] or [word for word in words if word not in offs]
+    if offs and ons:
+        yield ((name, ons[0]),), ((name, offs[0]),)
+    if not words and not _AMOUNT_WORD.search(name):
+        yield ((name, True),), ((name, False),)
+    if "budget" in name:
+        yield (), ((name, 0),)
+
+
+def _find_calls(prober: Prober) -> dict[str, Any]:
+    """Try the shapes of a call; the first that shows all of it, with the least around it, wins."""
+    for in_id in (False, True):
+        ranked = list(_rank_call_shapes(prober, in_id))
+        if ranked:
+            break
+    else:
+        return {}
+    best = min(ranked, key=lambda item: item[0])[1]
+    readable = any(not any(rank[:2]) and not shape["supports_object_arguments"] for rank, shape in ranked)
+    return best | {
+        "supports_tool_calls": True,
+        "supports_string_arguments": readable,
+        **_find_ids(prober.with_capabilities(**best)),
+    }
+
+
+def _rank_call_shapes(prober: Prober, in_id: bool) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    for as_object, nonnull in product((True, False), (True, False)):
+        shape = {
+            "supports_object_arguments": as_object,
+            "requires_nonnull_content": nonnull,
+            "requires_name_in_id": in_id,
+        }
+        text = prober.with_capabilities(**shape).answer(assistant(calls=make_calls(1)))
+        if text is None or NAMES[0] not in text or (not nonnull and "None" in text):
+            continue
+        unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
+        escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
+        yield (unseen, escaped, not as_object, len(text), not nonnull), shape
+
+
+def _find_ids(prober: Prober) -> dict[str, Any]:
+    short = make_calls(1)[0]
+    text = prober.answer(assistant(calls=[short])) or ""
+    long_id = prober.answer(assistant(calls=[replace(short, id=_LONG_ID)]))
+    with_result = prober.with_capabilities(supports_tool_role=True).answer(
+        assistant(calls=[short]), after=[result(short)]
+    )
+    two = prober.answer(assistant(calls=make_calls(2))) or ""
+    return {
+        "supports_call_id": short.id in text,
+        "requires_short_id": long_id is None,
+        "supports_parallel_tool_calls": NAMES[0] in two and NAMES[1] in two,
+        "supports_tool_role": with_result is not None and RESULT in with_result,
+    }
+
+
+def _find_reasoning(prober: Prober) -> dict[str, Any]:
+    """R1's input: the place in which reasoning shows up in the rendering."""
+    for place, name in _reasoning_places(prober):
+        changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
+        trial = prober.with_capabilities(**changes, supports_content_with_reasoning_and_calls=True)
+        shapes = [assistant(CONTENT, REASONING), assistant("", REASONING, make_calls(1))]
+        if any(_marks_reasoning(trial, shape) for shape in shapes):
+            history = trial.render([user("first"), assistant(CONTENT, REASONING), user()]) or ""
+            return changes | {"supports_preserve_reasoning": REASONING in history}
+    return {}
+
+
+def _marks_reasoning(prober: Prober, message: Message) -> bool:
+    """Tell whether reasoning is rendered, and not just run together with content."""
+    text = prober.answer(message)
+    if text is None or REASONING not in text:
+        return False
+    between = text_between(text, REASONING, CONTENT)
+    if between is not None:
+        return bool(between.strip())
+    as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
+    return text.replace(REASONING, CONTENT) != prober.answer(as_content)
+
+
+def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
+    template = prober.template
+    names = template.attribute_names | set(template.string_constants)
+    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))
+    fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
+    if not fields and "reasoning_content" not in template.source:
+        return
+    yield from ((ReasoningPlace.FIELD, name) for name in fields)
+    yield from ((ReasoningPlace.PART, name) for name in words if name in template.string_constants)
+    if "blocks" in names:
+        yield from ((ReasoningPlace.BLOCK, name) for name in words if name in template.string_constants)
+
+
+def _find_mixtures(prober: Prober) -> dict[str, Any]:
+    if not prober.capabilities.supports_tool_calls:
+        return {}
+    trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
+    pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
+    triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
+    return {
+        "supports_content_with_calls": CONTENT in pair and NAMES[0] in pair,
+        "supports_content_with_reasoning_and_calls": triple is not None,
+    }

@@ -1,0 +1,188 @@
+"""Conversations made to learn something: needles, the probes that carry them, and what a template makes of these.
+
+Strategy: a probe is written in OpenAI's form and shaped for the template, so what is learnt about the shape holds for users.
+Needles are plain words and numbers that no template contains; BOS and EOS are needles, too, so no format depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from unrender.analysis.capabilities import Capabilities
+from unrender.analysis.shape import shape_context, shape_messages
+
+BOS, EOS = "<zbosneedle>", "<zeosneedle>"
+SYSTEM, USER, USER2 = "Sysquorn", "Usrwexholm", "Usrpalvick"
+CONTENT, CONTENT2, REASONING, RESULT = "Contzurbin", "Contjaxmer", "Rsnvolquet", "Resultkib"
+NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
+KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
+IDS = ("call73001", "call73002", "call73003")
+NUMBERS = (730101, 730202, 730303)
+"""Values are numbers: every codec writes them bare."""
+WORD = "valdrixo"
+NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, WORD, *NAMES, *KEYS, *IDS)
+FUNCTIONS_ID = "functions.{name}:{index}"
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call as a probe makes it."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    id: str
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the call in the form of OpenAI's `tool_calls`."""
+        function = {"name": self.name, "arguments": json.dumps(self.arguments, ensure_ascii=False)}
+        return {"id": self.id, "type": "function", "function": function}
+
+
+class Rendered(Protocol):
+    """What a template's `render` returns: text, or an error."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def error(self) -> Any: ...
+
+
+class Renderer(Protocol):
+    """What the analysis needs of a template."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def variables(self) -> frozenset[str]: ...
+    @property
+    def string_constants(self) -> Collection[str]: ...
+    @property
+    def attribute_names(self) -> frozenset[str]: ...
+    def render(self, messages: Any, tools: Any = ..., add_generation_prompt: bool = ..., **context: Any) -> Any: ...
+
+
+def make_calls(count: int, arguments: int = 1) -> tuple[Call, ...]:
+    """Return calls of distinct tools, each with the first `arguments` keys and numbers of its own."""
+    return tuple(
+        Call(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
+        for i in range(count)
+    )
+
+
+def user(text: str = USER) -> Message:
+    """Return a user's message."""
+    return {"role": "user", "content": text}
+
+
+def assistant(content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> Message:
+    """Return an assistant's message."""
+    message: Message = {"role": "assistant", "content": content}
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    if calls:
+        message["tool_calls"] = [call.to_openai() for call in calls]
+    return message
+
+
+def result(call: Call) -> Message:
+    """Return a tool's answer to `call`."""
+    return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": RESULT}
+
+
+def offered_tools() -> list[dict[str, Any]]:
+    """Return tools that match the probes' calls."""
+    properties = {key: {"type": "integer", "description": "a number"} for key in KEYS}
+    parameters = {"type": "object", "properties": properties, "required": []}
+    functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
+    return [{"type": "function", "function": function} for function in functions]
+
+
+@dataclass(slots=True)
+class Prober:
+    """Renders probes and remembers them."""
+
+    template: Renderer
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    _known: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def renderings(self) -> int:
+        """How many different renderings the template was asked for."""
+        return len(self._known)
+
+    def with_capabilities(self, **changes: Any) -> Prober:
+        """Return a prober for other capabilities that shares what was rendered."""
+        capabilities = replace(self.capabilities, **changes)
+        return Prober(template=self.template, capabilities=capabilities, _known=self._known)
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        prompt: bool = False,
+        thinking: bool | None = True,
+    ) -> str | None:
+        """Return the rendering, with the generation prompt when `prompt`; None when the template refuses."""
+        shaped = shape_messages(messages, self.capabilities)
+        context = shape_context(tools, self.capabilities, thinking=thinking)
+        return self.render_raw(shaped, context, prompt=prompt)
+
+    def render_raw(self, messages: Sequence[Message], context: dict[str, Any], *, prompt: bool = False) -> str | None:
+        """Return the rendering of messages that are in the template's shape already."""
+        key = repr((messages, sorted(context.items()), prompt))
+        if key not in self._known:
+            sentinels = {"bos_token": BOS, "eos_token": EOS}
+            rendering = self.template.render(messages, add_generation_prompt=prompt, **(sentinels | context))
+            self._known[key] = None if rendering.error is not None else rendering.text
+        return self._known[key]
+
+    def answer(
+        self,
+        message: Message | None,
+        *,
+        before: Sequence[Message] = (),
+        after: Sequence[Message] = (),
+        tools: bool = True,
+        prompt: bool = False,
+        thinking: bool | None = True,
+    ) -> str | None:
+        """Return what stands after the last input of [*before or a user, message, *after], or None.
+
+        The last input is the user's needle, or the tool's when `before` ends in a result.
+        """
+        inputs = list(before) or [user()]
+        needle = str(inputs[-1]["content"])
+        messages = [*inputs, *([message] if message else []), *after]
+        text = self.render(
+            messages,
+            tools=offered_tools() if tools and self.capabilities.supports_tools else None,
+            prompt=prompt,
+            thinking=thinking,
+        )
+        return None if text is None else text_after(text, needle)
+
+
+def text_after(text: str, needle: str) -> str | None:
+    """Return what follows the last `needle`, or None."""
+    return text.rpartition(needle)[2] if needle in text else None
+
+
+def text_between(text: str | None, left: str, right: str) -> str | None:
+    """Return what stands between the last `left` and the first `right` behind it, or None."""
+    if text is None or left not in text:
+        return None
+    behind = text.rpartition(left)[2]
+    return behind.partition(right)[0] if right in behind else None
+
+
+def carries_needle(text: str) -> bool:
+    """Tell whether any needle is left in `text`."""
+    return any(needle in text for needle in NEEDLES) or any(
+        str(number + i) in text for number in NUMBERS for i in range(3)
+    )

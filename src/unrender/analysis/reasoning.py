@@ -1,0 +1,264 @@
+"""Renderings with and without reasoning in, the reasoning's markers and what follows them out (R1, R2, R3).
+
+Strategy: what stands before the needle is the opener. What stands behind it is closer, joint and the next part's opener;
+texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
+generation prompt, and the closers that it removes from content, tell the markers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.analysis.probes import CONTENT, CONTENT2, NAMES, REASONING, Prober, assistant, make_calls
+from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of
+from unrender.analysis.turn import Frame, tail_of
+from unrender.format import Reasoning, ReasoningMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Openings:
+    """What stands, behind the header, before the first visible part of an answer; None when that shape is not rendered."""
+
+    content: str | None
+    """Before content, without reasoning."""
+    calls: str | None
+    """Before the first call's name, without reasoning and content."""
+    reasoning: str | None
+    """Before reasoning."""
+    reasoning_content: str | None
+    """Between reasoning and content."""
+    reasoning_calls: str | None
+    """Between reasoning and the first call's name."""
+    content_no_thinking: str | None
+    """Before content, with thinking switched off."""
+    content_tail: str = ""
+    """Behind content, to the end of the turn."""
+    reasoning_content_tail: str = ""
+    """The same when reasoning stands before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningFinding:
+    """The reasoning's markers, and how they were found."""
+
+    reasoning: Reasoning
+    to_content: str = ""
+    comparison: str = ""
+    why: str = ""
+
+
+def find_openings(prober: Prober, frame: Frame) -> Openings:
+    """Render the shapes and note what stands before and between their parts."""
+    calls = make_calls(1)
+    content = frame.body(prober.answer(assistant(CONTENT)))
+    both = frame.body(prober.answer(assistant(CONTENT, REASONING)))
+    reasoned_calls = frame.body(prober.answer(assistant("", REASONING, calls)))
+    return Openings(
+        content=_before(content, CONTENT),
+        calls=_before(frame.body(prober.answer(assistant(calls=calls))), NAMES[0]),
+        reasoning=_before(both, REASONING)
+        if _before(both, REASONING) is not None
+        else _before(reasoned_calls, REASONING),
+        reasoning_content=_between(both, REASONING, CONTENT),
+        reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
+        content_no_thinking=_before(frame.body(prober.answer(assistant(CONTENT), thinking=False)), CONTENT),
+        content_tail=tail_of(content, CONTENT, frame),
+        reasoning_content_tail=tail_of(both, CONTENT, frame),
+    )
+
+
+def find_reasoning(prober: Prober, frame: Frame, openings: Openings, content_end: str) -> ReasoningFinding:
+    """Find the reasoning's markers; mode NONE when nothing shows any."""
+    if openings.reasoning is not None:
+        return _from_presence(frame, openings, content_end)
+    return (
+        _from_prompt(prober, frame, openings) or _from_removal(prober, frame) or ReasoningFinding(reasoning=Reasoning())
+    )
+
+
+def _from_presence(frame: Frame, openings: Openings, content_end: str) -> ReasoningFinding:
+    """R1, R3: reasoning is rendered."""
+    start = openings.reasoning or ""
+    end, joint = _split_closer(frame, start, openings, content_end)
+    if not start and _opens(frame.prefill, end):
+        start = frame.prefill
+    empty = _empty_form(start, end, joint, openings)
+    mode = _mode(start, end, frame, openings)
+    reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
+    comparison = "R3" if mode is ReasoningMode.TOOLS_ONLY else "R1"
+    return ReasoningFinding(
+        reasoning=reasoning, to_content=joint, comparison=comparison, why="reasoning stands between these markers"
+    )
+
+
+def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMode:
+    if not start.strip():
+        return ReasoningMode.DELIMITER
+    if frame.prefill.strip().endswith(start.strip()):
+        closed = end.strip() in frame.prefill_no_thinking
+        return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
+    if openings.reasoning_content is None:
+        return ReasoningMode.TOOLS_ONLY
+    return ReasoningMode.TAG_BASED
+
+
+def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str) -> tuple[str, str]:
+    """Split what follows reasoning into closer and joint to content."""
+    after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
+    for opening in (openings.content, openings.calls):
+        if start and opening is not None and opening.startswith(start):
+            after.append(opening[len(start) :])
+    text = common_prefix(after) or after[0]
+    if openings.reasoning_content is not None:
+        text = common_prefix([text, openings.reasoning_content]) or openings.reasoning_content
+        text = _without_content_opener(text, openings, start, content_end)
+    elif len(set(after)) == 1:
+        text = _closer_only(text, start, frame, openings)
+    header = common_suffix([text, frame.header])
+    if header and header == _complete(header, frame.header):
+        return text[: -len(header)], header
+    end = text.rstrip()
+    return (end, text[len(end) :]) if end else (text, "")
+
+
+def _complete(shared: str, header: str) -> str:
+    """Return `shared` when it is all that the header says, not only white space or its last lexeme."""
+    return shared if shared.strip() and shared.strip() == header.strip() else ""
+
+
+def _without_content_opener(text: str, openings: Openings, start: str, content_end: str) -> str:
+    """Cut the content's own opener off: known from answers without reasoning, or as long as its closer."""
+    for opening in (openings.content, openings.content_no_thinking):
+        if opening and opening.strip() and text.endswith(opening) and len(opening) < len(text):
+            return text[: -len(opening)]
+    full = openings.reasoning_content or ""
+    size = len(lexemes(content_end.strip()))
+    if size and text == full:
+        parts = lexemes(full)
+        if 0 < size < len(parts) and any(is_tag(part) for part in parts[-size:]):
+            return "".join(parts[:-size])
+    return text
+
+
+def _closer_only(text: str, start: str, frame: Frame, openings: Openings) -> str:
+    """Find the closer at the start of `text`, which goes on with a call: by the empty pair, by the opener, by the call."""
+    pair = frame.prefill_no_thinking
+    if start and pair.startswith(start) and text.startswith(pair[len(start) :].rstrip()) and pair != start:
+        return pair[len(start) :].rstrip()
+    tags = [part for part in lexemes(start) if is_tag(part)]
+    for closer in closers_of(tags[-1]) if tags else ():
+        if closer in text:
+            return text[: text.index(closer) + len(closer)]
+    if openings.calls and text.endswith(openings.calls):
+        return text[: -len(openings.calls)]
+    return text
+
+
+def _empty_form(start: str, end: str, joint: str, openings: Openings) -> str:
+    """Return what is written in place of reasoning when there is none."""
+    for opening in (openings.content, openings.calls):
+        if opening is None:
+            continue
+        at = opening.find(end.strip()) if end.strip() else -1
+        if at >= 0 and (not opening[:at].strip() or opening[:at].strip() == start.strip()):
+            return opening[: at + len(end.strip())]
+    return ""
+
+
+def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningFinding | None:
+    """R2: the generation prompt opens a block, or writes an empty one."""
+    for text in (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or ""):
+        pair = _adjacent_pair(text)
+        if pair:
+            return _from_pair(frame, openings, *pair)
+    opener = _open_tag(frame.prefill)
+    closer = next((closer for closer in closers_of(opener) if _mentions(prober, closer)), "") if opener else ""
+    if not closer:
+        return None
+    margin = frame.prefill.rpartition(opener)[2]
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=opener + margin, end=margin + closer)
+    joint = _joint_by_removal(prober, frame, closer)
+    return ReasoningFinding(
+        reasoning=reasoning, to_content=joint, comparison="R2", why="the generation prompt ends in an open block"
+    )
+
+
+def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
+    """Return opener, white space and closer of an empty block in `text`."""
+    parts = lexemes(text)
+    for i, part in enumerate(parts):
+        if not is_tag(part):
+            continue
+        j = next((j for j in range(i + 1, len(parts)) if parts[j].strip()), None)
+        if j is not None and parts[j] in closers_of(part):
+            return part, "".join(parts[i + 1 : j]), parts[j]
+    return None
+
+
+def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
+    open_prompt = frame.prefill.strip().endswith(opener)
+    margin = frame.prefill.rpartition(opener)[2] if open_prompt else space[: (len(space) + 1) // 2]
+    mode = ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED
+    shown = openings.content or ""
+    empty = opener + space + closer if opener + space + closer in shown else ""
+    joint = frame.prefill_no_thinking.rpartition(closer)[2] if closer in frame.prefill_no_thinking else ""
+    reasoning = Reasoning(mode=mode, start=opener + margin, end=margin + closer, empty=empty)
+    return ReasoningFinding(
+        reasoning=reasoning,
+        to_content=joint or 2 * margin,
+        comparison="R2",
+        why="an empty block in the prompt or before content",
+    )
+
+
+def _from_removal(prober: Prober, frame: Frame) -> ReasoningFinding | None:
+    """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
+    for closer in _closer_constants(prober):
+        body = frame.body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
+        if body is None or CONTENT not in body or CONTENT2 in body:
+            continue
+        opener = next((opener for opener in openers_of(closer) if _mentions(prober, opener)), "")
+        opener = opener or next(iter(openers_of(closer)), "")
+        if opener:
+            mode = ReasoningMode.FORCED_OPEN if frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
+            reasoning = Reasoning(mode=mode, start=opener, end=closer)
+            why = f"content up to {closer} is removed"
+            return ReasoningFinding(reasoning=reasoning, comparison="R1", why=why)
+    return None
+
+
+def _closer_constants(prober: Prober) -> list[str]:
+    """Return the template's string constants that are closing markers."""
+    constants = (constant.strip() for constant in prober.template.string_constants)
+    return sorted(text for text in constants if is_tag(text) and " " not in text and openers_of(text))
+
+
+def _joint_by_removal(prober: Prober, frame: Frame, closer: str) -> str:
+    """Find out how much white space behind `closer` the template itself takes for layout."""
+    body = frame.body(prober.answer(assistant(f"{CONTENT2}{closer}\n\n{CONTENT}")))
+    removed = body is not None and CONTENT2 not in body and _before(body, CONTENT) is not None
+    return "\n\n" if removed and not (_before(body, CONTENT) or "").endswith("\n\n") else ""
+
+
+def _open_tag(prefill: str) -> str:
+    parts = lexemes(prefill.rstrip())
+    return parts[-1] if parts and is_tag(parts[-1]) and closers_of(parts[-1]) else ""
+
+
+def _opens(prefill: str, end: str) -> bool:
+    opener = _open_tag(prefill)
+    return bool(opener) and end.strip() in closers_of(opener)
+
+
+def _mentions(prober: Prober, marker: str) -> bool:
+    return marker in prober.template.source
+
+
+def _before(text: str | None, needle: str) -> str | None:
+    return text.partition(needle)[0] if text is not None and needle in text else None
+
+
+def _between(text: str | None, left: str, right: str) -> str | None:
+    if text is None or left not in text or right not in text.partition(left)[2]:
+        return None
+    return text.partition(left)[2].partition(right)[0]

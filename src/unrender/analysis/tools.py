@@ -1,0 +1,514 @@
+"""Renderings of one, two and three calls in, the call syntax out (T1–T7).
+
+Strategy: names, ids and arguments are found by their needles; what stands between them are literals, and what all calls
+share of these is the call's own. JSON is the only thing that is recognised rather than compared: a call whose name and
+arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON object make TAG_WITH_JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.analysis.algebra import Solution, solve
+from unrender.analysis.arguments import (
+    ArgumentsFinding,
+    find_json_arguments,
+    find_tagged_arguments,
+    render_call,
+)
+from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, Call, Prober, assistant, make_calls
+from unrender.analysis.reasoning import ReasoningFinding
+from unrender.analysis.spans import Span, arguments_span, holds, json_spans, loads, path_to, python_span
+from unrender.analysis.split import common_suffix, is_tag, lexemes
+from unrender.analysis.tokens import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
+from unrender.analysis.turn import Frame, until_sentinel
+from unrender.format import Arguments, Content, Envelope, Part, Skeleton, Slot, ToolMode, Tools
+
+_BRACKETS = {"{": "}", "(": ")", "[": "]"}
+_ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
+_OPEN_TAG = re.compile(r"(?:<[^<>]*|\[[^\[\]]*)$")
+_NAMED_COUNTER = re.compile(r"[\w.]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsFinding:
+    """The call syntax, the joints before it, and what is left open."""
+
+    tools: Tools
+    start_to_tools: str = ""
+    content_to_tools: str = ""
+    reasoning_to_tools: str = ""
+    tools_to_content: str = ""
+    tools_first: bool = False
+    end: str = ""
+    """What ends a turn with calls."""
+    diagnostics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of an answer's other parts when calls are looked at."""
+
+    reasoning: ReasoningFinding
+    content: Content
+    turn_end: str
+
+
+def find_mode(prober: Prober, frame: Frame) -> ToolMode:
+    """T1: tell what a call is made of."""
+    body = frame.body(prober.answer(assistant(calls=make_calls(1))))
+    call = make_calls(1)[0]
+    if body is None or call.name not in body:
+        return ToolMode.NONE
+    if _native_span(body, call, 0) is not None:
+        return ToolMode.JSON_NATIVE
+    if _arguments_of(body, call, 0) is not None:
+        return ToolMode.TAG_WITH_JSON
+    shown = all(key in body and str(value) in body for key, value in call.arguments.items())
+    return ToolMode.TAG_WITH_TAGGED if shown else ToolMode.NONE
+
+
+def find_tools(prober: Prober, frame: Frame, known: Known) -> ToolsFinding:
+    """Find the call syntax; mode NONE, with a diagnostic, when calls are not rendered or not understood."""
+    mode = find_mode(prober, frame)
+    if mode is ToolMode.NONE:
+        return ToolsFinding(tools=Tools(), diagnostics=("tool calls are not rendered",))
+    tagged = mode is ToolMode.TAG_WITH_TAGGED
+    found = find_tagged_arguments(prober, frame) if tagged else find_json_arguments(prober, frame)
+    if tagged and not found.arguments.entry:
+        return ToolsFinding(tools=Tools(), diagnostics=("arguments are rendered in a way that is not understood",))
+    return _Analysis(prober, frame, known, mode, found).solve()
+
+
+class _Analysis:
+    """The comparisons of one template's calls, once mode and arguments are known."""
+
+    def __init__(self, prober: Prober, frame: Frame, known: Known, mode: ToolMode, found: ArgumentsFinding) -> None:
+        self.prober, self.frame, self.known, self.mode, self.found = prober, frame, known, mode, found
+
+    def solve(self) -> ToolsFinding:
+        row, start = self._longest_row()
+        if row is None:
+            return ToolsFinding(tools=Tools(), diagnostics=("calls are rendered in a way that is not understood",))
+        befores = self._befores(row)
+        after, end = self._split_end(row)
+        solution = self._solve_row(row, befores, after)
+        section, joints = self._section_start(befores, solution)
+        section_end, end = self._section_end(after, end, solution, section)
+        tools = self._skeletons(row, solution, start or 0)
+        tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
+        tools, joints = _outer_space(tools, joints)
+        tools = self._with_envelope(tools)
+        tools = replace(tools, arguments=self._fit_empty(tools), parallel=len(row.items) > 1, id_parts=_id_parts(tools))
+        behind = self._content_behind(tools)
+        return ToolsFinding(
+            tools=tools,
+            end=end,
+            tools_first=behind is not None,
+            tools_to_content=behind or "",
+            diagnostics=tuple(
+                f"argument values of this kind are written otherwise: {key}" for key in self.found.unexplained
+            ),
+            **joints,
+        )
+
+    # Rows: calls in a rendering
+
+    def _longest_row(self) -> tuple[Row | None, int | None]:
+        """T2: the row of two calls, or of one where two are refused; counters marked."""
+        for count in (2, 1):
+            body = self._body(assistant(calls=make_calls(count)))
+            row = None if body is None else self.row(body, make_calls(count))
+            if row is not None:
+                return mark_counters(row)
+        return None, None
+
+    def _body(self, message: dict[str, Any]) -> str | None:
+        return self.frame.body(self.prober.answer(message))
+
+    def row(self, text: str, calls: Sequence[Call]) -> Row | None:
+        """Find `calls` in `text`; None when they are not all there."""
+        tokens: list[Token] = []
+        position = 0
+        for owner, call in enumerate(calls):
+            covered = self._covered(text, call, owner, position)
+            if covered is None:
+                return None
+            tokens += covered
+            position = max(token.end for token in covered)
+        words = {call.name: (Slot.NAME, owner) for owner, call in enumerate(calls)}
+        words |= {call.id: (Slot.ID, owner) for owner, call in enumerate(calls)}
+        if self.mode is not ToolMode.JSON_NATIVE:
+            return make_row(text, find_tokens(text, words, tokens), len(calls))
+        return self._native_row(text, tokens, words)
+
+    def _covered(self, text: str, call: Call, owner: int, position: int) -> list[Token] | None:
+        """Return the token of a call's arguments (or, for JSON_NATIVE, of the whole call)."""
+        if self.mode is ToolMode.JSON_NATIVE:
+            span = _native_span(text, call, position)
+        elif self.mode is ToolMode.TAG_WITH_JSON:
+            span = _arguments_of(text, call, position)
+        else:
+            span = self._tagged_span(text, call, position)
+        return None if span is None else [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner)]
+
+    def _tagged_span(self, text: str, call: Call, position: int) -> Span | None:
+        words = dict.fromkeys(call.arguments, (Slot.KEY, 0)) | {
+            str(value): (Slot.VALUE, 0) for value in call.arguments.values()
+        }
+        name_at = text.find(call.name, position)
+        inside = [token for token in find_tokens(text, words) if token.start >= max(name_at, position)]
+        values = [token.end for token in inside if token.slot is Slot.VALUE]
+        if not inside or len(values) < len(call.arguments):
+            return None
+        last_value = values[len(call.arguments) - 1]
+        keys_behind = self.found.arguments.entry[self.found.arguments.entry.index(Slot.VALUE) :].count(Slot.KEY)
+        ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_behind]
+        prefix, suffix = _outer_literals(self.found.arguments.entry)
+        return Span(
+            start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments
+        )
+
+    def _native_row(self, text: str, wholes: Sequence[Token], words: Mapping[str, tuple[Slot, int]]) -> Row | None:
+        items = []
+        for whole, call in zip(wholes, make_calls(len(wholes)), strict=True):
+            inner = text[whole.start : whole.end]
+            span = _arguments_of(inner, call, 0)
+            if span is None:
+                return None
+            covered = [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)]
+            tokens = find_tokens(inner, words, covered)
+            parts: list[Part] = [inner[: tokens[0].start]]
+            for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+                parts += [token.slot, inner[token.end : following.start if following else len(inner)]]
+            items.append(merge(parts))
+        betweens = [text[left.end : right.start] for left, right in itertools.pairwise(wholes)]
+        return Row(
+            before=text[: wholes[0].start], items=tuple(items), betweens=tuple(betweens), after=text[wholes[-1].end :]
+        )
+
+    # What stands before the first call
+
+    def _befores(self, row: Row) -> dict[str, str]:
+        """Return what stands before the first call, by what precedes it: nothing, content, reasoning."""
+        empty = self.known.reasoning.reasoning.empty
+        befores = {"start_to_tools": self._strip_empty_parts(row.before)}
+        if empty and row.before.startswith(empty):
+            befores = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
+        for joint, message, needle, closer in (
+            ("content_to_tools", assistant(CONTENT, calls=make_calls(1)), CONTENT, self.known.content.end),
+            (
+                "reasoning_to_tools",
+                assistant("", REASONING, make_calls(1)),
+                REASONING,
+                self.known.reasoning.reasoning.end,
+            ),
+        ):
+            before = self._before_call(message, needle)
+            if before is not None and before.startswith(closer):
+                befores[joint] = self._strip_wrapper(before[len(closer) :])
+        return {joint: self._marked_like(before, row) for joint, before in befores.items()}
+
+    def _before_call(self, message: dict[str, Any], needle: str) -> str | None:
+        body = self._body(message)
+        if body is None or needle not in body:
+            return None
+        start = body.index(needle) + len(needle)
+        row = self.row(body[start:], make_calls(1))
+        opener = body[: start - len(needle)]
+        as_reasoning = needle == CONTENT and self.known.content.start and not opener.endswith(self.known.content.start)
+        return None if row is None or as_reasoning else row.before
+
+    def _strip_empty_parts(self, before: str) -> str:
+        return self._strip_wrapper(before.removeprefix(self.known.reasoning.reasoning.empty))
+
+    def _strip_wrapper(self, before: str) -> str:
+        content = self.known.content
+        if not content.wraps_empty:
+            return before
+        return before.removeprefix(self.known.reasoning.to_content).removeprefix(content.start + content.end)
+
+    def _marked_like(self, before: str, row: Row) -> str:
+        """Mark in `before` the counter that was found in `row.before`."""
+        head = row.before.partition(COUNTER)[2] if COUNTER in row.before else None
+        if head is None:
+            return before
+        match = re.search(rf"\d+(?={re.escape(head)}$)", before)
+        return before[: match.start()] + COUNTER + before[match.end() :] if match else before
+
+    def _section_start(self, befores: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
+        """Return the section's opener and the joints: what differs from shape to shape is joint."""
+        rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in befores.items()}
+        section = common_suffix(rest.values()).lstrip()
+        return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
+
+    # What stands behind the last call
+
+    def _split_end(self, row: Row) -> tuple[str, str]:
+        """Return what follows the last call without the end of the turn, and that end when it is the usual one."""
+        after = until_sentinel(row.after).removesuffix(self.frame.appended)
+        end = self.known.turn_end
+        return (after[: -len(end)], end) if end and after.endswith(end) else (after, "")
+
+    def _solve_row(self, row: Row, befores: Mapping[str, str], after: str) -> Solution:
+        if row.betweens:
+            return solve(list(befores.values()), row.betweens[0], [after])
+        prefix = common_suffix(befores.values()).lstrip()
+        parts = lexemes(after)
+        if not self.known.turn_end or self._ends_usually(row):
+            return Solution(prefix=prefix, suffix=after, separator="")
+        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+        return Solution(prefix=prefix, suffix="".join(parts[:last]), separator="")
+
+    def _ends_usually(self, row: Row) -> bool:
+        return until_sentinel(row.after).removesuffix(self.frame.appended).endswith(self.known.turn_end)
+
+    def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
+        rest = after.removeprefix(solution.suffix)
+        if end or not self.known.turn_end:
+            return rest, end
+        if not section.strip():
+            return "", rest
+        parts = lexemes(rest)
+        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+        return ("".join(parts[:last]), "".join(parts[last:])) if sum(map(is_tag, parts)) > 1 else (rest, "")
+
+    # Skeletons
+
+    def _skeletons(self, row: Row, solution: Solution, index_start: int) -> Tools:
+        core = row.items[0]
+        if self.mode is ToolMode.JSON_NATIVE:
+            call_start, call_end, function = solution.prefix, solution.suffix, core
+            arguments = self.found.arguments
+        else:
+            call_start, name_prefix = _split_opener(solution.prefix)
+            function_close, call_end = _split_closer(solution.suffix, call_start)
+            function = merge([name_prefix, *core, function_close])
+            function, arguments = _move_brackets(function, self.found.arguments)
+        return Tools(
+            mode=self.mode,
+            call_start=call_start,
+            call_end=call_end,
+            function=merge(function),
+            arguments=arguments,
+            index_start=index_start,
+        )
+
+    def _with_envelope(self, tools: Tools) -> Tools:
+        if self.mode is not ToolMode.JSON_NATIVE:
+            return tools
+        call = make_calls(1)[0]
+        body = self._body(assistant(calls=[call])) or ""
+        span = _native_span(body, call, 0)
+        outer = _outer_span(body, call)
+        if span is None:
+            return tools
+        named = path_to(span.value, call.name)
+        arguments = path_to(span.value, dict(call.arguments)) or _path_to_text(span.value, call.arguments)
+        counter = _counter_path(span.value, tools)
+        wrapped = tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]")
+        envelope = Envelope(
+            name_field=named or (),
+            args_field=arguments or () if named else (),
+            id_field=path_to(span.value, call.id) or (),
+            gen_id_field=counter,
+            list_field=_list_path(outer.value, span.value) if outer is not None and outer != span else (),
+            array_wrapped=wrapped,
+        )
+        return replace(tools, envelope=envelope)
+
+    def _fit_empty(self, tools: Tools) -> Arguments:
+        """T6: compare what a call without arguments has in their place."""
+        body = render_call(self.prober, self.frame, {})
+        arguments = tools.arguments
+        if body is None or NAMES[0] not in body:
+            return arguments
+        usual = arguments.start + arguments.end if arguments.entry else '"{}"' if arguments.as_string else "{}"
+        texts = [self._call_text(tools, usual), *(self._call_text(tools, other) for other in ("", "{}", "null"))]
+        for text, written in zip(texts, (usual, "", "{}", "null"), strict=True):
+            if text in body:
+                return arguments if written == usual else replace(arguments, when_empty=written)
+        return arguments
+
+    def _call_text(self, tools: Tools, arguments: str) -> str:
+        """Return the first call, from its name to its end, with this text for arguments."""
+        values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
+        function = "".join(values.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
+        return function + tools.call_end
+
+    def _content_behind(self, tools: Tools) -> str | None:
+        """Return the joint between calls and content when content is written last."""
+        body = self._body(assistant(CONTENT, calls=make_calls(1)))
+        if body is None or CONTENT not in body or NAMES[0] not in body or body.index(CONTENT) < body.index(NAMES[0]):
+            return None
+        row = self.row(body.partition(CONTENT)[0], make_calls(1))
+        if row is None:
+            return None
+        closing = _literal_end(row, tools)
+        return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
+
+
+def _outer_space(tools: Tools, joints: dict[str, str]) -> tuple[Tools, dict[str, str]]:
+    """Take white space at the outer ends of a call out of its markers: it separates calls and parts."""
+    lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
+    trail = tools.call_end[len(tools.call_end.rstrip()) :]
+    if not tools.section_start:
+        joints = {joint: text + lead for joint, text in joints.items()}
+    tools = replace(
+        tools,
+        section_start=tools.section_start + lead if tools.section_start else "",
+        call_start=tools.call_start[len(lead) :],
+        call_end=tools.call_end[: len(tools.call_end) - len(trail)],
+        separator=trail + tools.separator + lead if tools.parallel else tools.separator,
+        section_end=trail + tools.section_end,
+    )
+    return tools, joints
+
+
+def _literal_end(row: Row, tools: Tools) -> str:
+    behind = "" if tools.mode is ToolMode.JSON_NATIVE else _literal_behind(tools.function, Slot.ARGUMENTS)
+    behind = behind.removeprefix(tools.arguments.end) if behind.startswith(tools.arguments.end) else behind
+    return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)
+
+
+def _native_span(text: str, call: Call, position: int) -> Span | None:
+    """Find the JSON object that holds this call's name and arguments, and no other call's."""
+    name_at = text.find(call.name, position)
+    if name_at < 0:
+        return None
+    others = [name for name in NAMES if name != call.name]
+    found = None
+    for span in json_spans(text, "{", _last_needle(text, call, name_at)):
+        fits = span.start >= position and isinstance(span.value, dict) and _holds_call(span.value, call)
+        if not fits or any(holds(span.value, name) for name in others):
+            continue
+        if found is None or _lists(found.value, span.value):
+            found = span
+    return found
+
+
+def _outer_span(text: str, call: Call) -> Span | None:
+    spans = json_spans(text, "{[", text.find(call.name))
+    return next((span for span in spans if _holds_call(span.value, call)), None)
+
+
+def _last_needle(text: str, call: Call, name_at: int) -> int:
+    keys = [text.find(key, 0) for key in call.arguments]
+    return max([name_at, *keys])
+
+
+def _holds_call(value: Any, call: Call) -> bool:
+    arguments = dict(call.arguments)
+    return holds(value, call.name) and (holds(value, arguments) or _path_to_text(value, arguments) is not None)
+
+
+def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the keys that lead to `arguments` written as JSON text."""
+    if not isinstance(value, dict):
+        return None
+    for key, item in value.items():
+        if isinstance(item, str) and loads(item) == arguments:
+            return (key,)
+        deeper = _path_to_text(item, arguments)
+        if deeper is not None:
+            return (key, *deeper)
+    return None
+
+
+def _lists(outer: Any, inner: Any) -> bool:
+    """Tell whether `inner` is an item of a list in `outer`."""
+    if isinstance(outer, list):
+        return inner in outer or any(_lists(item, inner) for item in outer)
+    return isinstance(outer, dict) and any(_lists(item, inner) for item in outer.values())
+
+
+def _list_path(outer: Any, inner: Any) -> tuple[str, ...]:
+    if not isinstance(outer, dict):
+        return ()
+    for key, item in outer.items():
+        if isinstance(item, list) and inner in item:
+            return (key,)
+        deeper = _list_path(item, inner)
+        if deeper:
+            return (key, *deeper)
+    return ()
+
+
+def _counter_path(value: Any, tools: Tools) -> tuple[str, ...]:
+    if Slot.INDEX not in tools.function:
+        return ()
+    return path_to(value, str(tools.index_start)) or path_to(value, tools.index_start) or ()
+
+
+def _arguments_of(text: str, call: Call, position: int) -> Span | None:
+    return arguments_span(text, call.arguments, position) or python_span(text, call.arguments, position)
+
+
+def _outer_literals(skeleton: Skeleton) -> tuple[str, str]:
+    """Return the literals at both ends of a skeleton."""
+    first, last = skeleton[0], skeleton[-1]
+    return "" if isinstance(first, Slot) else first, "" if isinstance(last, Slot) else last
+
+
+def _split_opener(text: str) -> tuple[str, str]:
+    """Split what stands before a name into the call's opener and the tag that holds the name."""
+    line = text.rpartition("\n")[2]
+    match = _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
+    if match:
+        at = len(text) - len(line) + match.start()
+        return text[:at], text[at:]
+    parts = lexemes(text)
+    first = next((i for i, part in enumerate(parts) if is_tag(part)), len(parts)) if any(map(is_tag, parts)) else 0
+    while first < len(parts) and (is_tag(parts[first]) or parts[first].isspace()):
+        first += 1
+    return "".join(parts[:first]), "".join(parts[first:])
+
+
+def _split_closer(text: str, call_start: str) -> tuple[str, str]:
+    """Split what stands behind arguments: as many markers as the call's opener has close the call."""
+    size = sum(map(is_tag, lexemes(call_start)))
+    parts = lexemes(text)
+    tags = [i for i, part in enumerate(parts) if is_tag(part)]
+    if not size or not tags:
+        return text, ""
+    first = tags[-min(size, len(tags))]
+    while first > 0 and parts[first - 1].isspace():
+        first -= 1
+    return "".join(parts[:first]), "".join(parts[first:])
+
+
+def _move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
+    """Give brackets around the arguments to these: `call:f{…}`, `f(…)`."""
+    if not arguments.entry:
+        return function, arguments
+    at = function.index(Slot.ARGUMENTS)
+    before, after = function[at - 1 : at], function[at + 1 : at + 2]
+    left = before[0] if before and not isinstance(before[0], Slot) else ""
+    right = after[0] if after and not isinstance(after[0], Slot) else ""
+    closer = _BRACKETS.get(left[-1:], "")
+    if not closer or not right.startswith(closer):
+        return function, arguments
+    parts = [*function[: at - 1], left[:-1], Slot.ARGUMENTS, right[1:], *function[at + 2 :]]
+    return merge(parts), replace(arguments, start=left[-1], end=closer)
+
+
+def _id_parts(tools: Tools) -> tuple[int, int] | None:
+    """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
+    if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
+        return None
+    name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
+    if index - name != 2 or len(str(tools.function[name + 1])) > 1:
+        return None
+    before = tools.function[name - 1] if name else ""
+    joined = not isinstance(before, Slot) and bool(before) and _NAMED_COUNTER.fullmatch(before)
+    return (name - 1 if joined else name, index + 1)
+
+
+def _literal_behind(skeleton: Skeleton, slot: Slot) -> str:
+    at = skeleton.index(slot) + 1
+    part = skeleton[at] if at < len(skeleton) else ""
+    return "" if isinstance(part, Slot) else part

@@ -1,0 +1,221 @@
+"""Renderings in, the frame of a turn out: headers before an answer, what the prompt prefills, what ends the turn.
+
+Strategy: what all answers to one question have in common at their start is the header. The generation prompt ends in the
+header too, or goes on with the prefill. A boundary is drawn where lexemes differ, and never inside a composite marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unrender.analysis.probes import (
+    BOS,
+    CONTENT,
+    EOS,
+    NAMES,
+    REASONING,
+    USER,
+    USER2,
+    Message,
+    Prober,
+    assistant,
+    make_calls,
+    result,
+    user,
+)
+from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The texts around the answers to a user (and to a tool), before they are taken apart."""
+
+    lead: str
+    """All that stands between the user's text and an answer: end of the user's turn, then the header."""
+    header: str
+    tool_lead: str = ""
+    tool_header: str = ""
+    prefill: str = ""
+    prefill_no_thinking: str = ""
+    appended: str = ""
+    """What the template appends to a whole conversation, after the end of the last turn."""
+
+    def body(self, text: str | None) -> str | None:
+        """Return the answer in a rendering of [user, answer], without the lead; None when it has another lead."""
+        if text is None or not text.startswith(self.lead):
+            return None
+        return text[len(self.lead) :]
+
+
+def find_frame(prober: Prober, *, part_opener: str = "") -> Frame:
+    """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header."""
+    prompts = [prober.answer(None, prompt=True, thinking=thinking) for thinking in (True, False)]
+    answers = _answers(prober, [user()])
+    lead = _shorten(_common_lead(answers, prompts), part_opener)
+    bare = prober.answer(None)
+    prefills = [_after_lead(prompt, lead) for prompt in prompts]
+    tool_lead = _shorten(_tool_lead(prober), part_opener)
+    return Frame(
+        lead=lead,
+        header=_without_sentinels(_header(lead, bare)),
+        tool_lead=tool_lead,
+        tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
+        prefill=prefills[0],
+        prefill_no_thinking=prefills[1],
+        appended=_appended(prober),
+    )
+
+
+def tail_of(body: str | None, needle: str, frame: Frame) -> str:
+    """Return what stands behind an answer's last needle, up to the end of its turn."""
+    return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
+
+
+def next_opener(prober: Prober) -> str:
+    """Return the marker with which the turn after an answer opens, for templates that end an answer with nothing."""
+    followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT).partition(USER2)[0]
+    first = next((part for part in lexemes(followed) if part.strip()), "")
+    return first if is_tag(first) else ""
+
+
+def until_sentinel(text: str) -> str:
+    """Return `text` up to the first EOS or BOS: what follows them is another turn."""
+    return text.partition(EOS)[0].partition(BOS)[0]
+
+
+def _tail(text: str | None, needle: str) -> str:
+    return until_sentinel(text.rpartition(needle)[2]) if text is not None and needle in text else ""
+
+
+def _answers(prober: Prober, before: list[Message]) -> list[str]:
+    calls = make_calls(1)
+    shapes = [
+        assistant(CONTENT),
+        assistant(CONTENT, REASONING),
+        assistant(calls=calls),
+        assistant("", REASONING, calls),
+        assistant(CONTENT, calls=calls),
+    ]
+    texts = [prober.answer(shape, before=before) for shape in shapes]
+    known = [text for text in texts if text is not None]
+    others = [
+        prober.answer(assistant(CONTENT), before=before, thinking=False),
+        prober.answer(assistant(CONTENT, REASONING), before=before, after=[user(USER2)]),
+    ]
+    # With thinking off, or in history, a template may write into the user's own text: such an answer says nothing here.
+    return known + [text for text in others if text is not None and common_prefix([text, *known]).strip()]
+
+
+def _common_lead(answers: list[str], prompts: Iterable[str | None]) -> str:
+    """Return what answers and prompts begin with, cut at a natural place."""
+    lead = common_prefix(answers) if answers else ""
+    known = [prompt for prompt in prompts if prompt is not None]
+    agreeing = [prompt for prompt in known if common_prefix([prompt, lead]) in (prompt, lead)]
+    shared = common_prefix([lead, *agreeing] if answers else known)
+    if not agreeing and answers:
+        # The prompt says something of its own before the header (an instruction): the header is what answers share.
+        shared = lead
+    if shared not in known:
+        shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
+    return _without_opener(shared, answers)
+
+
+def _without_opener(lead: str, answers: list[str]) -> str:
+    """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
+    openings = [text[len(lead) :].partition(CONTENT)[0].partition(NAMES[0])[0] for text in answers]
+    parts = lexemes(lead.rstrip())
+    while parts and is_tag(parts[-1]):
+        behind = lead[len("".join(parts)) :]
+        closed = any(closer in behind or any(closer in text for text in openings) for closer in closers_of(parts[-1]))
+        pair = [
+            i
+            for i, part in enumerate(parts)
+            if parts[-1] in closers_of(part) and not "".join(parts[i + 1 : -1]).strip()
+        ]
+        if not closed and not pair:
+            break
+        lead = "".join(parts[: pair[-1]] if pair else parts[:-1])
+        parts = lexemes(lead.rstrip())
+    return lead
+
+
+def _natural(shared: str, rests: list[str]) -> str:
+    """Step back to before a marker that some text completes with a word."""
+    parts = lexemes(shared)
+    completed = [rest for rest in rests if rest and is_word(rest) and not _starts_with_needle(rest)]
+    while parts and is_tag(parts[-1]) and completed:
+        parts.pop()
+        completed = completed if parts and is_word(parts[-1]) else []
+    return "".join(parts)
+
+
+def _starts_with_needle(text: str) -> bool:
+    return text.startswith((CONTENT, REASONING, make_calls(1)[0].name))
+
+
+def _after_lead(prompt: str | None, lead: str) -> str:
+    if prompt is None:
+        return ""
+    if prompt.startswith(lead):
+        return until_sentinel(prompt[len(lead) :])
+    # An instruction of the prompt's own stands before the header: look for the header's end.
+    parts = lexemes(lead)
+    for start in range(len(parts)):
+        header = "".join(parts[start:])
+        if header.strip() and header in prompt:
+            return until_sentinel(prompt.rpartition(header)[2])
+    return ""
+
+
+def _header(lead: str, bare: str | None) -> str:
+    if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
+        return lead[len(bare) :]
+    return lead
+
+
+def _tool_lead(prober: Prober) -> str:
+    calls = make_calls(1)
+    before = [user(), assistant(calls=calls), result(calls[0])]
+    if not prober.capabilities.supports_tool_calls or not prober.capabilities.supports_tool_role:
+        return ""
+    prompts = [prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False)]
+    return _common_lead(_answers(prober, before), prompts)
+
+
+def _tool_header(lead: str, tool_lead: str) -> str:
+    shared = common_suffix([lead, tool_lead])
+    if shared.strip():
+        return ""
+    parts = lexemes(tool_lead)
+    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=0)
+    return "".join(parts[last:])
+
+
+def _appended(prober: Prober) -> str:
+    """Compare an answer at the end of a conversation with one that a user's message follows."""
+    last = _tail(prober.answer(assistant(CONTENT)), CONTENT)
+    followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT).partition(USER2)[0]
+    if not last or not followed or followed.startswith(last):
+        return ""
+    opening = (prober.render([user()]) or "").partition(USER)[0].replace(BOS, "").lstrip()
+    end = _without_opening(common_prefix([last, followed]), opening)
+    return last[len(end) :] if end else ""
+
+
+def _without_opening(text: str, opening: str) -> str:
+    parts = lexemes(text)
+    for size in range(len(parts), 0, -1):
+        if opening.startswith("".join(parts[-size:])):
+            return "".join(parts[:-size])
+    return text
+
+
+def _without_sentinels(text: str) -> str:
+    for sentinel in (BOS, EOS):
+        text = text.rpartition(sentinel)[2]
+    return text
+
+
+def _shorten(lead: str, part_opener: str) -> str:
+    return lead.removesuffix(part_opener) if part_opener else lead

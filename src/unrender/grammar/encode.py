@@ -1,0 +1,145 @@
+"""Values in, the text that a format writes for them out: the exact inverse of reading arguments.
+
+Analysis identifies a codec by it (the codec is the one that reproduces the template's rendering), verification and the
+sampler write calls with it. Pure functions of values and `Format` data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from unrender.format import Arguments, Codec, Containers, Slot, Strings, Tools, Words
+
+_WORDS = {
+    Words.JSON: ("true", "false", "null"),
+    Words.PYTHON: ("True", "False", "None"),
+    Words.PYTHON_NULL: ("true", "false", "None"),
+}
+_SPECIAL = "<>&"
+"""Characters for which a codec with `cdata` wraps a string."""
+
+
+def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
+    """Return how one argument's value is written.
+
+    `margin` is the indentation of the line on which pretty-printed JSON begins.
+
+    >>> encode_value(True, Arguments(codec=Codec(words=Words.PYTHON)))
+    'True'
+    """
+    codec = arguments.codec
+    if isinstance(value, str):
+        return _encode_string(value, codec)
+    if isinstance(value, Mapping | list | tuple):
+        return _encode_container(value, arguments, margin)
+    return _encode_scalar(value, codec)
+
+
+def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
+    """Return how the arguments of a call are written, with what stands before, between and behind them.
+
+    >>> encode_arguments({"a": 1}, Arguments())
+    '{"a": 1}'
+    """
+    if not values and arguments.when_empty is not None:
+        return arguments.when_empty
+    if not arguments.entry:
+        text = _encode_container(values, arguments, margin)
+        return json.dumps(text, ensure_ascii=arguments.codec.ascii_only) if arguments.as_string else text
+    written = {key: value for key, value in values.items() if value is not None or not arguments.codec.omits_null}
+    entries = (_encode_entry(key, value, arguments) for key, value in written.items())
+    return arguments.start + arguments.separator.join(entries) + arguments.end
+
+
+def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: str = "", index: int = 0) -> str:
+    """Return how one call is written, without what stands around each call; `index` counts calls from 0."""
+    text = ""
+    for part in tools.function:
+        match part:
+            case Slot.NAME:
+                text += name
+            case Slot.ID:
+                text += call_id
+            case Slot.INDEX:
+                text += str(tools.index_start + index)
+            case Slot.ARGUMENTS:
+                text += encode_arguments(values, tools.arguments, margin=_margin(text))
+            case _:
+                text += part
+    return text
+
+
+def json_type(value: Any) -> str:
+    """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
+    if value is None:
+        return "null"
+    kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "array")
+
+
+def _encode_entry(key: str, value: Any, arguments: Arguments) -> str:
+    texts = {
+        Slot.KEY: key,
+        Slot.VALUE: encode_value(value, arguments),
+        Slot.TYPE: dict(arguments.codec.types).get(json_type(value), ""),
+    }
+    return "".join(texts.get(part, "") if isinstance(part, Slot) else part for part in arguments.entry)
+
+
+def _encode_string(value: str, codec: Codec) -> str:
+    match codec.strings:
+        case Strings.JSON:
+            return json.dumps(value, ensure_ascii=codec.ascii_only)
+        case Strings.PYTHON:
+            return repr(value)
+        case Strings.QUOTED:
+            return codec.string_open + value + codec.string_close
+        case Strings.RAW:
+            special = codec.cdata and any(character in value for character in _SPECIAL)
+            return f"<![CDATA[{value}]]>" if special else value
+
+
+def _encode_scalar(value: Any, codec: Codec) -> str:
+    true, false, null = _WORDS[codec.words]
+    if value is None:
+        return null
+    if isinstance(value, bool):
+        return true if value else false
+    return json.dumps(value)
+
+
+def _encode_container(value: Any, arguments: Arguments, margin: str) -> str:
+    codec = arguments.codec
+    match codec.containers:
+        case Containers.JSON:
+            separators = (codec.item_separator, codec.key_separator)
+            if not codec.indent:
+                return json.dumps(value, ensure_ascii=codec.ascii_only, separators=separators)
+            text = json.dumps(value, ensure_ascii=codec.ascii_only, indent=codec.indent)
+            return text.replace("\n", "\n" + margin)
+        case Containers.PYTHON:
+            return repr(value)
+        case Containers.BARE:
+            return _encode_bare(value, arguments)
+        case Containers.XML:
+            return _encode_xml(value, arguments)
+
+
+def _encode_bare(value: Any, arguments: Arguments) -> str:
+    codec = arguments.codec
+    if isinstance(value, Mapping):
+        items = (f"{key}{codec.key_separator}{encode_value(item, arguments)}" for key, item in value.items())
+        return "{" + codec.item_separator.join(items) + "}"
+    return "[" + codec.item_separator.join(encode_value(item, arguments) for item in value) + "]"
+
+
+def _encode_xml(value: Any, arguments: Arguments) -> str:
+    pairs = value.items() if isinstance(value, Mapping) else ((arguments.codec.item_tag, item) for item in value)
+    return "".join(_encode_entry(key, item, arguments) for key, item in pairs)
+
+
+def _margin(text: str) -> str:
+    line = text.rpartition("\n")[2]
+    return line[: len(line) - len(line.lstrip(" "))]
