@@ -5,7 +5,7 @@ These are pure values: nothing here knows a template, a format or a model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -150,6 +150,67 @@ class Request:
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool of that name, or None."""
         return next((tool for tool in self.tools or () if tool.name == name), None)
+
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+"""The roles of OpenAI's messages."""
+
+
+def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[Mapping[str, Any], ...]:
+    """Check a conversation in OpenAI's form and return it; `more_roles` are roles that only this template knows.
+
+    Raises `MessageError`, naming the message and the field, when a message has no known role, no content, or calls that
+    have no function's name.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
+    if not messages:
+        raise MessageError("messages: expected at least one message, found none")
+    for i, message in enumerate(messages):
+        _check_message(message, more_roles, where=f"messages[{i}]")
+    return tuple(messages)
+
+
+def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> None:
+    if not isinstance(message, Mapping):
+        raise MessageError(f"{where}: expected an object, found {type(message).__name__}")
+    role = message.get("role")
+    if not isinstance(role, str) or not (role in ROLES or role in more_roles):
+        raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}")
+    _check_content(message.get("content"), where=f"{where}.content")
+    calls = message.get("tool_calls")
+    if calls is not None:
+        _check_calls(calls, where=f"{where}.tool_calls")
+    if message.get("content") is None and not (role == "assistant" and any(message.get(name) for name in _INSTEAD)):
+        raise MessageError(f"{where}.content: expected text or a list of parts, found nothing")
+
+
+# What an assistant's message may say when it has no content.
+_INSTEAD = ("tool_calls", "reasoning_content", "reasoning", "thinking")
+
+
+def _check_content(content: Any, *, where: str) -> None:
+    if content is None or isinstance(content, str | Mapping):
+        return
+    if not isinstance(content, Sequence) or isinstance(content, bytes):
+        raise MessageError(f"{where}: expected text or a list of parts, found {type(content).__name__}")
+    for i, part in enumerate(content):
+        if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+            raise MessageError(f"{where}[{i}]: expected a part with a type, found {part!r:.60}")
+
+
+def _check_calls(calls: Any, *, where: str) -> None:
+    if not isinstance(calls, Sequence) or isinstance(calls, str | bytes):
+        raise MessageError(f"{where}: expected a list, found {type(calls).__name__}")
+    for i, call in enumerate(calls):
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise MessageError(f"{where}[{i}].function.name: expected a non-empty string, found {name!r}")
+        assert isinstance(function, Mapping)
+        if not isinstance(function.get("arguments", ""), str | Mapping | None):
+            found = type(function["arguments"]).__name__
+            raise MessageError(f"{where}[{i}].function.arguments: expected JSON text or an object, found {found}")
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class LoadedTemplates:
         return self.sources.get(WITH_TOOLS, self.default)
 
 
-def load_pretrained(path_or_id: str | Path) -> LoadedTemplates:
+def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     """Load from a model directory, a single file, or a hub id such as `organisation/model`.
 
     A hub id needs the `hub` extra and downloads a few small files. Raises `TemplateError` when there is nothing of that
@@ -64,14 +65,14 @@ def load_pretrained(path_or_id: str | Path) -> LoadedTemplates:
         return load_directory(path)
     if path.exists():
         return load_file(path)
-    if isinstance(path_or_id, Path) or not _looks_like_id(path_or_id):
+    if not isinstance(path_or_id, str) or not _looks_like_id(path_or_id):
         raise TemplateError(
             f"{path_or_id}: expected a model directory, a template file or a hub id, found nothing there"
         )
     return load_directory(_download(path_or_id))
 
 
-def load_file(path: str | Path) -> LoadedTemplates:
+def load_file(path: str | PathLike[str]) -> LoadedTemplates:
     """Load a GGUF file, a `.json` file with a `chat_template`, or a file that is itself the source.
 
     Raises `TemplateError` when the file is missing, unreadable, or holds no chat template.
@@ -87,7 +88,7 @@ def load_file(path: str | Path) -> LoadedTemplates:
     return LoadedTemplates(sources={DEFAULT: _read(path)}, origin=str(path))
 
 
-def load_directory(path: str | Path) -> LoadedTemplates:
+def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
     """Load a model directory as it is downloaded from a hub; raises `TemplateError` when it holds no chat template."""
     path = Path(path)
     sources: dict[str, str] = {}

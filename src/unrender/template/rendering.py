@@ -58,7 +58,8 @@ class Template:
     """A compiled chat template.
 
     Raises `TemplateError`, naming the line, when the source does not compile or is longer than the limits allow. The
-    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument.
+    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument. Templates are
+    equal when they render alike.
     """
 
     def __init__(
@@ -155,6 +156,16 @@ class Template:
                 line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
             traceback = traceback.tb_next
         return line
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.digest, self._clock, self.limits
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.source, self.bos_token, self.eos_token, self._clock, self.limits)

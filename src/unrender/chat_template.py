@@ -1,0 +1,315 @@
+"""A chat template into prompts, and the model's answers into messages: the facade that most users touch.
+
+Strategy: a template is analysed once, when something of the result is first asked for, and all templates of the process
+with the same digest share the analysis. What is said in one turn is a `Turn`: the prompt, and how to read the answer to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from os import PathLike
+from typing import Any, Literal
+
+from unrender.analysis import Analysis, analyze
+from unrender.analysis.capabilities import Capabilities
+from unrender.analysis.shape import REASONING_FIELDS, shape_context, shape_messages
+from unrender.errors import MessageError
+from unrender.format import Format
+from unrender.messages import (
+    Message,
+    Request,
+    Tool,
+    read_messages,
+    read_response_schema,
+    read_tool_choice,
+    read_tools,
+)
+from unrender.parsing.parser import Parser, prefill
+from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
+from unrender.template.rendering import Template
+
+ReasoningFormat = Literal["auto", "none"]
+Continued = Literal["content", "reasoning", True]
+
+# What transformers calls the switch; templates have names of their own for it, which are found by analysis.
+_THINKING = "enable_thinking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn: the prompt that asks for an answer, and how the answer is read."""
+
+    prompt: str
+    """What the model is given, generation prompt included."""
+    request: Request
+    """What may be said in the answer."""
+    format: Format
+    """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message."""
+        turn = self.format.turn
+        return tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
+
+    @property
+    def preserved_tokens(self) -> tuple[str, ...]:
+        """Special tokens that an engine must not strip from the output, since the parser reads them."""
+        return self.format.preserved_tokens
+
+    def parser(self, *, strict: bool = False) -> Parser:
+        """Return a parser for one answer; what the prompt has already written of it counts as written.
+
+        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
+        error.
+        """
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict)
+
+    def parse(self, text: str) -> Message:
+        """Return the message that a whole answer means; never raises on account of the text."""
+        parser = self.parser()
+        parser.feed(text)
+        parser.finish()
+        return parser.message
+
+
+class ChatTemplate:
+    """A model's chat template, read in both directions.
+
+    >>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+    >>> template = ChatTemplate.from_string(source)
+    >>> turn = template.prepare([{"role": "user", "content": "Hello"}])
+    >>> turn.prompt
+    '<user>Hello</><assistant>'
+    >>> turn.parse("Hi!").to_openai()
+    {'role': 'assistant', 'content': 'Hi!'}
+
+    Raises `TemplateError` when the source does not compile. Analysis raises on no template that does.
+    """
+
+    def __init__(self, loaded: LoadedTemplates, *, format: Format | None = None) -> None:
+        self._loaded = loaded
+        self._given_format = format
+        self._default = _compiled(loaded.default, loaded)
+        one_for_all = loaded.with_tools == loaded.default
+        self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded)
+
+    @classmethod
+    def from_pretrained(cls, path_or_id: str | PathLike[str], *, format: Format | None = None) -> ChatTemplate:
+        """Load the template of a model directory, a single file, a GGUF file or a hub id.
+
+        Raises `TemplateError`, naming the path and what was looked for, when there is none. A `format` given is used
+        instead of the one that analysis would derive.
+        """
+        return cls(load_pretrained(path_or_id), format=format)
+
+    @classmethod
+    def from_file(
+        cls, path: str | PathLike[str], *, bos_token: str = "", eos_token: str = "", format: Format | None = None
+    ) -> ChatTemplate:
+        """Load a `.jinja`, `.json` or `.gguf` file; tokens that are given win over those in the file.
+
+        Raises `TemplateError` when the file is missing or holds no template.
+        """
+        loaded = load_file(path)
+        bos, eos = bos_token or loaded.bos_token, eos_token or loaded.eos_token
+        return cls(replace(loaded, bos_token=bos, eos_token=eos), format=format)
+
+    @classmethod
+    def from_string(
+        cls, source: str, *, bos_token: str = "", eos_token: str = "", format: Format | None = None
+    ) -> ChatTemplate:
+        """Take the template's source itself."""
+        return cls(
+            LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token), format=format
+        )
+
+    @property
+    def loaded(self) -> LoadedTemplates:
+        """All that was loaded: the named sources, the tokens, a declared response template."""
+        return self._loaded
+
+    @property
+    def template(self) -> Template:
+        """The template that is used when tools are given."""
+        return self._with_tools
+
+    @property
+    def analysis(self) -> Analysis:
+        """What was learnt of the template that is used when tools are given."""
+        return _analysis(self._with_tools)
+
+    @cached_property
+    def format(self) -> Format:
+        """How answers are written: derived from the template, or as given."""
+        return self._given_format or self.analysis.format
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the template renders, and the shape in which it wants it."""
+        return self.analysis.capabilities
+
+    def prepare(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Any] | None = None,
+        tool_choice: Any = None,
+        parallel_tool_calls: bool = True,
+        response_format: Any = None,
+        reasoning_format: ReasoningFormat = "auto",
+        continue_final_message: Continued | Literal[False] | None = None,
+        documents: Sequence[Any] | None = None,
+        **template_kwargs: Any,
+    ) -> Turn:
+        """Render a conversation in OpenAI's form and return the turn that answers it.
+
+        Messages are brought into the shape that the template wants; further keyword arguments are variables of the
+        template, where `enable_thinking` also sets the template's own switch if that has another name.
+        `reasoning_format="none"` leaves reasoning, markers included, in the content. With `continue_final_message`
+        ("content", which True means, or "reasoning") the last message is the assistant's and is written on; the parsed
+        message is the whole turn, with what was already there.
+
+        Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
+        own words, when the template refuses the conversation. No argument is changed.
+        """
+        request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
+        template = self._with_tools if tools else self._default
+        analysis = _analysis(template)
+        format = self._given_format or analysis.format
+        conversation = read_messages(messages, more_roles=template.string_constants)
+        begun = ""
+        if continue_final_message:
+            *conversation_before, last = conversation
+            begun = _begun(last, format, continue_final_message, where=f"messages[{len(conversation_before)}]")
+            conversation = tuple(conversation_before)
+        context = _context(tools, analysis.capabilities, documents, template_kwargs)
+        shaped = shape_messages(conversation, analysis.capabilities)
+        prompt = template.render(shaped, add_generation_prompt=True, **context).unwrap()
+        if continue_final_message:
+            prompt = _up_to_header(prompt, format) + begun
+        return Turn(prompt=prompt, request=request, format=_ended_by(format, template.eos_token))
+
+    def parser(
+        self,
+        *,
+        tools: Sequence[Any] | None = None,
+        prompt: str = "",
+        tool_choice: Any = None,
+        parallel_tool_calls: bool = True,
+        response_format: Any = None,
+        reasoning_format: ReasoningFormat = "auto",
+        strict: bool = False,
+    ) -> Parser:
+        """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
+
+        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Without `tools` a call of any
+        name counts; with an empty list none does. Raises `MessageError` as `prepare` does.
+        """
+        request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
+        if tools is None:
+            request = replace(request, tools=None)
+        return Parser(_ended_by(self.format, self._loaded.eos_token), request, prompt=prompt, strict=strict)
+
+    def __repr__(self) -> str:
+        return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"
+
+
+def _compiled(source: str, loaded: LoadedTemplates) -> Template:
+    return Template(source, bos_token=loaded.bos_token, eos_token=loaded.eos_token)
+
+
+@lru_cache(maxsize=128)
+def _analysis(template: Template) -> Analysis:
+    return analyze(template)
+
+
+def _request(
+    tools: Sequence[Any] | None,
+    tool_choice: Any,
+    parallel_tool_calls: bool,
+    response_format: Any,
+    reasoning_format: ReasoningFormat,
+) -> Request:
+    if reasoning_format not in ("auto", "none"):
+        raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
+    offered: tuple[Tool, ...] = read_tools(tools)
+    choice, named = read_tool_choice(tool_choice, offered)
+    return Request(
+        tools=offered,
+        tool_choice=choice,
+        named_tool=named,
+        parallel_tool_calls=parallel_tool_calls,
+        response_schema=read_response_schema(response_format),
+        reasoning_format=reasoning_format,
+    )
+
+
+def _context(
+    tools: Sequence[Any] | None,
+    capabilities: Capabilities,
+    documents: Sequence[Any] | None,
+    template_kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    for name in ("messages", "add_generation_prompt"):
+        if name in template_kwargs:
+            raise MessageError(f"{name}: set by prepare() itself, found it among the template's variables")
+    wrapped = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools or ()]
+    thinking = template_kwargs.get(_THINKING)
+    context = shape_context(wrapped, capabilities, thinking=thinking if isinstance(thinking, bool) else None)
+    if documents is not None:
+        context["documents"] = documents
+    return context | dict(template_kwargs)
+
+
+def _ended_by(format: Format, eos_token: str) -> Format:
+    """Return the format with the end-of-sequence token as an end of turn: no format depends on it, but output shows it."""
+    turn = format.turn
+    if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends):
+        return format
+    return replace(format, turn=replace(turn, ends=(*turn.ends, eos_token)))
+
+
+def _begun(message: Mapping[str, Any], format: Format, continued: Continued, *, where: str) -> str:
+    """Return what the model has already written when the message's content or reasoning is to be continued."""
+    if continued not in (True, "content", "reasoning"):
+        raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
+    if message["role"] != "assistant":
+        raise MessageError(f"{where}.role: expected the assistant's message to continue, found {message['role']!r}")
+    if message.get("tool_calls"):
+        raise MessageError(f"{where}.tool_calls: expected a message without calls to continue")
+    reasoning = next((message[name] for name in REASONING_FIELDS if isinstance(message.get(name), str)), "")
+    content = message.get("content") or ""
+    if not isinstance(content, str):
+        raise MessageError(f"{where}.content: expected text to continue, found {type(content).__name__}")
+    if continued == "reasoning":
+        return _begun_reasoning(reasoning, content, format, where=where)
+    return _reasoning_before(reasoning, format) + format.content.start + content
+
+
+def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str) -> str:
+    if not format.reasoning.end:
+        raise MessageError(f"{where}: the template writes no reasoning that could be continued")
+    if content:
+        raise MessageError(f"{where}.content: expected nothing behind the reasoning to continue, found {content!r:.60}")
+    return format.reasoning.start + reasoning
+
+
+def _reasoning_before(reasoning: str, format: Format) -> str:
+    """Return what stands between header and content: the reasoning, or what is written when there is none."""
+    if not format.reasoning.end:
+        return ""
+    if not reasoning:
+        return format.turn.prefill_no_thinking or format.reasoning.empty
+    return format.reasoning.start + reasoning + format.reasoning.end + format.turn.reasoning_to_content
+
+
+def _up_to_header(prompt: str, format: Format) -> str:
+    """Cut from a prompt what it writes behind the assistant's header."""
+    begun = prefill(format, prompt)
+    for known in (format.turn.prefill, format.turn.prefill_no_thinking):
+        if not begun and known and prompt.endswith(known):
+            begun = known
+    return prompt.removesuffix(begun)
