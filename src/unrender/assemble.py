@@ -6,6 +6,7 @@ order, other spellings, other call syntaxes: the `Tolerated` parts).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
@@ -35,6 +36,10 @@ class Begun(StrEnum):
     NOTHING = "nothing"
     REASONING = "reasoning"
     CONTENT = "content"
+
+
+_SPECIAL = re.compile(r"<[^<>\s]+>$")
+"""A special token at the end of a text."""
 
 
 def assemble(format: Format, request: Request, *, begun: Begun = Begun.NOTHING) -> Grammar:
@@ -100,6 +105,9 @@ def _dropped(format: Format) -> Iterator[str]:
     """Yield the markers between parts that carry nothing: ends of turn, repeated headers, stray reasoning closers."""
     turn = format.turn
     texts = [turn.end, *turn.ends, *turn.headers, *format.ignored]
+    # An engine may strip the token that stops the model, and models repeat the last token of their header.
+    texts += [_SPECIAL.sub("", end.strip()) for end in (turn.end, *turn.ends)]
+    texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
     if format.reasoning.mode is not ReasoningMode.DELIMITER:
         texts += _spellings(format, format.reasoning.end)
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)

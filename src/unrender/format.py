@@ -73,6 +73,8 @@ class Slot(StrEnum):
     """A counter that the template writes itself, e.g. the 0 of `functions.f:0`."""
     KEY = "key"
     VALUE = "value"
+    ANY = "any"
+    """Words that say nothing to the parser, up to the next literal; never generated."""
     TYPE = "type"
     """A word that says the value's JSON type, e.g. the `true` of `string="true"`."""
 

@@ -8,7 +8,7 @@ that, a failure leaves everything content.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
@@ -32,6 +32,7 @@ from unrender.parsing.instructions import (
     ReadWord,
     RepeatKey,
     RepeatName,
+    SkipWords,
     Soft,
     Space,
     TextRun,
@@ -60,13 +61,17 @@ class Entry:
 
 
 def tokens(text: str) -> list[str]:
-    """Split a literal into the pieces between which white space is free: words, and the brackets of JSON at its edges."""
+    """Split a literal into the pieces between which white space is free."""
+    return [piece for word in text.split() for piece in _FENCE_EDGE.split(word) if piece]
+
+
+def json_tokens(text: str) -> list[str]:
+    """Split a literal around JSON as `tokens` does, and each bracket and key of that JSON from the rest."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
     tail = _JSON_TAIL.search(text, start)
     end = tail.start() if tail else len(text)
-    middle = (piece for word in text[start:end].split() for piece in _FENCE_EDGE.split(word))
-    return [*_JSON_TOKEN.findall(text[:start]), *filter(None, middle), *_JSON_TOKEN.findall(text[end:])]
+    return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
 
 
 class CallCode:
@@ -78,6 +83,7 @@ class CallCode:
         self.lead = calls.lead
         self.spellings = calls.spellings
         self.hub = hub
+        self.split = _splitter(calls.syntax)
         self.tail = code.reserve()
 
     def compile(self) -> list[Entry]:
@@ -95,7 +101,7 @@ class CallCode:
 
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
         for i, (text, at) in enumerate(levels):
-            opener = tokens(text)[0]
+            opener = self.split(text)[0]
             distinctive = len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
             if i == 0 or distinctive:
                 lead = text[: len(text) - len(text.lstrip())]
@@ -106,7 +112,7 @@ class CallCode:
 
     def _literal(self, text: str) -> list[Instruction]:
         found: list[Instruction] = []
-        for token in tokens(text):
+        for token in self.split(text):
             found.append(Space())
             found.append(MaybeFence() if _FENCED.fullmatch(token) else Lit(token))
         return found
@@ -126,7 +132,7 @@ class CallCode:
         syntax = self.syntax
         assert syntax.envelope is not None
         order = [part for part in syntax.function if part in (Slot.NAME, Slot.ID)]
-        marked = [token for token in tokens(syntax.section_start + " " + syntax.call_start) if len(token) > 1]
+        marked = [token for text in (syntax.section_start, syntax.call_start) for token in self.split(text) if len(token) > 1]
         read = ReadEnvelope(
             fields=syntax.envelope,
             recover=self.tail,
@@ -155,6 +161,8 @@ class CallCode:
             waits = Slot.ID in parts[i:]
             self.code.emit(*self._before_arguments(), Commit(self.tail, waits))
             self._arguments(self.syntax.arguments)
+        elif part is Slot.ANY:
+            self.code.emit(SkipWords(stops))
         elif isinstance(part, Slot):
             self.code.emit(Space(), ReadWord(part, stops))
         else:
@@ -191,7 +199,7 @@ class CallCode:
 
     def _closers(self) -> list[str]:
         syntax = self.syntax
-        return [*self._call_closers(), *_markers(syntax.section_end), *_markers(syntax.call_start)]
+        return [*closing_tokens(syntax), *_markers(self.split(syntax.call_start))]
 
     def _call_closers(self) -> list[str]:
         return _call_closers(self.syntax)
@@ -225,7 +233,7 @@ class CallCode:
             found += [Space(), Lit(token)] if spaced else [Lit(token)]
         if before:
             found.append(Soft(text[len(text.rstrip()) :] if core else text))
-        elif text[-1:].isspace() or entry[i + 1 : i + 2] == (Slot.VALUE,):
+        elif text[-1:].isspace() and entry[i + 1 : i + 2] != (Slot.VALUE,):
             found.append(Space())
         return found
 
@@ -242,9 +250,9 @@ class CallCode:
     def _tail(self, call: int) -> None:
         syntax = self.syntax
         closers = tuple(self._call_closers())
-        section = tuple(_markers(syntax.section_end))
+        section = tuple(_markers(self.split(syntax.section_end)))
         text = syntax.call_start if syntax.call_start.strip() else _text(syntax.function[0])
-        opener = "{" if syntax.envelope and not syntax.call_start.strip() else (tokens(text) or [""])[0]
+        opener = "{" if syntax.envelope and not syntax.call_start.strip() else (self.split(text) or [""])[0]
         run = self.code.emit(TextRun(Role.CONTENT, self.hub))
         tried = self.code.emit(Attempt((call,), run, True))
         separator = syntax.separator.strip()
@@ -263,21 +271,26 @@ def _text(part: Part) -> str:
 
 def closing_tokens(syntax: Tools) -> list[str]:
     """Return the markers that close a call and a run of calls, in order."""
-    return [*_call_closers(syntax), *_markers(syntax.section_end)]
+    return [*_call_closers(syntax), *_markers(_splitter(syntax)(syntax.section_end))]
 
 
 def _call_closers(syntax: Tools) -> list[str]:
     parts = syntax.function
     behind = [] if syntax.envelope else [_text(part) for part in parts[_last_slot(parts) + 1 :]]
-    return [token for text in (*behind, syntax.call_end) for token in _markers(text)]
+    split = _splitter(syntax)
+    return [token for text in (*behind, syntax.call_end) for token in _markers(split(text))]
 
 
 def _last_slot(parts: tuple[Part, ...]) -> int:
     return max((i for i, part in enumerate(parts) if isinstance(part, Slot)), default=-1)
 
 
-def _markers(text: str) -> list[str]:
-    return [token for token in tokens(text) if not _FENCED.fullmatch(token)]
+def _splitter(syntax: Tools) -> Callable[[str], list[str]]:
+    return json_tokens if syntax.envelope else tokens
+
+
+def _markers(pieces: list[str]) -> list[str]:
+    return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
 
 
 def _stops(entry: tuple[Part, ...], i: int) -> Finder:

@@ -17,6 +17,8 @@ from unrender.parsing.machine import Machine
 
 MAX_NAME = 4096
 """Longest tool or argument name, in characters."""
+MAX_WORDS = 128
+"""Longest run of words in a call's header that say nothing to the parser, in characters."""
 MAX_BLANK = 64
 """White space held back at a boundary, in characters; more of it is content."""
 
@@ -147,15 +149,18 @@ class Skip:
     role: Role = Role.MARKER
 
     def step(self, machine: Machine) -> bool:
-        end = machine.at + self.size
-        kept_as_text = self.role in machine.roles and machine.base + machine.at >= 0
-        if kept_as_text:
-            machine.answered = True
-            machine.text(self.role, end)
-        else:
-            machine.take(Role.MARKER, end)
+        _take_marker(machine, self.role, Role.MARKER, machine.at + self.size)
         machine.pc += 1
         return False
+
+
+def _take_marker(machine: Machine, role: Role, otherwise: Role, end: int) -> None:
+    """Take a marker, or layout beside it; where its role is read as text (and the model wrote it), it is text too."""
+    if role in machine.roles and machine.base + machine.at >= 0:
+        machine.answered = True
+        machine.text(role, end)
+    else:
+        machine.take(otherwise, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +270,7 @@ class Soft:
     """As much of the layout `text` as is there: beside verbatim text not one character more."""
 
     text: str
+    role: Role = Role.LAYOUT
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at
@@ -273,7 +279,7 @@ class Soft:
             size += 1
         if start + size == len(buffer) and size < len(self.text) and not machine.final:
             return True
-        machine.take(Role.LAYOUT, start + size)
+        _take_marker(machine, self.role, Role.LAYOUT, start + size)
         machine.pc += 1
         return False
 
@@ -424,6 +430,26 @@ class ReadWord:
         elif self.slot is Slot.TYPE:
             call.kind = word
         machine.take(Role.ID if self.slot is not Slot.TYPE else Role.MARKER, ends[0])
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class SkipWords:
+    """Words that say nothing, up to `stops`, on one line."""
+
+    stops: Finder
+
+    def step(self, machine: Machine) -> bool:
+        buffer, start = machine.buffer, machine.at
+        end, literal = self.stops.find(buffer, start)
+        words = buffer[start : end if literal else len(buffer)]
+        if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
+            machine.fail(" or ".join(map(repr, self.stops.literals)))
+            return False
+        if not literal:
+            return True
+        machine.take(Role.MARKER, end)
         machine.pc += 1
         return False
 

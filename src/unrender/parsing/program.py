@@ -156,7 +156,7 @@ class _Compiler:
     def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
         """A marker that is taken, with its layout, and leads to `target`."""
         for variant in marker.variants() if marker.core else ():
-            at = self.code.emit(Skip(len(variant), role), Soft(marker.after), Jump(target))
+            at = self.code.emit(Skip(len(variant), role), Soft(marker.after, role), Jump(target))
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
@@ -176,7 +176,7 @@ class _Compiler:
         starts = [_Marker.of(text) for text in literals((opener,)) if text.strip()]
         for marker in starts:
             # Models repeat an opener that the prompt has already written.
-            begin = self.code.emit(Soft(marker.after), Maybe(marker.core), Soft(marker.after), Jump(inner.at))
+            begin = self.code.emit(Maybe(marker.core), Soft(marker.after), Jump(inner.at))
             self._marker(hub, _Marker(marker.lead, marker.core, marker.after), begin, body.role)
         self._closers(hub, inner, closer, joint)
         sealed = -1
