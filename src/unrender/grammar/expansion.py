@@ -6,14 +6,18 @@ wider, never the others, and is reported. `Tolerated` parts are left to the emit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from unrender.errors import GrammarError
+from unrender.grammar import nodes
+from unrender.grammar.call_rules import Tools, call_node
 from unrender.grammar.json_schema import Reading, Unsupported, read_schema
-from unrender.grammar.nodes import Grammar, JsonValue, Node
+from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.grammar.rules import Rules
 from unrender.grammar.schema_writer import write_schema
 from unrender.grammar.spelling import JSON_NOTATION, Speller
+from unrender.messages import Tool
 
 
 class Values(StrEnum):
@@ -23,6 +27,10 @@ class Values(StrEnum):
     """Nodes, character by character."""
     NATIVE = "native"
     """A `JsonValue` whose schema holds only what engines that read JSON Schema agree on."""
+
+
+MAX_REPEATS = 1000
+"""Longer strings and lists are not counted where the rule is spelled out: engines refuse more repetitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,8 @@ def expand(grammar: Grammar, values: Values) -> Expansion:
     Raises `GrammarError` for calls to tools whose names are not known, and for a response schema that is none.
     """
     expander = _Expander(values)
-    expander.rules.merge({name: expander.node(node) for name, node in grammar.rules.items()})
+    for name, node in grammar.rules.items():
+        expander.rules.define(name, expander.node(node))
     root = expander.node(grammar.root)
     return Expansion(
         grammar=Grammar(root, expander.rules.table), unsupported=tuple(dict.fromkeys(expander.unsupported))
@@ -55,12 +64,58 @@ class _Expander:
     def node(self, node: Node) -> Node:
         match node:
             case JsonValue(schema):
-                return self.json(read_schema(True if schema is None else schema), "json")
+                return self.json(self.read(True if schema is None else schema), "json")
+            case nodes.Interleave():
+                return self.node(node.generated)
+            case nodes.Calls():
+                return self.node(node.generated)
+            case Call():
+                return self.call(node)
+            case Sequence(parts):
+                return Sequence(tuple(self.node(part) for part in parts))
+            case Choice(options):
+                return Choice(tuple(self.node(o) for o in options if not isinstance(o, nodes.Tolerated)))
+            case Optional(inner):
+                return Optional(self.node(inner))
+            case Repeat(inner, _, _, separator):
+                return replace(node, node=self.node(inner), separator=separator and self.node(separator))
+            case nodes.Tag(role, inner):
+                return nodes.Tag(role, self.node(inner))
+            case nodes.Atomic(inner):
+                return self.node(inner)
         return node
 
+    def read(self, schema: object) -> Reading:
+        return read_schema(schema, longest=MAX_REPEATS if self.values is Values.SPELLED else None)  # type: ignore[arg-type]
+
     def json(self, reading: Reading, hint: str) -> Node:
+        """Return the node of a JSON value."""
         self.unsupported += reading.unsupported
         if self.values is Values.NATIVE:
             return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
-        speller = Speller(JSON_NOTATION, self.rules, reading.definitions, hint)
-        return speller.spell(reading.shape, hint)
+        return Speller(JSON_NOTATION, self.rules, reading.definitions, hint).spell(reading.shape, hint)
+
+    def call(self, call: Call) -> Node:
+        """Return the choice of all tools' calls."""
+        if call.tools is None:
+            raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
+        options = [self.rules.add(f"call-{tool.name}", self.one(call, tool)) for tool in call.tools]
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def one(self, call: Call, tool: Tool) -> Node:
+        reading, unsupported = self.parameters(tool)
+        self.unsupported += [replace(item, tool=tool.name) for item in unsupported]
+
+        def report(path: str, keyword: str, reason: str) -> None:
+            self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
+
+        return call_node(call, tool.name, reading, Tools(self.rules, self.json, report))
+
+    def parameters(self, tool: Tool) -> tuple[Reading, tuple[Unsupported, ...]]:
+        """Return a tool's parameters; a schema that is none lets every argument pass."""
+        try:
+            reading = self.read(tool.parameters)
+        except GrammarError as error:
+            broken = Unsupported(path="#", keyword="parameters", reason=str(error))
+            return self.read({"type": "object"}), (broken,)
+        return reading, reading.unsupported

@@ -50,13 +50,15 @@ class Reading:
     unsupported: tuple[Unsupported, ...]
 
 
-def read_schema(schema: JsonSchema) -> Reading:
+def read_schema(schema: JsonSchema, *, longest: int | None = None) -> Reading:
     """Return the shape of the values that obey `schema`, and what of it cannot be enforced.
+
+    Lengths of strings and lists beyond `longest` are not counted, and reported.
 
     Raises `GrammarError` when a keyword's value is no JSON Schema at all, e.g. a broken regular expression or a `$ref`
     that leads nowhere; the message names the path.
     """
-    reader = _Reader(schema)
+    reader = _Reader(schema, longest)
     shape = reader.shape((Place(schema, "#"),))
     if isinstance(shape, Nothing):
         raise GrammarError("schema: no value can satisfy it")
@@ -85,6 +87,7 @@ _ANNOTATIONS = frozenset(
 @dataclass(slots=True)
 class _Reader:
     root: JsonSchema
+    longest: int | None
     definitions: dict[str, Shape] = field(default_factory=dict)
     unsupported: dict[tuple[str, str], Unsupported] = field(default_factory=dict)
     known: dict[tuple[str, ...], Shape] = field(default_factory=dict)
@@ -187,7 +190,7 @@ class _Reader:
         if any("enum" in place.mapping or "const" in place.mapping for place in places):
             return self.enumerated(places)
         reduced, excluded = negation(places, self.report)
-        return leaf(reduced, excluded, Context(self.report, self.child))
+        return leaf(reduced, excluded, Context(self.report, self.child, self.longest))
 
     def branches(self, places: tuple[Place, ...], at: int, keyword: str) -> Shape:
         place = places[at]

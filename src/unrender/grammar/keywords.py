@@ -107,6 +107,8 @@ class Context:
 
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
+    longest: int | None
+    """Lengths beyond this are not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,11 +203,19 @@ def _bound(places: Places, keyword: str, kind: type[int | float]) -> list[tuple[
     return found
 
 
-def _size(places: Places, low: str, high: str) -> tuple[int, int | None]:
-    """Return the tightest pair of a size's bounds."""
-    least = max((int(value) for _, value in _bound(places, low, int)), default=0)
-    most = min((int(value) for _, value in _bound(places, high, int)), default=None)
-    return max(least, 0), most
+def _size(places: Places, low: str, high: str, context: Context) -> tuple[int, int | None]:
+    """Return the tightest pair of a size's bounds, as far as they are counted."""
+    least = max((_counted_to(place, low, value, context) or 0 for place, value in _bound(places, low, int)), default=0)
+    mosts = [_counted_to(place, high, value, context) for place, value in _bound(places, high, int)]
+    return max(least, 0), min((most for most in mosts if most is not None), default=None)
+
+
+def _counted_to(place: Place, keyword: str, value: float, context: Context) -> int | None:
+    """Return a size, or None when it is too large to be counted."""
+    if context.longest is None or value <= context.longest:
+        return int(value)
+    context.report(place.path, keyword, f"no more than {context.longest} repetitions are counted")
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +298,7 @@ def _report_values(places: Places, excluded: Excluded, context: Context, kind: s
 
 
 def _text(places: Places, excluded: Excluded, context: Context) -> Shape:
-    least, most = _size(places, "minLength", "maxLength")
+    least, most = _size(places, "minLength", "maxLength", context)
     if most is not None and least > most:
         return Nothing()
     sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
@@ -345,7 +355,7 @@ def _bounded(pattern: Node, minimum: int, maximum: int | None) -> Node | None:
 
 
 def _array(places: Places, excluded: Excluded, context: Context) -> Shape:
-    least, most = _size(places, "minItems", "maxItems")
+    least, most = _size(places, "minItems", "maxItems", context)
     lists = [_array_parts(place, context) for place in places]
     longest = max((len(prefix) for prefix, _ in lists), default=0)
     prefix = [
@@ -470,7 +480,7 @@ def _keys(places: Places, names: frozenset[str], context: Context) -> Text:
 
 def _counted(shape: shapes.Object, places: Places, context: Context) -> Shape:
     """Return `shape` with `minProperties` and `maxProperties`, as far as only extra properties are counted."""
-    least, most = _size(places, "minProperties", "maxProperties")
+    least, most = _size(places, "minProperties", "maxProperties", context)
     required = sum(item.required for item in shape.properties)
     optional = len(shape.properties) - required
     fits = (most is None or (not shape.extra and most >= required + optional)) and least <= required

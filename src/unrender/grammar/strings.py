@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Repeat, Sequence
+from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence
 from unrender.grammar.regex import Ranges, choice, complement, read_pattern
 
 _HOUR = r"([01][0-9]|2[0-3])"
@@ -140,7 +140,10 @@ PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
 
 
 def encode(node: Node, alphabet: Alphabet) -> Node:
-    """Return `node`, which generates decoded text, with each character written as `alphabet` says."""
+    """Return `node`, which generates decoded text, with each character written as `alphabet` says.
+
+    A `Ref` is left: the rule that it names is the caller's to encode.
+    """
     if not alphabet.escapes and not alphabet.forbidden:
         return node
     return _encode(node, alphabet)
@@ -150,6 +153,8 @@ def _encode(node: Node, alphabet: Alphabet) -> Node:
     match node:
         case Literal(text):
             return Literal("".join(alphabet.written(character) for character in text))
+        case Ref():
+            return node
         case Chars(minimum=1, maximum=1):
             return _encode_class(node, alphabet)
         case Chars(minimum=low, maximum=high):

@@ -1,0 +1,414 @@
+"""One tool call → nodes: the function's skeleton filled in, its arguments in any codec.
+
+Rules: raw text is generated up to the value's end marker and never contains it, with or without the layout before it, as
+the parser ends the value at either. Arguments stand in the order in which the schema declares them, or sorted by name:
+templates write the caller's order or sort it. What a codec cannot say of a schema is reported, and the value is wider.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Strings, Typing, Words
+from unrender.grammar import shapes
+from unrender.grammar.encode import json_type
+from unrender.grammar.json_schema import Reading
+from unrender.grammar.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until, walk
+from unrender.grammar.regex import choice
+from unrender.grammar.rules import Rules
+from unrender.grammar.shapes import Object, Property, Shape, Text, alternatives, union
+from unrender.grammar.spelling import (
+    EMPTY,
+    JSON_NOTATION,
+    PYTHON_NOTATION,
+    Entry,
+    Extra,
+    Notation,
+    Quotes,
+    Speller,
+    chain,
+)
+from unrender.grammar.strings import JSON, Alphabet, all_but, encode
+
+_ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
+_COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
+_ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
+_WORDS = {
+    Words.JSON: ("null", "true", "false"),
+    Words.PYTHON: ("None", "True", "False"),
+    Words.PYTHON_NULL: ("None", "true", "false"),
+}
+_TYPE_NAMES: dict[type[Shape], str] = {
+    shapes.Null: "null",
+    shapes.Boolean: "boolean",
+    shapes.Integer: "number",
+    shapes.Number: "number",
+    shapes.Text: "string",
+    shapes.Array: "array",
+    shapes.Object: "object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What writing a call needs: rules to add to, how a JSON value is written, and where losses are reported."""
+
+    rules: Rules
+    json: Callable[[Reading, str], Node]
+    report: Callable[[str, str, str], None]
+    """Path, keyword, reason."""
+
+
+def call_node(call: Call, name: str, parameters: Reading, tools: Tools) -> Node:
+    """Return the node of a call to the function `name`, whose arguments obey `parameters`."""
+    writer = _Writer(call.arguments, name, parameters, tools, _after_arguments(call.function))
+    return Sequence(tuple(writer.part(part) for part in call.function))
+
+
+def _after_arguments(function: Skeleton) -> str:
+    at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
+    part = function[at] if at < len(function) else ""
+    return "" if isinstance(part, Slot) else part
+
+
+@dataclass(slots=True)
+class _Writer:
+    arguments: Arguments
+    tool: str
+    parameters: Reading
+    tools: Tools
+    after: str
+    """The literal behind the arguments."""
+    recursive: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def codec(self) -> Codec:
+        return self.arguments.codec
+
+    @property
+    def hint(self) -> str:
+        return f"args-{self.tool}"
+
+    def part(self, part: str | Slot) -> Node:
+        match part:
+            case Slot.NAME:
+                return Literal(self.tool)
+            case Slot.ARGUMENTS:
+                return self.all_arguments()
+            case Slot.ID:
+                return _ID
+            case Slot.INDEX:
+                return _COUNTER
+            case Slot():
+                return EMPTY
+        return Literal(part)
+
+    def all_arguments(self) -> Node:
+        """Return the node of all arguments together."""
+        objects = [shape for shape in alternatives(self.resolved(self.parameters.shape)) if isinstance(shape, Object)]
+        objects = objects or [_ANY_OBJECT]
+        written = self.entries if self.arguments.entry else self.json_object
+        options = [node for shape in objects for node in written(shape)]
+        if self.arguments.when_empty is not None and any(map(_may_be_empty, objects)):
+            options.append(Literal(self.arguments.when_empty))
+        return choice(list(dict.fromkeys(options)))
+
+    def resolved(self, shape: Shape) -> Shape:
+        if isinstance(shape, shapes.Reference):
+            return self.parameters.definitions[shape.name]
+        if isinstance(shape, shapes.Union):
+            return union([self.resolved(option) for option in shape.options])
+        return shape
+
+    # One JSON object.
+
+    def json_object(self, shape: Object) -> Iterator[Node]:
+        if self.arguments.as_string:
+            yield self.as_string(shape)
+        else:
+            yield self.json(shape, self.hint)
+
+    def json(self, shape: Shape, hint: str) -> Node:
+        return self.tools.json(replace(self.parameters, shape=shape, unsupported=()), hint)
+
+    def as_string(self, shape: Object) -> Node:
+        """Return the JSON object written as a JSON string, each of its rules encoded once."""
+        inner = Rules()
+        node = Speller(JSON_NOTATION, inner, self.parameters.definitions, self.hint).spell(shape, self.hint)
+        names = {name: self.tools.rules.reserve(f"{name}-quoted") for name in inner.table}
+        for name, body in inner.table.items():
+            self.tools.rules.define(names[name], _renamed(encode(body, JSON), names))
+        return Sequence((Literal('"'), _renamed(encode(node, JSON), names), Literal('"')))
+
+    # One entry for each argument.
+
+    def entries(self, shape: Object) -> Iterator[Node]:
+        """Yield the arguments in the order of the schema and, where that differs, sorted."""
+        properties = tuple(found for item in shape.properties for found in self.written_property(item))
+        orders = dict.fromkeys((properties, tuple(sorted(properties, key=lambda item: item.name))))
+        nodes = {item.name: self.rule(item.name, self.named_entry(item)) for item in properties}
+        extra = self.extra(shape)
+        for order in orders:
+            items = [Entry(nodes[item.name], item.required) for item in order]
+            body = chain(items, extra, Literal(self.arguments.separator), self.tools.rules, self.hint)
+            optional = not any(item.required for item in order) and not (extra and extra.minimum)
+            yield from self.enclosed(body, optional)
+
+    def enclosed(self, body: Node | None, optional: bool) -> Iterator[Node]:
+        """Yield the arguments with what stands around them; none at all is `when_empty`, if that is something else."""
+        elsewhere = self.arguments.when_empty is not None
+        if body is None and elsewhere:
+            return
+        inside = EMPTY if body is None else Optional(body) if optional and not elsewhere else body
+        yield Sequence((Literal(self.arguments.start), inside, Literal(self.arguments.end)))
+
+    def written_property(self, item: Property) -> Iterator[Property]:
+        """Yield the property as it is written: where null is left out, null is an absent argument."""
+        if not self.codec.omits_null:
+            yield item
+            return
+        options = list(alternatives(item.shape))
+        kept = [option for option in options if option not in (shapes.Null(), shapes.Constant("null"))]
+        if kept:
+            yield Property(item.name, union(kept), item.required and len(kept) == len(options))
+
+    def rule(self, name: str, node: Node) -> Ref:
+        return self.tools.rules.add(f"{self.hint}-{name}", node)
+
+    def named_entry(self, item: Property) -> Node:
+        return self.entry(item.name, item.shape, f"{self.hint}-{item.name}", self.arguments.entry)
+
+    def entry(self, key: str | Node, shape: Shape, hint: str, skeleton: Skeleton) -> Node:
+        """Return one argument; where a word says its type, one for each type it may have."""
+        if Slot.TYPE not in skeleton or self.codec.typed_by is not Typing.ATTRIBUTE:
+            return self.typed_entry(key, shape, "", hint, skeleton)
+        by_word: dict[str, list[Shape]] = {}
+        words = dict(self.codec.types)
+        for option in alternatives(self.resolved(shape)):
+            for kind in _type_names(option):
+                by_word.setdefault(words.get(kind, kind), []).append(_of_type(option, kind))
+        options = [self.typed_entry(key, union(found), word, hint, skeleton) for word, found in by_word.items()]
+        return choice(options)
+
+    def typed_entry(self, key: str | Node, shape: Shape, word: str, hint: str, skeleton: Skeleton) -> Node:
+        parts: list[Node] = []
+        for at, part in enumerate(skeleton):
+            match part:
+                case Slot.KEY:
+                    parts.append(Literal(key) if isinstance(key, str) else key)
+                case Slot.TYPE:
+                    parts.append(Literal(word))
+                case Slot.VALUE:
+                    parts.append(self.value(shape, self.stops(skeleton, at, key), hint))
+                case str():
+                    parts.append(Literal(part))
+        return Sequence(tuple(parts))
+
+    def stops(self, skeleton: Skeleton, at: int, key: str | Node) -> tuple[str, ...]:
+        """Return what ends the raw value at `skeleton[at]`: the marker behind it, with and without layout."""
+        behind = skeleton[at + 1] if at + 1 < len(skeleton) else ""
+        if isinstance(behind, Slot) or not behind.strip():
+            candidates = (self.arguments.separator, self.arguments.end, self.after)
+            return tuple(dict.fromkeys(text.strip() for text in candidates if text.strip()))
+        return tuple(dict.fromkeys((behind, behind.strip())))
+
+    def extra(self, shape: Object) -> Extra | None:
+        """Return arguments that the schema does not name; None where their names cannot be written."""
+        if not shape.extra:
+            return None
+        skeleton = self.arguments.entry
+        if skeleton.count(Slot.KEY) != 1:
+            self.tools.report("#", "additionalProperties", "the argument's name is written twice, and may be anything")
+            return None
+        at = skeleton.index(Slot.KEY)
+        beside = (part for part in (*skeleton[:1], *skeleton[at + 1 : at + 2]) if not isinstance(part, Slot))
+        heads = {text.strip()[:1] for text in beside} | set("\n\t\r \"'")
+        forbidden = tuple((head, head) for head in sorted(heads) if head)
+        names = {"", *(item.name for item in shape.properties)}
+        key = all_but(names, Alphabet(forbidden=forbidden))
+        value = union([value for _, value in shape.extra])
+        node = self.entry(key, value, f"{self.hint}-extra", skeleton)
+        return Extra(self.rule("extra", node), shape.minimum, shape.maximum)
+
+    # One value.
+
+    def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
+        """Return the node of a value that is followed by one of `stops`."""
+        options: list[Node] = []
+        for option in alternatives(self.resolved(shape)):
+            node = self.one_value(option, stops, hint)
+            if isinstance(node, Until):
+                return node
+            options.append(node)
+        return choice(list(dict.fromkeys(options)))
+
+    def one_value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
+        raw = self.codec.strings is Strings.RAW
+        match shape:
+            case shapes.Anything() if raw or self.codec.containers is Containers.XML:
+                return Until(stops)
+            case shapes.Constant(text) if raw and text.startswith('"'):
+                return self.raw_constant(json.loads(text), stops, hint)
+            case Text() if raw:
+                return self.raw_text(shape, stops, hint)
+            case shapes.Array() | shapes.Object() | shapes.Anything():
+                return self.container(shape, hint)
+            case shapes.Constant(text) if text[0] in "[{":
+                return self.container(shape, hint)
+        return self.speller(self.scalars()).spell(shape, hint)
+
+    def raw_constant(self, text: str, stops: tuple[str, ...], hint: str) -> Node:
+        if any(stop in text for stop in stops):
+            self.tools.report(self.path(hint), "enum", f"the value {text!r:.60} contains the marker that ends it")
+            return Until(stops)
+        return Literal(text)
+
+    def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
+        """Return raw text; a pattern holds if nothing that it generates could contain a stop."""
+        if shape.pattern is not None and all(_cannot_contain(shape.pattern, stop) for stop in stops):
+            return shape.pattern
+        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
+        for keyword, value in lost.items():
+            if value:
+                self.tools.report(self.path(hint), keyword, "raw text ends at its marker, whatever stands before it")
+        return Until(stops)
+
+    def path(self, hint: str) -> str:
+        name = hint.removeprefix(self.hint).strip("-")
+        return f"#/properties/{name}" if name else "#"
+
+    def container(self, shape: Shape, hint: str) -> Node:
+        match self.codec.containers:
+            case Containers.JSON:
+                return self.json(shape, hint)
+            case Containers.PYTHON:
+                return self.speller(PYTHON_NOTATION).spell(shape, hint)
+            case Containers.BARE:
+                return self.speller(self.bare()).spell(shape, hint)
+        return self.tags(shape, hint)
+
+    def speller(self, notation: Notation) -> Speller:
+        return Speller(notation, self.tools.rules, self.parameters.definitions, self.hint)
+
+    def scalars(self) -> Notation:
+        """Return how numbers, words and quoted strings are written outside of containers."""
+        null, true, false = _WORDS[self.codec.words]
+        base = {Strings.JSON: JSON_NOTATION, Strings.PYTHON: PYTHON_NOTATION}.get(self.codec.strings, self.bare())
+        name = f"{base.name}-{self.codec.words}"
+        return replace(base, name=name, null=null, true=true, false=false)
+
+    def bare(self) -> Notation:
+        """Return the notation of dictionaries whose keys have no quotes."""
+        null, true, false = _WORDS[self.codec.words]
+        quotes = Quotes(self.codec.string_open, self.codec.string_close, None)
+        base = replace(JSON_NOTATION, flexible=False)
+        return replace(
+            base,
+            name="bare",
+            quotes=(quotes,) if self.codec.strings is Strings.QUOTED else base.quotes,
+            null=null,
+            true=true,
+            false=false,
+            item_separator=self.codec.item_separator,
+            key_separator=self.codec.key_separator,
+            bare_keys=True,
+        )
+
+    # Nested tags.
+
+    def tags(self, shape: Shape, hint: str) -> Node:
+        """Return a list or an object as tags in the style of the arguments themselves."""
+        match shape:
+            case Object():
+                if shape.extra:
+                    self.tools.report(
+                        self.path(hint), "additionalProperties", "tags are named twice, and may be anything"
+                    )
+                items = [Entry(self.tag(item.name, item.shape, hint), item.required) for item in shape.properties]
+                body = chain(items, None, EMPTY, self.tools.rules, hint)
+                return EMPTY if body is None else body if any(item.required for item in items) else Optional(body)
+            case shapes.Array():
+                items_ = [self.tag(self.codec.item_tag, item, hint) for item in shape.prefix]
+                if isinstance(shape.items, shapes.Nothing):
+                    return Sequence(tuple(items_))
+                least = max(shape.minimum - len(items_), 0)
+                most = None if shape.maximum is None else shape.maximum - len(items_)
+                return Sequence((*items_, Repeat(self.tag(self.codec.item_tag, shape.items, hint), least, most)))
+        assert isinstance(shape, shapes.Constant)
+        return self.constant_tags(json.loads(shape.json), hint)
+
+    def tag(self, name: str, shape: Shape, hint: str) -> Ref:
+        """Return one tag; a recursive shape's tag is a rule that refers to itself."""
+        inner = f"{hint}-{name}"
+        if not isinstance(shape, shapes.Reference):
+            return self.tools.rules.add(inner, self.entry(name, shape, inner, self.arguments.entry))
+        key = (name, shape.name)
+        if key not in self.recursive:
+            self.recursive[key] = self.tools.rules.reserve(inner)
+            self.tools.rules.define(self.recursive[key], self.entry(name, shape, inner, self.arguments.entry))
+        return Ref(self.recursive[key])
+
+    def constant_tags(self, value: object, hint: str) -> Node:
+        pairs = value.items() if isinstance(value, dict) else ((self.codec.item_tag, item) for item in _items(value))
+        return Sequence(tuple(self.tag(name, shapes.Constant(json.dumps(item)), hint) for name, item in pairs))
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _may_be_empty(shape: Object) -> bool:
+    return shape.minimum == 0 and not any(item.required for item in shape.properties)
+
+
+_BY_TYPE: dict[str, Shape] = {
+    "string": Text(),
+    "number": shapes.Number(),
+    "boolean": shapes.Boolean(),
+    "null": shapes.Null(),
+    "array": shapes.Array(),
+    "object": _ANY_OBJECT,
+}
+
+
+def _type_names(shape: Shape) -> list[str]:
+    """Return the JSON types that a shape may have."""
+    if isinstance(shape, shapes.Constant):
+        return [json_type(json.loads(shape.json))]
+    return [_TYPE_NAMES[type(shape)]] if type(shape) in _TYPE_NAMES else list(_BY_TYPE)
+
+
+def _of_type(shape: Shape, kind: str) -> Shape:
+    return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
+
+
+def _cannot_contain(pattern: Node, stop: str) -> bool:
+    """Return True when some character of `stop` is in no text that `pattern` generates."""
+    return any(not _generates(pattern, character) for character in stop)
+
+
+def _generates(pattern: Node, character: str) -> bool:
+    for node in walk(pattern):
+        if isinstance(node, Literal) and character in node.text:
+            return True
+        if isinstance(node, Chars) and any(low <= character <= high for low, high in node.ranges) != node.negated:
+            return True
+    return False
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """Return `node` with its references renamed."""
+    match node:
+        case Ref(name):
+            return Ref(names[name])
+        case Sequence(parts):
+            return Sequence(tuple(_renamed(part, names) for part in parts))
+        case Choice(options):
+            return Choice(tuple(_renamed(option, names) for option in options))
+        case Optional(inner):
+            return Optional(_renamed(inner, names))
+        case Repeat(inner, _, _, separator):
+            return replace(node, node=_renamed(inner, names), separator=separator and _renamed(separator, names))
+    return node
