@@ -183,7 +183,8 @@ class ChatTemplate:
         begun = ""
         if continue_final_message:
             *conversation_before, last = conversation
-            begun = _begun(last, format, continue_final_message, where=f"messages[{len(conversation_before)}]")
+            place = f"messages[{len(conversation_before)}]"
+            begun = _begun(last, format, request, continue_final_message, where=place)
             conversation = tuple(conversation_before)
         context = _context(tools, analysis.capabilities, documents, template_kwargs)
         shaped = shape_messages(conversation, analysis.capabilities)
@@ -272,7 +273,7 @@ def _ended_by(format: Format, eos_token: str) -> Format:
     return replace(format, turn=replace(turn, ends=(*turn.ends, eos_token)))
 
 
-def _begun(message: Mapping[str, Any], format: Format, continued: Continued, *, where: str) -> str:
+def _begun(message: Mapping[str, Any], format: Format, request: Request, continued: Continued, *, where: str) -> str:
     """Return what the model has already written when the message's content or reasoning is to be continued."""
     if continued not in (True, "content", "reasoning"):
         raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
@@ -286,6 +287,9 @@ def _begun(message: Mapping[str, Any], format: Format, continued: Continued, *, 
         raise MessageError(f"{where}.content: expected text to continue, found {type(content).__name__}")
     if continued == "reasoning":
         return _begun_reasoning(reasoning, content, format, where=where)
+    if request.reasoning_format == "none":
+        # The caller keeps reasoning, markers included, in the content: it is there already.
+        return format.content.start + content
     return _reasoning_before(reasoning, format) + format.content.start + content
 
 

@@ -263,8 +263,12 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Write JSON as transformers does: nothing escaped for HTML, non-ASCII characters as they are."""
+    """Write JSON as transformers does: nothing escaped for HTML, non-ASCII characters as they are.
+
+    What `map` and `select` return counts as a list, which Python's encoder refuses and other engines take.
+    """
     budget = environment.budget
+    value = _listed(value, budget)
     size = budget.weigh(value)
     encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
     if separators is not None:

@@ -1,0 +1,355 @@
+"""The facade: conversations into prompts, answers into messages, mistakes into errors that name the place."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from unrender import (
+    ChatTemplate,
+    Format,
+    MalformedOutput,
+    Message,
+    MessageError,
+    TemplateError,
+    ToolChoice,
+)
+
+# Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
+SOURCE = """
+{%- for m in messages %}
+  {%- if m.role == 'system' and not loop.first %}{{ raise_exception('system comes first') }}{% endif %}
+  {%- if m.role == 'assistant' %}
+<|assistant|>
+{% if m.reasoning_content %}<think>
+{{ m.reasoning_content }}
+</think>
+
+{% endif %}{{ m.content }}
+    {%- for call in m.tool_calls or [] %}
+<call>{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}</call>
+    {%- endfor %}<|end|>
+  {%- else %}
+<|{{ m.role }}|>
+{{ m.content }}<|end|>
+  {%- endif %}
+{%- endfor %}
+{%- if tools %}
+<|tools|>{{ tools | tojson }}<|end|>
+{%- endif %}
+{%- if add_generation_prompt %}
+<|assistant|>
+{% if enable_thinking is defined and not enable_thinking %}<think>
+
+</think>
+
+{% endif %}{% endif %}"""
+
+USER = {"role": "user", "content": "Hello"}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CALL = '<call>{"name": "weather", "arguments": {"city": "Rome"}}</call>'
+
+
+@pytest.fixture(scope="module")
+def template():
+    return ChatTemplate.from_string(SOURCE, eos_token="</s>")
+
+
+def test_prepare_and_parse(template):
+    """A prompt ends in the assistant's header, and the answer to it is read into its parts."""
+    turn = template.prepare([USER], tools=[TOOL])
+
+    message = turn.parse("<think>\nHm.\n</think>\n\nOn it." + CALL + "<|end|>")
+
+    assert turn.prompt.endswith("<|assistant|>\n")
+    assert (message.reasoning, message.content.strip()) == ("Hm.", "On it.")
+    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [("weather", {"city": "Rome"})]
+    assert turn.prompt.count("weather") == 1
+
+
+def test_second_turn_renders(template):
+    """A message that was parsed can be sent back as it is, arguments as text and empty content included."""
+    turn = template.prepare([USER], tools=[TOOL])
+    answer = turn.parse(CALL).to_openai()
+    result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "sunny"}
+
+    prompt = template.prepare([USER, answer, result], tools=[TOOL]).prompt
+
+    assert CALL in prompt
+    assert "sunny" in prompt
+
+
+def test_streaming_gives_the_same_message(template):
+    """`parse` is feeding and finishing."""
+    turn = template.prepare([USER], tools=[TOOL])
+    text = "<think>\nHm.\n</think>\n\nOn it." + CALL
+    parser = turn.parser()
+
+    for character in text:
+        parser.feed(character)
+    parser.finish()
+
+    assert parser.message == turn.parse(text)
+
+
+def test_thinking_off_is_read_off_the_prompt(template):
+    """Reasoning that the prompt has closed is not open in the answer."""
+    turn = template.prepare([USER], enable_thinking=False)
+
+    assert turn.prompt.endswith("</think>\n\n")
+    assert turn.parse("Hi") == Message(content="Hi")
+
+
+def test_enable_thinking_sets_the_templates_own_switch():
+    """`enable_thinking` works where the template's switch has another name."""
+    source = SOURCE.replace("enable_thinking", "thinking")
+
+    turn = ChatTemplate.from_string(source).prepare([USER], enable_thinking=False)
+
+    assert turn.prompt.endswith("</think>\n\n")
+
+
+def test_reasoning_format_none(template):
+    """Reasoning stays in the content, markers included."""
+    turn = template.prepare([USER], reasoning_format="none")
+
+    message = turn.parse("<think>\nHm.\n</think>\n\nHi")
+
+    assert message.content.startswith("<think>")
+    assert message.reasoning == ""
+
+
+def test_continued_content(template):
+    """The last message is written on; the parsed message is the whole turn."""
+    begun = {"role": "assistant", "reasoning_content": "Hm.", "content": "Hello, "}
+
+    turn = template.prepare([USER, begun], continue_final_message=True)
+
+    assert turn.prompt.endswith("<|assistant|>\n<think>\nHm.\n</think>\n\nHello, ")
+    assert turn.parse("world") == Message(reasoning="Hm.", content="Hello, world")
+    assert turn == template.prepare([USER, begun], continue_final_message="content")
+
+
+def test_continued_reasoning(template):
+    """Reasoning can be written on, too."""
+    begun = {"role": "assistant", "reasoning_content": "I", "content": ""}
+
+    turn = template.prepare([USER, begun], continue_final_message="reasoning")
+
+    assert turn.prompt.endswith("<|assistant|>\n<think>\nI")
+    assert turn.parse(" see.\n</think>\n\nHi") == Message(reasoning="I see.", content="Hi")
+
+
+def test_continued_after_a_prefill(template):
+    """What the generation prompt would write behind the header gives way to what is continued."""
+    begun = {"role": "assistant", "reasoning_content": "I", "content": None}
+
+    turn = template.prepare([USER, begun], continue_final_message="reasoning", enable_thinking=False)
+
+    assert turn.prompt.endswith("<|assistant|>\n<think>\nI")
+
+
+@pytest.mark.parametrize(
+    ("last", "continued", "message"),
+    [
+        (USER, "content", r"messages\[1\]\.role: expected the assistant's message to continue, found 'user'"),
+        ({"role": "assistant", "content": "a"}, "middle", "continue_final_message: expected 'content' or 'reasoning'"),
+        ({"role": "assistant", "content": "a"}, "reasoning", r"messages\[1\]\.content: expected nothing behind"),
+        (
+            {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]},
+            "content",
+            r"messages\[1\]\.tool_calls: expected a message without calls",
+        ),
+    ],
+)
+def test_message_that_cannot_be_continued(template, last, continued, message):
+    """What cannot be continued is refused with its place."""
+    with pytest.raises(MessageError, match=message):
+        template.prepare([USER, last], continue_final_message=continued)
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ("Hello", "messages: expected a list, found str"),
+        ([], "messages: expected at least one message"),
+        (["Hello"], r"messages\[0\]: expected an object, found str"),
+        ([USER, {"content": "x"}], r"messages\[1\]\.role: expected one of .*'user'.*found None"),
+        ([{"role": "robot", "content": "x"}], r"messages\[0\]\.role: .*found 'robot'"),
+        ([{"role": "user"}], r"messages\[0\]\.content: expected text or a list of parts, found nothing"),
+        ([{"role": "assistant", "content": None}], r"messages\[0\]\.content: expected text"),
+        ([{"role": "user", "content": 7}], r"messages\[0\]\.content: expected text .*found int"),
+        ([{"role": "user", "content": ["x"]}], r"messages\[0\]\.content\[0\]: expected a part with a type, found 'x'"),
+        ([{"role": "assistant", "content": "", "tool_calls": {}}], r"messages\[0\]\.tool_calls: expected a list"),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [{"function": {}}]}],
+            r"messages\[0\]\.tool_calls\[0\]\.function\.name: expected a non-empty string",
+        ),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}],
+            r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON text or an object, found list",
+        ),
+    ],
+)
+def test_malformed_conversation(template, messages, message):
+    """A mistake in a conversation is an error that names the message and the field."""
+    with pytest.raises(MessageError, match=message):
+        template.prepare(messages)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tools": [{"function": {"name": ""}}]}, r"tools\[0\]\.function\.name: expected a non-empty string"),
+        ({"tools": [TOOL], "tool_choice": "always"}, "tool_choice: expected 'auto', 'none', 'required'"),
+        (
+            {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "time"}}},
+            r"tool_choice: expected one of the tools \['weather'\], found 'time'",
+        ),
+        ({"tool_choice": "required"}, "'required' needs at least one tool"),
+        ({"response_format": {"type": "xml"}}, "response_format.type: expected"),
+        ({"reasoning_format": "deepseek"}, "reasoning_format: expected 'auto' or 'none', found 'deepseek'"),
+        ({"add_generation_prompt": False}, r"add_generation_prompt: set by prepare\(\) itself"),
+    ],
+)
+def test_malformed_request(template, arguments, message):
+    """A mistake in a request is an error that names it."""
+    with pytest.raises(MessageError, match=message):
+        template.prepare([USER], **arguments)
+
+
+def test_conversation_that_the_template_refuses(template):
+    """The template's own words are in the error."""
+    with pytest.raises(TemplateError, match="system comes first"):
+        template.prepare([USER, {"role": "system", "content": "Be brief."}])
+
+
+def test_roles_of_the_template_are_known():
+    """A role that the template itself names is no mistake."""
+    source = "{% for m in messages %}{% if m.role == 'robot' %}R{% endif %}{{ m.content }}{% endfor %}"
+
+    assert ChatTemplate.from_string(source).prepare([{"role": "robot", "content": "x"}]).prompt == "Rx"
+
+
+def test_request_is_what_was_asked(template):
+    """The request holds the choice, the tools and the schema."""
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+
+    request = template.prepare(
+        [USER], tools=[TOOL], tool_choice="required", parallel_tool_calls=False, response_format=schema
+    ).request
+
+    assert [tool.name for tool in request.tools or ()] == ["weather"]
+    assert request.tool_choice is ToolChoice.REQUIRED
+    assert not request.parallel_tool_calls
+    assert request.response_schema == {"type": "object"}
+
+
+def test_calls_without_tools_are_content(template):
+    """Where no tools are offered, or none may be called, what looks like a call is content."""
+    assert template.prepare([USER]).parse(CALL).content == CALL
+    assert template.prepare([USER], tools=[TOOL], tool_choice="none").parse(CALL).content == CALL
+
+
+def test_arguments_are_not_changed(template):
+    """Neither messages nor tools are changed by preparing."""
+    call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
+    messages = [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, USER]
+    before = copy.deepcopy((messages, TOOL))
+
+    template.prepare(messages, tools=[TOOL])
+
+    assert (messages, TOOL) == before
+
+
+def test_bare_functions_are_tools(template):
+    """A function without its wrapper is rendered as every tool is."""
+    assert template.prepare([USER], tools=[TOOL["function"]]) == template.prepare([USER], tools=[TOOL])
+
+
+def test_stop_texts(template):
+    """Generation stops at the end of a turn and at the end-of-sequence token, neither of which is content."""
+    turn = template.prepare([USER])
+
+    assert set(turn.stop) >= {"<|end|>", "</s>"}
+    assert turn.parse("Hi<|end|></s>") == Message(content="Hi")
+
+
+def test_format_does_not_depend_on_tokens(template):
+    """The end-of-sequence token belongs to the turn, not to the format."""
+    assert template.format == ChatTemplate.from_string(SOURCE, eos_token="<eos>").format
+
+
+def test_parser_for_a_prompt_rendered_elsewhere(template):
+    """A prompt's tail tells that reasoning is open; without tools any call counts, with an empty list none."""
+    parser = template.parser(prompt="…<|assistant|>\n<think>\n")
+    parser.feed("Hm.\n</think>\n\n" + CALL)
+    parser.finish()
+    without = template.parser(tools=[])
+    without.feed(CALL)
+    without.finish()
+
+    assert parser.message.reasoning == "Hm."
+    assert [call.name for call in parser.message.tool_calls] == ["weather"]
+    assert without.message.content == CALL
+
+
+def test_strict_parser_raises(template):
+    """A strict parser refuses what a lenient one takes for content."""
+    strict = template.prepare([USER], tools=[TOOL]).parser(strict=True)
+
+    with pytest.raises(MalformedOutput):
+        strict.feed('<call>{"name": "weather", "arguments": oops}</call>')
+
+
+def test_given_format_wins():
+    """A format that is handed in is used instead of the derived one."""
+    given = Format()
+
+    template = ChatTemplate.from_string(SOURCE, format=given)
+
+    assert template.format is given
+    assert template.prepare([USER], tools=[TOOL]).parse(CALL).content == CALL
+
+
+def test_named_templates(tmp_path):
+    """A template for tools is used when there are tools, the default one otherwise."""
+    named = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]
+    config = {"chat_template": named, "eos_token": {"content": "</s>"}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+
+    template = ChatTemplate.from_pretrained(tmp_path)
+
+    assert template.prepare([USER]).prompt == "plain"
+    assert template.prepare([USER], tools=[TOOL]).prompt == "with tools"
+    assert template.loaded.eos_token == "</s>"
+
+
+def test_file_with_tokens(tmp_path):
+    """A file is loaded with the tokens that are given with it."""
+    (tmp_path / "t.jinja").write_text("{{ bos_token }}{{ eos_token }}")
+
+    template = ChatTemplate.from_file(tmp_path / "t.jinja", bos_token="<s>", eos_token="</s>")
+
+    assert template.prepare([USER]).prompt == "<s></s>"
+
+
+def test_analysis_is_shared(template):
+    """A template with an equal source is not analysed again."""
+    assert ChatTemplate.from_string(SOURCE, eos_token="</s>").analysis is template.analysis
+
+
+def test_documents_are_passed():
+    """Documents reach the template."""
+    template = ChatTemplate.from_string("{{ documents | length if documents else 0 }}")
+
+    assert template.prepare([USER], documents=[{"text": "a"}]).prompt == "1"
+    assert template.prepare([USER]).prompt == "0"
