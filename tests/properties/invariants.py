@@ -1,0 +1,128 @@
+"""What holds for every parser and every text: assertions that take a text and feed it.
+
+Strategy: one reading at one chunking is checked by itself (`check_events`, `check_spans`); readings are then compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from splitting import fed, merged, splits
+
+from unrender.errors import MalformedOutput
+from unrender.messages import CallStatus, Message, ToolCall
+from unrender.parsing.deltas import deltas
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    MessageFinished,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.parsing.parser import Parser
+
+MakeParser = Callable[[], Parser]
+
+
+def check(make: MakeParser, text: str, *, seed: int = 0) -> Message:
+    """Assert that `text` is read the same at every chunking, completely, and in proper events; returns the message."""
+    readings = [read(make(), text, chunks) for chunks in splits(text, seed)]
+    assert [reading for reading in readings if reading != readings[0]] == []
+    return readings[0][1]
+
+
+def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Message]:
+    """Feed all chunks; returns the merged events and the message, both checked."""
+    events = fed(parser, chunks)
+    check_events(events, parser.message)
+    check_spans(parser, text)
+    return merged(events), parser.message
+
+
+def check_events(events: list[Event], message: Message) -> None:
+    """Assert that events come in order, each call's in its own, and that they and their deltas add up to `message`."""
+    assert events[-1] == MessageFinished()
+    assert MessageFinished() not in events[:-1]
+    assert all(event.text for event in events if isinstance(event, ContentText | ReasoningText | ArgumentsText))
+    assert _of_deltas(events) == (message.content, message.reasoning, [_wire(call) for call in message.tool_calls])
+    started = [event.index for event in events if isinstance(event, ToolCallStarted)]
+    assert started == list(range(len(message.tool_calls)))
+    for index, call in enumerate(message.tool_calls):
+        _check_call(events, index, call)
+
+
+def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
+    own = [
+        type(event)
+        for event in events
+        if isinstance(event, ToolCallStarted | ArgumentsText | ToolCallFinished) and event.index == index
+    ]
+    assert own[0] is ToolCallStarted
+    assert own[-1] is ToolCallFinished
+    assert set(own[1:-1]) <= {ArgumentsText}
+    assert call.name
+    assert call.id
+    assert call.status is not CallStatus.OPEN
+    if call.status is CallStatus.COMPLETE:
+        assert isinstance(json.loads(call.arguments), dict)
+
+
+def _of_deltas(events: list[Event]) -> tuple[str, str, list[tuple[str, str, str]]]:
+    content, reasoning, calls = "", "", list[tuple[str, str, str]]()
+    for delta in deltas(events):
+        content += delta.get("content", "")
+        reasoning += delta.get("reasoning_content", "")
+        for call in delta.get("tool_calls", ()):
+            if "id" in call:
+                calls.append((call["id"], call["function"]["name"], ""))
+            id, name, arguments = calls[call["index"]]
+            calls[call["index"]] = (id, name, arguments + call["function"]["arguments"])
+    return content, reasoning, calls
+
+
+def _wire(call: ToolCall) -> tuple[str, str, str]:
+    return call.id, call.name, call.arguments
+
+
+def check_spans(parser: Parser, text: str) -> None:
+    """Assert that the spans cover `text` without gap or overlap."""
+    at = 0
+    for span in parser.spans:
+        assert span.start == at
+        assert span.end > span.start
+        at = span.end
+    assert at == len(text)
+
+
+def check_strict(make: MakeParser, text: str) -> None:
+    """Assert that a strict reading raises `MalformedOutput` at a place in the text, or reads what a lenient one reads."""
+    outcomes = [_strictly(make(), chunks) for chunks in splits(text)]
+    assert [outcome for outcome in outcomes if outcome != outcomes[0]] == []
+    if isinstance(outcomes[0], tuple):
+        position, expected = outcomes[0]
+        assert 0 <= position <= len(text)
+        assert expected
+
+
+def _strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
+    try:
+        fed(parser, chunks)
+    except MalformedOutput as malformed:
+        return malformed.position, malformed.expected
+    return parser.message
+
+
+def check_copies(make: MakeParser, text: str, positions: list[int]) -> None:
+    """Assert that a parser copied at any position goes on like the original, and leaves the original alone."""
+    expected = read(make(), text, [text])
+    for at in positions:
+        parser = make()
+        before = parser.feed(text[:at])
+        copy = parser.copy()
+        for reader in (copy, parser):
+            events = [*before, *reader.feed(text[at:]), *reader.finish()]
+            assert (merged(events), reader.message) == expected
+

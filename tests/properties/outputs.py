@@ -1,0 +1,45 @@
+"""Hypothesis strategies: outputs of a family as models break them, and texts made of its markers."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from properties.families import Family
+
+_WORDS = ("a", " ", "\n", "<", "{", "[", '"', "'", "\\", ">", "}", "]", ",", ":", "é", "🌍", "\x00", "\ud800", "null", "1.5", "x" * 70)
+
+
+def mutated(family: Family) -> st.SearchStrategy[str]:
+    """Return outputs with up to three mutations: text deleted, doubled, swapped, cut off, or a marker inserted."""
+    steps = st.tuples(
+        st.sampled_from(sorted(_MUTATIONS)), st.integers(0, 400), st.integers(0, 400), st.sampled_from(family.markers)
+    )
+    return st.builds(_mutate, st.sampled_from(family.outputs), st.lists(steps, max_size=3))
+
+
+def jumbled(family: Family) -> st.SearchStrategy[str]:
+    """Return texts of markers, pieces of outputs and awkward characters in any order."""
+    pieces = [piece for output in family.outputs for piece in _pieces(output)]
+    piece = st.one_of(st.sampled_from((*family.markers, *_WORDS, *pieces)), st.text(max_size=4))
+    return st.lists(piece, max_size=14).map("".join)
+
+
+def _pieces(output: str) -> list[str]:
+    size = max(1, len(output) // 5)
+    return [output[i : i + size] for i in range(0, len(output), size)]
+
+
+def _mutate(output: str, steps: list[tuple[str, int, int, str]]) -> str:
+    for kind, a, b, marker in steps:
+        start, end = sorted((a % (len(output) + 1), b % (len(output) + 1)))
+        output = _MUTATIONS[kind](output, start, end, marker)
+    return output
+
+
+_MUTATIONS = {
+    "delete": lambda text, start, end, _: text[:start] + text[end:],
+    "duplicate": lambda text, start, end, _: text[:end] + text[start:end] + text[end:],
+    "swap": lambda text, start, end, _: text[end:] + text[start:end] + text[:start],
+    "truncate": lambda text, start, _end, _marker: text[:start],
+    "insert": lambda text, start, _end, marker: text[:start] + marker + text[start:],
+    "replace": lambda text, start, end, marker: text[:start] + marker + text[end:],
+}

@@ -1,0 +1,104 @@
+"""The parser's promises over every family of formats: one reading, whatever the chunks; total; lossless; resumable."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties.families import CONTENT, FAMILIES, REQUEST, Family
+from properties.invariants import MakeParser, check, check_copies, check_strict, read
+from properties.outputs import jumbled, mutated
+from splitting import fed_only, merged
+
+from unrender.messages import Request
+from unrender.parsing.parser import Parser
+
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+ANY_TOOL = Request(tools=None)
+
+
+def maker(family: Family, *, strict: bool = False, request: Request = REQUEST) -> MakeParser:
+    return lambda: Parser(family.format, request, prompt=family.prompt, strict=strict)
+
+
+@each_family
+def test_the_standard_output_means_the_standard_message(family: Family) -> None:
+    """Text and calls written as the format says are read back exactly, strictly too, at every chunking."""
+    calls = [("get_weather", '{"city": "Paris", "days": 3}'), ("get_time", '{"city": "Rome"}')]
+
+    for strict in (False, True):
+        message = check(maker(family, strict=strict), family.outputs[0])
+
+        assert message.content == CONTENT
+        assert [(call.name, call.arguments) for call in message.tool_calls] == calls[: 1 if family.one_call else 2]
+
+
+@each_family
+def test_every_output_is_read_alike_at_every_chunking(family: Family) -> None:
+    """Events, message, deltas and spans do not depend on the chunks, with the tools known or not."""
+    for output in family.outputs:
+        check(maker(family), output)
+        check(maker(family, request=ANY_TOOL), output)
+
+
+@each_family
+@given(data=st.data())
+def test_broken_outputs_are_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
+    """Whatever a model breaks, nothing is raised, nothing lost, nothing retracted, at any chunking."""
+    text = data.draw(mutated(family))
+
+    check(maker(family), text)
+
+
+@each_family
+@given(data=st.data())
+def test_any_text_is_read_alike_at_every_chunking(family: Family, data: st.DataObject) -> None:
+    """Markers in any order are read without an error and without a gap, at any chunking, also when any name is a tool."""
+    text = data.draw(jumbled(family))
+
+    check(maker(family), text)
+    check(maker(family, request=ANY_TOOL), text)
+
+
+@each_family
+@given(data=st.data())
+def test_strict_reading_raises_malformed_output_alone(family: Family, data: st.DataObject) -> None:
+    """A strict parser reads a text or raises `MalformedOutput`, at the same place at every chunking."""
+    text = data.draw(st.one_of(mutated(family), jumbled(family)))
+
+    check_strict(maker(family, strict=True), text)
+
+
+@each_family
+@given(data=st.data())
+def test_a_copy_goes_on_like_the_original(family: Family, data: st.DataObject) -> None:
+    """A parser copied in the middle of anything reads the rest as the original does."""
+    text = data.draw(mutated(family))
+    positions = data.draw(st.lists(st.integers(0, len(text)), max_size=4))
+
+    check_copies(maker(family), text, positions)
+
+
+@each_family
+def test_a_copy_at_every_position_goes_on_like_the_original(family: Family) -> None:
+    """There is no position in a real output at which a copy is not complete."""
+    output = family.outputs[0]
+
+    check_copies(maker(family), output, list(range(len(output) + 1)))
+
+
+@each_family
+def test_a_parser_pickles_at_every_position(family: Family) -> None:
+    """A parser that went through pickle in the middle of an output reads on as if nothing had happened."""
+    output = family.outputs[0]
+    expected = read(maker(family)(), output, [output])
+
+    for at in range(0, len(output), 7):
+        parser = maker(family)()
+        before = fed_only(parser, [output[:at]])
+        revived: Parser = pickle.loads(pickle.dumps(parser))
+        events = [*before, *revived.feed(output[at:]), *revived.finish()]
+
+        assert (merged(events), revived.message) == expected
