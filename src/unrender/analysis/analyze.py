@@ -1,18 +1,31 @@
-"""A template in, its `Analysis` out: capabilities, format, the evidence for each finding, and what stayed open."""
+"""A template in, its `Analysis` out: capabilities, format, the evidence for each finding, and what stayed open.
+
+Strategy: inputs first (`discovery`), then the frame of a turn, reasoning (R1–R3), content (C1), calls (T1–T7, A1–A3); each
+step knows what the earlier ones found. At the end the probes are written again from the format: what does not come out as
+the template rendered it is a doubt, and a call syntax that fails altogether is given up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.discovery import discover
+from unrender.analysis.evidence import Evidence, collect_evidence
 from unrender.analysis.probes import Prober, Renderer, carries_needle
+from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
-from unrender.analysis.tools import Known, find_tools
-from unrender.analysis.turn import find_frame, next_opener
-from unrender.format import Format, Turn
+from unrender.analysis.split import is_tag, lexemes
+from unrender.analysis.tools import Known, ToolsFinding, find_tools
+from unrender.analysis.turn import Frame, find_frame, next_opener
+from unrender.format import Format, Slot, Tools, Turn
+
+_SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
+"""A marker that may be one token of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +34,22 @@ class Analysis:
 
     format: Format
     capabilities: Capabilities
-    evidence: Mapping[str, str] = field(default_factory=dict)
-    """Per part of the format: the comparison that found it, and from what."""
+    evidence: tuple[Evidence, ...] = ()
+    """Per part of the format: the comparison that found it, and the rendering that shows it."""
     diagnostics: tuple[str, ...] = ()
     """What could not be determined, and why."""
     renderings: int = 0
+    """How many probes were rendered."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Findings:
+    """One pass over a template, from its frame to its calls."""
+
+    frame: Frame
+    format: Format
+    comparison: str
+    tools: ToolsFinding
 
 
 def analyze(template: Renderer) -> Analysis:
@@ -35,25 +59,48 @@ def analyze(template: Renderer) -> Analysis:
     template's BOS and EOS tokens, on the clock, or on the probes' own words.
     """
     prober = discover(Prober(template=template))
-    frame = find_frame(prober)
+    found = _pass(prober, part_opener="")
+    opener = found.format.tools.separator.strip()
+    if opener and found.frame.header.endswith(opener):
+        # A marker between calls with which the header ends opens every part of an answer: it belongs to the parts.
+        found = _pass(prober, part_opener=opener)
+    doubts = find_doubts(prober, found.frame, found.format)
+    fmt, diagnostics = _settle(found, doubts)
+    capabilities = replace(prober.capabilities, **_observed(found))
+    return Analysis(
+        format=replace(fmt, preserved_tokens=preserved_tokens(fmt)),
+        capabilities=capabilities,
+        evidence=collect_evidence(prober, found.frame, fmt, found.comparison),
+        diagnostics=diagnostics,
+        renderings=prober.renderings,
+    )
+
+
+def preserved_tokens(fmt: Format) -> tuple[str, ...]:
+    """Return all markers of the format that look like tokens of their own, in order of appearance.
+
+    >>> from unrender.format import Reasoning
+    >>> preserved_tokens(Format(reasoning=Reasoning(start="<think>\\n", end="\\n</think>")))
+    ('<think>', '</think>')
+    """
+    texts = [*_texts(fmt.reasoning), *_texts(fmt.content), *_texts(fmt.tools), fmt.turn.end, *fmt.turn.ends]
+    tags = (part for text in texts for part in lexemes(text) if is_tag(part) and _SPECIAL.fullmatch(part))
+    return tuple(dict.fromkeys(tags))
+
+
+def _pass(prober: Prober, *, part_opener: str) -> _Findings:
+    frame = find_frame(prober, part_opener=part_opener)
     openings = find_openings(prober, frame)
     tails = find_tails(prober, frame)
     reasoning = find_reasoning(prober, frame, openings, wrapper_end(tails))
     content, end = find_content(openings, tails, reasoning)
     tools = find_tools(prober, frame, Known(reasoning=reasoning, content=content, turn_end=end))
-    opener = tools.tools.separator.strip()
-    if opener and frame.header.endswith(opener):
-        frame = find_frame(prober, part_opener=opener)
-        openings = find_openings(prober, frame)
-        reasoning = find_reasoning(prober, frame, openings, wrapper_end(tails))
-        content, end = find_content(openings, tails, reasoning)
-        tools = find_tools(prober, frame, Known(reasoning=reasoning, content=content, turn_end=end))
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
-    ends = [tools.end] if end else [next_opener(prober)]
+    ends = [tools.end] if end else [tools.end, next_opener(prober)]
     turn = Turn(
-        headers=tuple(h for h in (header, frame.tool_header) if h),
+        headers=tuple(text for text in (header, frame.tool_header) if text),
         end=end,
-        ends=tuple(e for e in ends if e and e != end),
+        ends=tuple(dict.fromkeys(text for text in ends if text and text != end)),
         prefill=frame.prefill,
         prefill_no_thinking=frame.prefill_no_thinking,
         reasoning_to_content=reasoning.to_content,
@@ -64,7 +111,40 @@ def analyze(template: Renderer) -> Analysis:
         tools_first=tools.tools_first,
     )
     fmt = Format(turn=turn, reasoning=reasoning.reasoning, content=content, tools=tools.tools)
-    assert not carries_needle(fmt.to_json())
-    return Analysis(
-        format=fmt, capabilities=prober.capabilities, diagnostics=tools.diagnostics, renderings=prober.renderings
-    )
+    return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools)
+
+
+def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:
+    """Give up what is refuted or still carries a needle, and say so."""
+    fmt = found.format
+    diagnostics = [*found.tools.diagnostics]
+    if calls_are_refuted(doubts, fmt):
+        fmt = replace(fmt, tools=Tools())
+        diagnostics.append(
+            "tool calls: the derived syntax does not reproduce the template's rendering, and was given up"
+        )
+    diagnostics += [
+        f"{doubt.shape}: rendered as {doubt.rendered!r:.200}, understood as {doubt.rebuilt!r:.200}" for doubt in doubts
+    ]
+    for part in ("turn", "reasoning", "content", "tools"):
+        if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
+            fmt = replace(fmt, **{part: type(getattr(fmt, part))()})
+            diagnostics.append(f"{part}: a marker holds a piece of the probe, and was given up")
+    return fmt, tuple(diagnostics)
+
+
+def _observed(found: _Findings) -> dict[str, Any]:
+    return {"supports_content_with_calls": False} if found.tools.content_as_reasoning else {}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all literals in a part of a format, in order."""
+    if isinstance(value, str):
+        if not isinstance(value, Slot):
+            yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts(item)
+    elif is_dataclass(value):
+        for item in fields(value):
+            yield from _texts(getattr(value, item.name))

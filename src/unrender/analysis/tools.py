@@ -44,8 +44,10 @@ class ToolsFinding:
     reasoning_to_tools: str = ""
     tools_to_content: str = ""
     tools_first: bool = False
+    content_as_reasoning: bool = False
+    """Content beside calls is written in reasoning's markers."""
     end: str = ""
-    """What ends a turn with calls."""
+    """What ends a turn with calls, where that is not the usual end."""
     diagnostics: tuple[str, ...] = ()
 
 
@@ -105,9 +107,11 @@ class _Analysis:
         tools = self._with_envelope(tools)
         tools = replace(tools, arguments=self._fit_empty(tools), parallel=len(row.items) > 1, id_parts=_id_parts(tools))
         behind = self._content_behind(tools)
+        mixed = self._body(assistant(CONTENT, calls=make_calls(1))) or ""
         return ToolsFinding(
             tools=tools,
             end=end,
+            content_as_reasoning=self._writes_content_as_reasoning(mixed),
             tools_first=behind is not None,
             tools_to_content=behind or "",
             diagnostics=tuple(
@@ -219,9 +223,11 @@ class _Analysis:
             return None
         start = body.index(needle) + len(needle)
         row = self.row(body[start:], make_calls(1))
-        opener = body[: start - len(needle)]
-        as_reasoning = needle == CONTENT and self.known.content.start and not opener.endswith(self.known.content.start)
-        return None if row is None or as_reasoning else row.before
+        return None if row is None or (needle == CONTENT and self._writes_content_as_reasoning(body)) else row.before
+
+    def _writes_content_as_reasoning(self, body: str) -> bool:
+        start, opener = self.known.content.start, body.partition(CONTENT)[0]
+        return bool(start) and CONTENT in body and opener.endswith(self.known.reasoning.reasoning.start or "\0")
 
     def _strip_empty_parts(self, before: str) -> str:
         return self._strip_wrapper(before.removeprefix(self.known.reasoning.reasoning.empty))

@@ -7,10 +7,10 @@ sampler write calls with it. Pure functions of values and `Format` data.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrender.format import Arguments, Codec, Containers, Slot, Strings, Tools, Words
+from unrender.format import Arguments, Codec, Containers, ContentMode, Format, Slot, Strings, Tools, Words
 
 _WORDS = {
     Words.JSON: ("true", "false", "null"),
@@ -71,12 +71,54 @@ def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: 
     return text
 
 
+def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: Tools) -> str:
+    """Return how calls (name, arguments, id) are written, with all that stands around and between them."""
+    written = (
+        tools.call_start + encode_call(name, values, tools, call_id=call_id, index=index) + tools.call_end
+        for index, (name, values, call_id) in enumerate(calls)
+    )
+    return tools.section_start + tools.separator.join(written) + tools.section_end if calls else ""
+
+
+def encode_answer(
+    fmt: Format,
+    *,
+    content: str = "",
+    reasoning: str = "",
+    calls: Sequence[tuple[str, Mapping[str, Any], str]] = (),
+) -> str:
+    """Return a whole answer, without header and end of turn; calls are (name, arguments, id)."""
+    turn, before = fmt.turn, ""
+    if reasoning:
+        before = fmt.reasoning.start + reasoning + fmt.reasoning.end
+    elif fmt.reasoning.empty:
+        before = fmt.reasoning.empty
+    said = _encode_content(fmt, content, reasoned=bool(reasoning))
+    called = encode_calls(calls, fmt.tools)
+    if not called:
+        return before + (turn.reasoning_to_content if before and said else "") + said
+    if turn.tools_first:
+        joint = turn.reasoning_to_tools if before else turn.start_to_tools
+        return before + joint + called + (turn.tools_to_content + said if said else "")
+    if said:
+        return before + (turn.reasoning_to_content if before else "") + said + turn.content_to_tools + called
+    return before + (turn.reasoning_to_tools if before else turn.start_to_tools) + called
+
+
 def json_type(value: Any) -> str:
     """Return the JSON type's name: `string`, `number`, `boolean`, `null`, `array` or `object`."""
     if value is None:
         return "null"
     kinds = ((bool, "boolean"), (str, "string"), (int | float, "number"), (Mapping, "object"))
     return next((name for kind, name in kinds if isinstance(value, kind)), "array")
+
+
+def _encode_content(fmt: Format, content: str, *, reasoned: bool) -> str:
+    if not content and not fmt.content.wraps_empty:
+        return ""
+    if fmt.content.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned:
+        return content
+    return fmt.content.start + content + fmt.content.end
 
 
 def _encode_entry(key: str, value: Any, arguments: Arguments) -> str:
