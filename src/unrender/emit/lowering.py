@@ -204,7 +204,7 @@ class _Lowering:
                 return self.leads(tail, need, seen)
             case Optional(inner):
                 return [*self.leads((inner, *tail), need, seen), *self.leads(tail, need, seen)]
-            case Ref(name) if name not in seen:
+            case Ref(name) if name not in seen and not isinstance(self.rule(name), JsonValue):
                 return self.leads((self.rule(name), *tail), need, seen | {name})
             case nodes.End():
                 return [_Lead("", (_END,))]
