@@ -24,6 +24,7 @@ import pytest
 from click.testing import CliRunner
 
 import unrender
+from unrender.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -109,8 +110,6 @@ def check_session(block: Block, where: str) -> None:
 
 
 def run(command: str) -> tuple[str, int]:
-    app = importlib.import_module("unrender.cli.app").app
-
     program, *words = shlex.split(command)
     assert program == "unrender", f"only unrender is run in console blocks, not {program}"
     redirects = {sign: words[words.index(sign) + 1] for sign in "<>" if sign in words}

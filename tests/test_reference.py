@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import cli_reference
 import format_schema
 import jsonschema
 import pytest
@@ -29,6 +30,13 @@ def test_published_schema_is_current() -> None:
     current = format_schema.PAGE.read_text(encoding="utf-8") == format_schema.text()
 
     assert current, "the Format has changed: run `python scripts/format_schema.py`"
+
+
+def test_command_line_reference_is_current() -> None:
+    """docs/reference/cli.md is what scripts/cli_reference.py writes."""
+    current = cli_reference.PAGE.read_text(encoding="utf-8") == cli_reference.text()
+
+    assert current, "the command line has changed: run `python scripts/cli_reference.py`"
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -1,0 +1,79 @@
+"""Arguments and options into values: templates, JSON files, and the settings that a template reads.
+
+Rules: whatever is wrong with an input ends the command with code 2 and a sentence that names the input.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import UnrenderError
+
+
+class BadInput(click.ClickException):
+    """An input cannot be used; ends the command with code 2."""
+
+    exit_code = 2
+
+
+def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
+    """Return what a JSON file holds, None for no file; a usage error names what is wrong with it."""
+    if path is None:
+        return None
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: expected JSON: {error}") from error
+
+
+def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
+    """Return `NAME=VALUE` settings as a mapping, the values read as JSON where they are JSON, else as text."""
+    return dict(map(_setting, settings))
+
+
+template_argument = click.argument("template")
+tools_option = click.option("--tools", metavar="FILE", callback=read_json, help="A JSON file with OpenAI's `tools`.")
+messages_option = click.option(
+    "--messages", metavar="FILE", callback=read_json, help="A JSON file with the conversation so far."
+)
+settings_option = click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=read_settings,
+    help="A variable of the template, e.g. enable_thinking=false.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+QUESTION = [{"role": "user", "content": "Hello"}]
+"""The conversation that an answer is taken to continue when none is given."""
+
+
+def load(source: str) -> ChatTemplate:
+    """Return the template at a path (file, model directory, GGUF) or under a hub id.
+
+    Raises `BadInput`, naming the source, when there is none.
+    """
+    try:
+        return ChatTemplate.from_pretrained(source)
+    except UnrenderError as error:
+        named = source in str(error)
+        raise BadInput(str(error) if named else f"{source}: {error}") from error
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise click.BadParameter(f"expected NAME=VALUE, found {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

@@ -1,0 +1,69 @@
+"""`unrender inspect`: a template into a page that says what the model writes, and how that is known."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from unrender.analysis import Analysis
+from unrender.chat_template import ChatTemplate
+from unrender.cli.describe import answer, capability_rows, sections
+from unrender.cli.inputs import json_option, load, template_argument
+from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
+
+
+@click.command(short_help="Show what was derived, and how.")
+@template_argument
+@click.option("--compare", metavar="NAME", help="Show one comparison and what it rendered, e.g. R1.")
+@json_option
+def inspect(template: str, *, compare: str | None, as_json: bool) -> None:
+    """Show what was derived: an answer, the markers by name, the capabilities.
+
+    With --compare, show instead what one of the comparisons of the analysis rests on.
+    """
+    loaded = load(template)
+    if compare:
+        _show_comparison(console(), compare, loaded.analysis)
+    elif as_json:
+        print_json({"format": loaded.format.to_dict(), **_as_data(loaded.analysis)})
+    else:
+        _show(console(), template, loaded)
+
+
+def _as_data(analysis: Analysis) -> dict[str, Any]:
+    return {
+        "capabilities": asdict(analysis.capabilities),
+        "evidence": [asdict(evidence) for evidence in analysis.evidence],
+        "diagnostics": list(analysis.diagnostics),
+    }
+
+
+def _show_comparison(out: Console, name: str, analysis: Analysis) -> None:
+    found = [evidence for evidence in analysis.evidence if evidence.comparison == name]
+    if not found:
+        known = ", ".join(sorted({evidence.comparison for evidence in analysis.evidence if evidence.comparison}))
+        raise click.BadParameter(f"no comparison {name!r} was made; there are {known}", param_hint="--compare")
+    for evidence in found:
+        print_heading(out, f"{evidence.comparison}  {evidence.part}", evidence.finding)
+        print_text(out, Text(evidence.rendering))
+
+
+def _show(out: Console, name: str, template: ChatTemplate) -> None:
+    analysis = template.analysis
+    print_heading(out, name, "")
+    print_heading(out, "An answer", "«slots» are the model's own words")
+    print_text(out, answer(template.format))
+    for title, summary, rows in sections(template.format):
+        print_heading(out, title, summary)
+        print_rows(out, rows)
+    print_heading(out, "Capabilities", "what the template does with a conversation")
+    print_rows(out, capability_rows(analysis.capabilities))
+    print_heading(out, "Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
+    print_rows(out, [(f"{found.comparison:<3}{found.part}", found.finding) for found in analysis.evidence])
+    if analysis.diagnostics:
+        print_heading(out, "Not determined", "")
+        print_rows(out, [("-", diagnostic) for diagnostic in analysis.diagnostics])

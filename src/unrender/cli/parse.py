@@ -1,0 +1,99 @@
+"""`unrender parse`: a model's raw output on standard input into an OpenAI message, or into events as it comes."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from io import BufferedIOBase
+from typing import Any, cast
+
+import click
+
+from unrender.cli.inputs import (
+    QUESTION,
+    json_option,
+    load,
+    messages_option,
+    settings_option,
+    template_argument,
+    tools_option,
+)
+from unrender.cli.output import event_line, print_json
+from unrender.messages import CallStatus, Message
+from unrender.parsing.events import Event, Malformed
+from unrender.parsing.parser import Parser
+
+READ_AT_MOST = 65536
+"""Bytes; what arrives earlier is parsed earlier."""
+
+
+@click.command(short_help="Turn output into a message.")
+@template_argument
+@tools_option
+@messages_option
+@settings_option
+@click.option("--stream", is_flag=True, help="Print each event as soon as it is certain.")
+@json_option
+def parse(
+    template: str,
+    *,
+    tools: Any,
+    messages: Any,
+    settings: dict[str, Any],
+    stream: bool,
+    as_json: bool,
+) -> None:
+    """Read a model's output from standard input and print the message it means.
+
+    With --stream, prints events instead, one on a line, while the output comes in; with --json as well, each line is
+    JSON. The exit code is 1 when a part of the output could not be read.
+    """
+    turn = load(template).prepare(QUESTION if messages is None else messages, tools=tools, **settings)
+    parser = turn.parser()
+    output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
+    if stream:
+        malformed = _report(parser, output, _event_json if as_json else event_line)
+    else:
+        malformed = _report(parser, output, None)
+        print_json(parser.message.to_openai())
+    complaints = [*malformed, *_unfinished(parser.message)]
+    for complaint in [] if stream else complaints:
+        click.echo(complaint, err=True)
+    raise SystemExit(1 if complaints else 0)
+
+
+def chunks(source: BufferedIOBase) -> Iterator[str]:
+    """Yield text as its bytes arrive; a character whose bytes are split comes whole with the later chunk."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while data := source.read1(READ_AT_MOST):
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
+
+
+def _report(parser: Parser, output: Iterable[str], line: Callable[[Event], str] | None) -> list[str]:
+    malformed = []
+    for event in _events(parser, output):
+        if line:
+            click.echo(line(event))
+        if isinstance(event, Malformed):
+            malformed.append(event_line(event))
+    return malformed
+
+
+def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
+    for chunk in output:
+        yield from parser.feed(chunk)
+    yield from parser.finish()
+
+
+def _event_json(event: Event) -> str:
+    return json.dumps({"event": type(event).__name__, **asdict(event)}, ensure_ascii=False)
+
+
+def _unfinished(message: Message) -> Iterator[str]:
+    for index, call in enumerate(message.tool_calls):
+        if call.status is not CallStatus.COMPLETE:
+            yield f"call {index} ({call.name}) is {call.status} and left out of the message"

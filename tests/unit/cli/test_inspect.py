@@ -1,0 +1,57 @@
+"""`unrender inspect`: what a person and a program get to see of a format."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unrender.format import Format
+
+
+def test_shows_an_answer_as_the_model_writes_it(run):
+    """The page shows one answer with slots for the model's own words."""
+    result = run("inspect", "chat_template.jinja")
+
+    assert result.exit_code == 0
+    assert '  <think>«reasoning»</think>\n  «content»\n  <call name="«name»">«arguments»</call><|end|>' in result.stdout
+
+
+def test_fits_a_terminal(run):
+    """No line is wider than 80 columns, and a pipe gets no escape sequences."""
+    result = run("inspect", "chat_template.jinja")
+
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "\x1b" not in result.stdout
+
+
+def test_json_holds_the_format(run):
+    """With --json, the format can be read back."""
+    data = json.loads(run("inspect", "chat_template.jinja", "--json").stdout)
+
+    assert Format.from_dict(data["format"]).reasoning.end == "</think>"
+    assert data["capabilities"]["supports_tool_calls"] is True
+
+
+def test_format_prints_what_from_json_reads(run):
+    """`unrender format` prints the Format's own JSON."""
+    assert Format.from_json(run("format", "chat_template.jinja").stdout).reasoning.end == "</think>"
+
+
+@pytest.mark.parametrize("command", ["inspect", "format", "parse"])
+def test_every_command_explains_itself(run, command):
+    """`--help` says what a command does."""
+    result = run(command, "--help")
+
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) > 5
+
+
+def test_broken_template_is_bad_input(run, tmp_path):
+    """A template that does not compile ends with exit code 2, its name, and no traceback."""
+    (tmp_path / "broken.jinja").write_text("{% for %}", encoding="utf-8")
+
+    result = run("inspect", "broken.jinja")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: broken.jinja: ")
