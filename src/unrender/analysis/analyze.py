@@ -92,7 +92,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
     frame = find_frame(prober, part_opener=part_opener)
     openings = find_openings(prober, frame)
     tails = find_tails(prober, frame)
-    reasoning = find_reasoning(prober, frame, openings, wrapper_end(tails))
+    reasoning = find_reasoning(prober, frame, openings, wrapper_end(tails, openings))
     content, end = find_content(openings, tails, reasoning)
     tools = find_tools(prober, frame, Known(reasoning=reasoning, content=content, turn_end=end))
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header

@@ -81,10 +81,12 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
     if none is None or NAMES[0] not in none:
         return solution
-    rest = none.rpartition(NAMES[0])[2]
+    rests = none.split(NAMES[0])[1:]
     lead = one.before[: len(one.before) - len(solution.prefix)]
     space = lead[len(lead.rstrip()) :]
-    if not space or rest.startswith(lead) or not rest.startswith(lead.rstrip()) or not solution.suffix.endswith(space):
+    fits = any(rest.startswith(lead) for rest in rests)
+    shorter = any(rest.startswith(lead.rstrip()) for rest in rests)
+    if not space or fits or not shorter or not solution.suffix.endswith(space):
         return solution
     return Solution(
         prefix=space + solution.prefix, suffix=solution.suffix.removesuffix(space), separator=solution.separator

@@ -50,6 +50,8 @@ class Capabilities:
     """Ids must be nine letters or digits."""
     requires_name_in_id: bool = False
     """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
+    requires_flat_calls: bool = False
+    """Name and arguments are read from the call itself, not from its `function`."""
     requires_nonnull_content: bool = True
     """Content beside calls must be a string; otherwise it must be null."""
     supports_preserve_reasoning: bool = False

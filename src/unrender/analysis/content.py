@@ -32,8 +32,11 @@ def find_tails(prober: Prober, frame: Frame) -> Tails:
     return Tails(content=content, calls=calls, common=common)
 
 
-def wrapper_end(tails: Tails) -> str:
+def wrapper_end(tails: Tails, openings: Openings) -> str:
     """Return what ends content and nothing else: the closer of its wrapper, if it has one."""
+    reasoned = openings.reasoning_content_tail
+    if tails.content and reasoned.endswith(tails.content) and reasoned != tails.content:
+        return reasoned.removesuffix(tails.content)
     return tails.content[: -len(tails.common)] if tails.common.strip() else ""
 
 
@@ -43,31 +46,31 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> t
     A closer alone does not make a wrapper: without an opener, what stands behind content ends the turn.
     """
     reasoning = found.reasoning
-    plain = _behind_reasoning(openings.content, reasoning.start, reasoning.end, reasoning.empty)
+    plain = _behind_reasoning(openings.content or "", found)
     reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
         return Content(), tails.content
-    end = wrapper_end(tails) or _mirrored_end(start, tails.content)
+    end = wrapper_end(tails, openings) or _mirrored_end(start, tails.content)
     always = bool(plain.strip()) or openings.reasoning_content is None
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
-    if not always:
-        end = openings.reasoning_content_tail.removesuffix(openings.content_tail)
     turn_end = tails.content.removeprefix(end) if always else tails.content
-    written_empty = openings.calls is not None and bool(end) and start + end in openings.calls
+    written_empty = bool(end) and any(
+        start + end in (text or "") for text in (openings.calls, openings.reasoning_calls)
+    )
     return Content(mode=mode, start=start, end=end, wraps_empty=written_empty), turn_end
 
 
-def _behind_reasoning(opening: str | None, start: str, end: str, empty: str) -> str:
+def _behind_reasoning(opening: str, found: ReasoningFinding) -> str:
     """Return what is left of an opening when the empty form of reasoning, or its markers, are taken away."""
-    text = opening or ""
-    if empty and text.startswith(empty):
-        return text[len(empty) :]
-    if start.strip() and text.strip() == start.strip():
+    start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
+    if empty and opening.startswith(empty):
+        return opening[len(empty) :].removeprefix(found.to_content)
+    if start.strip() and opening.strip() == start.strip():
         return ""
-    if end.strip() and end.strip() in text:
-        return text.partition(end.strip())[2]
-    return text
+    if end.strip() and end.strip() in opening:
+        return opening.partition(end.strip())[2].removeprefix(found.to_content)
+    return opening
 
 
 def _mirrored_end(start: str, tail: str) -> str:

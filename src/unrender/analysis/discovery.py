@@ -151,11 +151,9 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
     """Try the shapes of a call; the first that shows all of it, with the least around it, wins."""
-    for in_id in (False, True):
-        ranked = list(_rank_call_shapes(prober, in_id))
-        if ranked:
-            break
-    else:
+    unusual: tuple[dict[str, Any], ...] = ({}, {"requires_flat_calls": True}, {"requires_name_in_id": True})
+    ranked = next((shapes for shapes in (list(_rank_call_shapes(prober, more)) for more in unusual) if shapes), [])
+    if not ranked:
         return {}
     best = min(ranked, key=lambda item: item[0])[1]
     readable = any(not any(rank[:2]) and not shape["supports_object_arguments"] for rank, shape in ranked)
@@ -166,13 +164,9 @@ def _find_calls(prober: Prober) -> dict[str, Any]:
     }
 
 
-def _rank_call_shapes(prober: Prober, in_id: bool) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     for as_object, nonnull in product((True, False), (True, False)):
-        shape = {
-            "supports_object_arguments": as_object,
-            "requires_nonnull_content": nonnull,
-            "requires_name_in_id": in_id,
-        }
+        shape = {"supports_object_arguments": as_object, "requires_nonnull_content": nonnull} | more
         text = prober.with_capabilities(**shape).answer(assistant(calls=make_calls(1)))
         if text is None or NAMES[0] not in text or (not nonnull and "None" in text):
             continue

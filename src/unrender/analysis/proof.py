@@ -55,8 +55,10 @@ def _doubts(prober: Prober, frame: Frame, fmt: Format) -> Iterator[Doubt]:
         body = until_sentinel(body).removesuffix(frame.appended)
         calls = [(call.name, call.arguments, call.id) for call in shape.calls]
         rebuilt = encode_answer(fmt, content=shape.content, reasoning=shape.reasoning, calls=calls)
+        # Some templates write the empty form of reasoning before one part only; readers take it as optional.
+        options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
-        if _squeeze(body) not in [_squeeze(rebuilt + end) for end in ends]:
+        if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
             yield Doubt(shape=shape.name, rendered=body, rebuilt=rebuilt)
 
 

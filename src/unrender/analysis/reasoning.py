@@ -134,8 +134,8 @@ def _without_content_opener(text: str, openings: Openings, start: str, content_e
     full = openings.reasoning_content or ""
     size = len(lexemes(content_end.strip()))
     if size and text == full:
-        parts = lexemes(full)
-        if 0 < size < len(parts) and any(is_tag(part) for part in parts[-size:]):
+        parts = lexemes(full.rstrip())
+        if size < len(parts) and any(is_tag(part) for part in parts[-size:]):
             return "".join(parts[:-size])
     return text
 

@@ -133,11 +133,9 @@ def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str
         function["arguments"] = _parse_arguments(arguments)
     elif not capabilities.supports_object_arguments and not isinstance(arguments, str):
         function["arguments"] = json.dumps(arguments or {}, ensure_ascii=False)
-    return {
-        "type": "function",
-        **{key: value for key, value in call.items() if key != "function"},
-        "function": function,
-    }
+    if capabilities.requires_flat_calls:
+        return {**call, **function}
+    return {**call, "type": call.get("type", "function"), "function": function}
 
 
 def _parse_arguments(arguments: str) -> Any:

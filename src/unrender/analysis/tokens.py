@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unrender.analysis.split import lexemes
 from unrender.format import Part, Skeleton, Slot
 
 COUNTER = "\ue000"
@@ -105,7 +104,7 @@ def mark_counters(row: Row) -> tuple[Row, int | None]:
 def _mark(texts: Sequence[str], starts: list[int], *, backwards: bool) -> list[str]:
     """Mark numbers that grow by one from text to text, as far as the texts agree from their end or start."""
     step = -1 if backwards else 1
-    rows = [lexemes(text)[::step] for text in texts]
+    rows = [_digits_apart(text)[::step] for text in texts]
     for at, column in enumerate(zip(*rows, strict=False)):
         if _counts(column):
             starts.append(int(column[0]))
@@ -123,12 +122,17 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
 
 
 def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
-    rows = [lexemes(text) for text in column if not isinstance(text, Slot)]
+    rows = [_digits_apart(text) for text in column if not isinstance(text, Slot)]
     if isinstance(part, Slot) or len(rows) < len(column) or len({len(row) for row in rows}) > 1:
         return part
     counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
     starts.extend(int(rows[0][at]) for at in counting)
-    return "".join(COUNTER if at in counting else lexeme for at, lexeme in enumerate(lexemes(part)))
+    return "".join(COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
+
+
+def _digits_apart(text: str) -> list[str]:
+    """Cut `text` into numbers and single other characters: a counter may stand inside a tag."""
+    return re.findall(r"\d+|\D", text)
 
 
 def _counts(column: Sequence[str]) -> bool:

@@ -288,18 +288,22 @@ class _Analysis:
     def _skeletons(self, row: Row, solution: Solution, index_start: int) -> Tools:
         core = row.items[0]
         if self.mode is ToolMode.JSON_NATIVE:
-            call_start, call_end, function = solution.prefix, solution.suffix, core
-            arguments = self.found.arguments
+            call_start, name_prefix = solution.prefix, ""
+            function_close, call_end = "", solution.suffix
         else:
             call_start, name_prefix = _split_opener(solution.prefix)
             function_close, call_end = _split_closer(solution.suffix, call_start)
-            function = merge([name_prefix, *core, function_close])
-            function, arguments = _move_brackets(function, self.found.arguments)
+        if COUNTER in call_start:
+            call_start, name_prefix = "", call_start + name_prefix
+        if COUNTER in call_end:
+            function_close, call_end = function_close + call_end, ""
+        function = merge([name_prefix, *core, function_close])
+        function, arguments = _move_brackets(function, self.found.arguments)
         return Tools(
             mode=self.mode,
             call_start=call_start,
             call_end=call_end,
-            function=merge(function),
+            function=function,
             arguments=arguments,
             index_start=index_start,
         )
