@@ -18,7 +18,7 @@ def splits(text: str, seed: int = 0) -> Iterator[list[str]]:
     yield list(text)
     yield sliced(text, 4)
     for largest in (3, 12, 60):
-        chance = random.Random(f"{seed}:{largest}:{text}")
+        chance = random.Random(f"{seed}:{largest}:{len(text)}")
         yield list(_random_chunks(text, chance, largest))
 
 

@@ -145,6 +145,8 @@ class Machine:
         "buffer",
         "call",
         "calls",
+        "carried",
+        "carried_spans",
         "closed",
         "events",
         "failed_at",
@@ -154,6 +156,7 @@ class Machine:
         "halted",
         "id_seed",
         "length_limited",
+        "loose",
         "pc",
         "program",
         "request",
@@ -187,6 +190,11 @@ class Machine:
         self.calls = 0
         self.closed = 0
         """Closing markers of the current call, or section, that have been consumed."""
+        self.carried = ""
+        """White space between calls: content when more content follows them."""
+        self.carried_spans: list[int] = []
+        self.loose = False
+        """The run of calls was begun without its outermost marker."""
         self.scanner: Scanner | None = None
         self.answered = False
         """Content has begun; until then white space between parts is layout."""
@@ -204,6 +212,7 @@ class Machine:
         other.frames = [frame.copy() for frame in self.frames]
         other.events = list(self.events)
         other.span_roles, other.span_ends = list(self.span_roles), list(self.span_ends)
+        other.carried_spans = list(self.carried_spans)
         other.call = self.call.copy() if self.call else None
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
@@ -267,12 +276,31 @@ class Machine:
         if end <= start:
             return
         role = self.roles.get(role, role)
+        if self.carried and role is Role.CONTENT:
+            self._bring()
         self.events.append(_TEXT_EVENTS[role](self.buffer[start:end]))
         self._span(role, self.base + end)
         self.at = end
 
+    def carry(self, end: int) -> None:
+        """Consume white space between calls; it is layout unless content stands on both sides of the calls."""
+        if end == self.at or not self.answered or self.frames:
+            self.take(Role.LAYOUT, end)
+            return
+        self.carried += self.buffer[self.at : end]
+        self.carried_spans.append(len(self.span_roles))
+        self.span_roles.append(Role.LAYOUT)
+        self.span_ends.append(self.base + end)
+        self.at = end
+
+    def _bring(self) -> None:
+        self.events.append(ContentText(self.carried))
+        for index in self.carried_spans:
+            self.span_roles[index] = Role.CONTENT
+        self.carried, self.carried_spans = "", []
+
     def _span(self, role: Role, end: int) -> None:
-        if self.span_roles and self.span_roles[-1] is role:
+        if self.span_roles and self.span_roles[-1] is role and len(self.span_roles) - 1 not in self.carried_spans:
             self.span_ends[-1] = end
         else:
             self.span_roles.append(role)
@@ -295,6 +323,7 @@ class Machine:
             )
         )
         self.failed_at = self.at
+        self.loose = False
         self.pc = targets[0]
 
     def fail(self, wanted: str) -> None:
@@ -414,7 +443,8 @@ class Machine:
         truncated = self.final and self.failed_at >= len(self.buffer)
         self.start_call()
         self.end_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID)
-        self.malformed(self.buffer[self.at : self.at + CONTEXT], wanted)
+        # One character: how many more are there by now depends on the chunks.
+        self.malformed(self.buffer[self.at : self.at + 1], wanted)
         self.closed = ABANDONED
         self.pc = call.recover
 
@@ -426,7 +456,7 @@ def make_id(seed: str, index: int) -> str:
     """Return nine letters and digits, the strictest form that templates ask of an id, unique to prompt and index."""
     import hashlib
 
-    number = int.from_bytes(hashlib.blake2b(f"{index}:{seed}".encode(), digest_size=8).digest())
+    number = int.from_bytes(hashlib.blake2b(f"{index}:{seed}".encode(errors="surrogatepass"), digest_size=8).digest())
     digits = []
     for _ in range(9):
         number, digit = divmod(number, 36)
