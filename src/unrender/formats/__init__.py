@@ -1,7 +1,7 @@
 """Declared formats: what no template can show, as data files with a reason each.
 
 A file holds `name`, `why`, `format` and, when it completes derived formats, `evidence`: texts that the template's source
-must contain (`all`, `any`) or must not (`none`). No code and no evidence names a model; what is matched are markers.
+must contain (`all`, `any`) or must not (`none`); empty evidence fits every template. No code and no evidence names a model; what is matched are markers.
 """
 
 from __future__ import annotations
@@ -64,5 +64,5 @@ def _read(data: dict[str, Any]) -> Declared:
         name=data["name"],
         why=data["why"],
         format=Format.from_dict(data["format"]),
-        evidence=Evidence(**{key: tuple(texts) for key, texts in evidence.items()}) if evidence else None,
+        evidence=None if evidence is None else Evidence(**{key: tuple(texts) for key, texts in evidence.items()}),
     )

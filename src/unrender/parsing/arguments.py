@@ -165,6 +165,28 @@ def literal_style(codec: Codec) -> LiteralStyle:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseValue:
+    """The marker behind a raw value; it may be missing where the whole call is closed."""
+
+    text: str
+    instead: tuple[str, ...]
+
+    def step(self, machine: Machine) -> bool:
+        rest = machine.buffer[machine.at : machine.at + max(map(len, (self.text, *self.instead)))]
+        if rest.startswith(self.text):
+            machine.take(Role.MARKER, machine.at + len(self.text))
+        elif not machine.final and any(text.startswith(rest) for text in (self.text, *self.instead)):
+            return True
+        elif any(rest.startswith(text) for text in self.instead):
+            machine.malformed("", repr(self.text))
+        else:
+            machine.fail(repr(self.text))
+            return False
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class CloseArguments:
     """All arguments have been read."""
 
@@ -186,6 +208,8 @@ class Tail:
     """What must follow the last call."""
     openers: Mapping[str, tuple[int, int]]
     """What begins another call: where to go, and where to try when a failure must leave it text."""
+    optional: frozenset[str]
+    """Closers that are ends of turn, too."""
     separator: str
     after: str
     """Layout that may follow the last call."""
@@ -245,14 +269,19 @@ class Tail:
         following = self.marks.at(buffer, behind)
         if following not in self.openers:
             return self._leave(machine, at)
+        machine.take(Role.LAYOUT, at)
         machine.take(Role.MARKER, at + len(mark))
+        machine.take(Role.LAYOUT, behind)
         return self._next_call(machine, behind, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
         if machine.closed < len(self.closers):
             machine.malformed("", repr(self.closers[machine.closed]))
         self._complete(machine)
-        machine.take(Role.LAYOUT, at)
+        if self.section:
+            machine.take(Role.LAYOUT, at)
+        else:
+            machine.carry(at)
         direct, tried = self.openers[mark]
         machine.pc = direct if machine.frames else tried
         return False
@@ -265,12 +294,22 @@ class Tail:
                 machine.fail(repr(expected[machine.closed]))
                 return False
             machine.malformed("", repr(expected[machine.closed]))
-        if machine.call and machine.closed < len(self.closers) and ended and machine.length_limited:
+        if machine.call and ended and self._was_cut_off(machine):
             machine.end_call(CallStatus.TRUNCATED)
         self._complete(machine)
         machine.take(Role.LAYOUT, at if ended else machine.at + _shared(machine.buffer, machine.at, self.after))
         machine.leave_calls(self.hub)
         return False
+
+    def _was_cut_off(self, machine: Machine) -> bool:
+        """Judge a call whose arguments are complete, at the end of the output.
+
+        Engines strip the marker that stopped the model, and a model that leaves out the opening marker leaves out the
+        closing one; otherwise a call without any closer is one that was cut off.
+        """
+        if machine.closed or not self.closers or self.closers[0] in self.optional:
+            return False
+        return machine.length_limited or not (machine.loose or machine.frames)
 
 
 def _shared(text: str, start: int, layout: str) -> int:

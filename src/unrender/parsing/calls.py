@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
 from unrender.grammar.nodes import Calls, Role
-from unrender.parsing.arguments import FENCE, CloseArguments, Entries, JsonArguments, Tail, Value
+from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, Entries, JsonArguments, Tail, Value
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
@@ -25,6 +25,7 @@ from unrender.parsing.instructions import (
     Hold,
     Jump,
     Lit,
+    Loosen,
     MarkId,
     MaybeFence,
     ReadKey,
@@ -75,10 +76,11 @@ def json_tokens(text: str) -> list[str]:
 
 
 class CallCode:
-    """Compiles the code of one run of calls into `code`; `hub` is where the text behind it is read."""
+    """Compiles the code of one run of calls into `code`; `hub` is where the text behind it is read, `ends` end a turn."""
 
-    def __init__(self, code: Code, calls: Calls, hub: int) -> None:
+    def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
+        self.ends = ends
         self.syntax = calls.syntax
         self.lead = calls.lead
         self.spellings = calls.spellings
@@ -91,11 +93,13 @@ class CallCode:
         syntax = self.syntax
         call = self.code.emit(*self._hold(), *self._literal(syntax.call_start))
         function = self._function()
-        inner = self.code.emit(*self._hold(), Jump(function))
+        bare = self.code.emit(Loosen(), Jump(call))
+        inner = self.code.emit(Loosen(), *self._hold(), Jump(function))
         section = self.code.emit(*self._literal(syntax.section_start), Jump(call))
         self._tail(call)
         head = "{" if syntax.envelope else _text(syntax.function[0])
-        levels = [(syntax.section_start, section), (syntax.call_start, call), (head, inner)]
+        outer = bare if syntax.section_start.strip() else call
+        levels = [(syntax.section_start, section), (syntax.call_start, outer), (head, inner)]
         others = [(text, self.code.emit(*self._literal(text), Jump(call))) for text in self.spellings]
         return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
 
@@ -228,9 +232,11 @@ class CallCode:
         before = raw and entry[i + 1 : i + 2] == (Slot.VALUE,)
         behind = raw and i > 0 and entry[i - 1] is Slot.VALUE
         found: list[Instruction] = [Soft(text[: len(text) - len(text.lstrip())])] if behind else []
-        for j, token in enumerate(core.split()):
-            spaced = j > 0 or not behind
-            found += [Space(), Lit(token)] if spaced else [Lit(token)]
+        if behind:
+            found.append(CloseValue(core, tuple(self._whole_closers())))
+            return found
+        for token in core.split():
+            found += [Space(), Lit(token)]
         if before:
             found.append(Soft(text[len(text.rstrip()) :] if core else text))
         elif text[-1:].isspace() and entry[i + 1 : i + 2] != (Slot.VALUE,):
@@ -242,8 +248,16 @@ class CallCode:
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)] if core else ""
-        variants = [lead[k:] + core for k in range(len(lead) + 1)] if core else self._closers()
+        texts = [core, *self._whole_closers()] if core else self._closers()
+        variants = [lead[k:] + text for text in texts for k in range(len(lead) + 1)]
         return Value(arguments.codec, Finder(variants), _tags(arguments, i))
+
+    def _whole_closers(self) -> list[str]:
+        """A function's end and its call's end together: so much closing that it is no argument's text."""
+        parts = self.syntax.function
+        function = "".join(_text(part) for part in parts[_last_slot(parts) + 1 :]).strip()
+        whole = (function + self.syntax.call_end).strip()
+        return [whole] if function and whole != function else []
 
     # Behind a call.
 
@@ -262,7 +276,8 @@ class CallCode:
         ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])
         marks = Finder([*closers, *section, *openers, separator, FENCE])
         after = ends[len(ends.rstrip()) :]
-        self.code.put(self.tail, Tail(closers, section, openers, separator, after, marks, self.hub))
+        optional = self.ends & {*closers}
+        self.code.put(self.tail, Tail(closers, section, openers, optional, separator, after, marks, self.hub))
 
 
 def _text(part: Part) -> str:

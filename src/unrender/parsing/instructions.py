@@ -142,6 +142,16 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Loosen:
+    """The calls begin here without their outermost marker."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.loose = True
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class Skip:
     """Take a marker that has been found; markers of reasoning stay text where reasoning is left in content."""
 

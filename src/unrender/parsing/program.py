@@ -99,7 +99,8 @@ class _Compiler:
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
         begin = hub.at
-        entries = [entry for calls in self._runs() for entry in CallCode(self.code, calls, hub.at).compile()]
+        ends = frozenset(text.strip() for text in self._dropped())
+        entries = [entry for calls in self._runs() for entry in CallCode(self.code, calls, hub.at, ends).compile()]
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
