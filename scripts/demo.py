@@ -6,15 +6,21 @@ Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both paths of files; witho
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import IO
 
 import environment
 import fetch_templates
+
+PIECE, PAUSE = 20, 0.12
+"""Bytes and seconds: the pace of the answer."""
 
 TEMPLATE = "GLM-4.6.jinja"
 ANSWER = """
@@ -46,7 +52,6 @@ def main() -> None:
         tools.write_text(TOOLS, encoding="utf-8")
         _show("unrender", "inspect", str(template))
         _show("unrender", "parse", str(template), "--tools", str(tools), "--stream", text=answer)
-        _show("unrender", "parse", str(template), "--tools", str(tools), text=answer)
 
 
 def _templates() -> Path:
@@ -64,10 +69,23 @@ def _templates() -> Path:
 
 def _show(name: str, *arguments: str, text: str = "") -> None:
     print(f"\n$ {shlex.join([name, *arguments])}\n", flush=True)
-    command = [str(environment.program(name)), *arguments]
-    done = subprocess.run(command, input=text, text=True, encoding="utf-8", check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
+    with subprocess.Popen([str(environment.program(name)), *arguments], stdin=subprocess.PIPE) as process:
+        _type(text, process.stdin)
+    if process.returncode:
+        sys.exit(process.returncode)
+
+
+def _type(text: str, keyboard: IO[bytes] | None) -> None:
+    """Write text in pieces, as a model does; a program that ends early says itself why."""
+    data = text.encode()
+    if keyboard is None:
+        return
+    with contextlib.suppress(BrokenPipeError):
+        for start in range(0, len(data), PIECE):
+            keyboard.write(data[start : start + PIECE])
+            keyboard.flush()
+            time.sleep(PAUSE)
+        keyboard.close()
 
 
 if __name__ == "__main__":
