@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 
 import pytest
 
@@ -353,3 +354,16 @@ def test_documents_are_passed():
 
     assert template.prepare([USER], documents=[{"text": "a"}]).prompt == "1"
     assert template.prepare([USER]).prompt == "0"
+
+
+def test_hostile_template_is_analysed_in_time():
+    """Analysis asks a hostile template many questions, and is done in seconds all the same."""
+    source = "{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}"
+    start = time.thread_time()
+
+    template = ChatTemplate.from_string(source)
+
+    assert template.format.tools == Format().tools
+    assert time.thread_time() - start < 5
+    with pytest.raises(TemplateError, match="the template (writes|needs) more than"):
+        template.prepare([USER])

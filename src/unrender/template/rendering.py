@@ -112,6 +112,12 @@ class Template:
             message = f"{type(error).__name__}: {error}"
             return Rendering(error=message, line=self._line(error.__traceback__))
 
+    def limited(self, limits: Limits) -> Template:
+        """Return the same template, without compiling it again, with other limits for its renderings."""
+        other = Template.__new__(Template)
+        vars(other).update(vars(self), limits=limits)
+        return other
+
     @cached_property
     def digest(self) -> str:
         """A hash of all that decides what is rendered, the clock and the conversation apart."""
