@@ -14,6 +14,7 @@ from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
+from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Evidence, collect_evidence
 from unrender.analysis.probes import Prober, Renderer, carries_needle
@@ -66,6 +67,7 @@ def analyze(template: Renderer) -> Analysis:
         found = _pass(prober, part_opener=opener)
     doubts = find_doubts(prober, found.frame, found.format)
     fmt, diagnostics = _settle(found, doubts)
+    fmt = complete(fmt, template.source)
     capabilities = replace(prober.capabilities, **_observed(found))
     return Analysis(
         format=replace(fmt, preserved_tokens=preserved_tokens(fmt)),
