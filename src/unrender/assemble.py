@@ -46,7 +46,7 @@ def assemble(format: Format, request: Request, *, begun: Begun = Begun.NOTHING) 
     """Return the grammar of one answer. `begun` says where generation starts; reading always covers the whole turn."""
     reasoning = _reasoning(format, request)
     calls = _calls(format, request)
-    parts: list[Node] = [part for part in (reasoning, _content(format, request), *calls) if part]
+    parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
@@ -69,7 +69,7 @@ def _reasoning(format: Format, request: Request) -> Node | None:
     return Sequence((opener, body, _choice(format, markers.end), Layout(_layout(joint), verbatim=True)))
 
 
-def _content(format: Format, request: Request) -> Node:
+def _content(format: Format) -> Node:
     body = Tag(Role.CONTENT, Until())
     if not format.content.start.strip() and not format.content.end.strip():
         return body
@@ -139,10 +139,10 @@ def _generated(format: Format, request: Request, begun: Begun, calls: Calls | No
     must_call = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) and calls is not None
     answer = _answer(format, request, calls, turn.reasoning_to_content, turn.reasoning_to_tools, must_call)
     if begun is Begun.CONTENT:
-        return _sequence(_content_text(format, request, calls), Literal(format.content.end))
+        return _sequence(_content_text(format, request), Literal(format.content.end))
     if not markers.end:
         return _answer(format, request, calls, "", turn.start_to_tools, must_call)
-    thought = Tag(Role.REASONING, Until(tuple(_stops(format, request, Role.REASONING))))
+    thought = Tag(Role.REASONING, Until(tuple(_stops(format, request))))
     rest = _sequence(thought, Literal(markers.end), answer)
     if begun is Begun.REASONING:
         return rest
@@ -157,7 +157,7 @@ def _answer(
 ) -> Node:
     content = _sequence(
         Literal(to_content + format.content.start),
-        _content_text(format, request, calls),
+        _content_text(format, request),
         Literal(format.content.end),
     )
     if calls is None or request.response_schema is not None:
@@ -173,14 +173,14 @@ def _answer(
     return Choice((both, only_calls))
 
 
-def _content_text(format: Format, request: Request, calls: Calls | None) -> Node:
+def _content_text(format: Format, request: Request) -> Node:
     if request.response_schema is not None:
         return Tag(Role.CONTENT, JsonValue(request.response_schema))
-    return Tag(Role.CONTENT, Until(tuple(_stops(format, request, Role.CONTENT))))
+    return Tag(Role.CONTENT, Until(tuple(_stops(format, request))))
 
 
-def _stops(format: Format, request: Request, role: Role) -> Iterator[str]:
-    """Yield what free text of `role` may not contain, because the parser would take it for a marker."""
+def _stops(format: Format, request: Request) -> Iterator[str]:
+    """Yield what free text may not contain, because the parser would take it for a marker."""
     texts = [*_dropped(format), format.content.start, format.content.end, format.reasoning.start, format.reasoning.end]
     for calls in _calls(format, request):
         texts += entry_literals(calls.syntax)
@@ -197,8 +197,6 @@ def entry_literals(syntax: Tools) -> list[str]:
 def _sequence(*parts: Node) -> Node:
     kept = tuple(part for part in parts if part != Literal(""))
     return kept[0] if len(kept) == 1 else Sequence(kept)
-
-
 
 
 def literals(nodes: Iterable[Node]) -> list[str]:

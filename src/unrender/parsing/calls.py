@@ -136,7 +136,9 @@ class CallCode:
         syntax = self.syntax
         assert syntax.envelope is not None
         order = [part for part in syntax.function if part in (Slot.NAME, Slot.ID)]
-        marked = [token for text in (syntax.section_start, syntax.call_start) for token in self.split(text) if len(token) > 1]
+        marked = [
+            token for text in (syntax.section_start, syntax.call_start) for token in self.split(text) if len(token) > 1
+        ]
         read = ReadEnvelope(
             fields=syntax.envelope,
             recover=self.tail,

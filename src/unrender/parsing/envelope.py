@@ -175,9 +175,10 @@ class ReadEnvelope:
         return self._name(machine, state, found.end()) if found else self._unfinished(machine, "the tool's name")
 
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
-        found = _STRING.match(machine.buffer, machine.at) or _SCALAR.match(machine.buffer, machine.at)
+        quoted = machine.buffer.startswith(('"', "'"), machine.at)
+        found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at)
         if not found or (found.end() == len(machine.buffer) and not machine.final):
-            return self._unfinished(machine, "the call's id") if not found or found.group()[0] in "\"'" else True
+            return self._unfinished(machine, "the call's id") if not found else True
         assert machine.call is not None
         machine.call.id = _unquote(found.group())
         machine.take(Role.ID, found.end())
@@ -187,7 +188,7 @@ class ReadEnvelope:
         return False
 
     def _arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        head = machine.buffer[machine.at]  if machine.at < len(machine.buffer) else ""
+        head = machine.buffer[machine.at] if machine.at < len(machine.buffer) else ""
         if head not in ("{", '"'):
             state.scanner = LiteralScanner(LiteralStyle(strict=self.strict))
             state.step = _SKIP

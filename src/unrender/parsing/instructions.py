@@ -92,7 +92,7 @@ class TextRun:
     def step(self, machine: Machine) -> bool:
         if self.role is Role.CONTENT:
             machine.answered = True
-        machine.text(self.role, max(machine.at + 1, machine.failed_at))
+        machine.text(self.role, min(max(machine.at + 1, machine.failed_at), len(machine.buffer)))
         machine.pc = self.hub
         return False
 

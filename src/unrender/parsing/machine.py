@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -100,7 +101,20 @@ class Frame:
 class CallState:
     """The call that is being read."""
 
-    __slots__ = ("arguments", "begun", "closed", "count", "id", "key", "kind", "mark", "name", "recover", "tool", "types")
+    __slots__ = (
+        "arguments",
+        "begun",
+        "closed",
+        "count",
+        "id",
+        "key",
+        "kind",
+        "mark",
+        "name",
+        "recover",
+        "tool",
+        "types",
+    )
 
     def __init__(self) -> None:
         self.name = ""
@@ -169,7 +183,9 @@ class Machine:
         "wanted",
     )
 
-    def __init__(self, program: Program, request: Request, *, strict: bool, id_seed: str, roles: dict[Role, Role]) -> None:
+    def __init__(
+        self, program: Program, request: Request, *, strict: bool, id_seed: str, roles: dict[Role, Role]
+    ) -> None:
         self.program = program
         self.request = request
         self.strict = strict
@@ -454,8 +470,6 @@ _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 def make_id(seed: str, index: int) -> str:
     """Return nine letters and digits, the strictest form that templates ask of an id, unique to prompt and index."""
-    import hashlib
-
     number = int.from_bytes(hashlib.blake2b(f"{index}:{seed}".encode(errors="surrogatepass"), digest_size=8).digest())
     digits = []
     for _ in range(9):

@@ -1,4 +1,8 @@
-"""Arguments written as a JSON string: the string's inside, as it streams, in; JSON text out."""
+"""Arguments written as a JSON string: the string's inside, as it streams, in; JSON text out.
+
+Strategy: the inside is decoded piece by piece and handed to a scanner of its own. Text that this scanner cannot decide
+yet stays in the buffer, so positions say where in the output a value breaks, at every chunking.
+"""
 
 from __future__ import annotations
 
@@ -7,58 +11,98 @@ import re
 
 from unrender.parsing.values import LiteralScanner, LiteralStyle, Status
 
-_INSIDE = re.compile(r'(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*')
+_PLAIN = re.compile(r'[^"\\]*')
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
+_LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
 class QuotedScanner:
-    """Reads a JSON string that holds a JSON value, and gives the value."""
+    """Reads a JSON string that holds a JSON value, and gives the value; an empty string means no arguments: `{}`."""
 
-    __slots__ = ("done", "inner", "opened", "rest")
+    __slots__ = ("done", "inner", "opened")
 
     def __init__(self, style: LiteralStyle) -> None:
         self.inner = LiteralScanner(style)
         self.opened = False
-        self.rest = ""
-        """Decoded text that the inner scanner has not taken yet."""
         self.done = False
+        """The value is complete; only white space may follow."""
 
     def copy(self) -> QuotedScanner:
         """Return an independent scanner in the same state."""
         other = QuotedScanner(self.inner.style)
         other.inner = self.inner.copy()
-        other.opened, other.rest, other.done = self.opened, self.rest, self.done
+        other.opened, other.done = self.opened, self.done
         return other
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         at = start if self.opened else start + 1
         self.opened = True
-        end = _INSIDE.match(text, at).end()  # type: ignore[union-attr]
-        ended = text.startswith('"', end)
-        piece = _decode(text[at:end])
-        if piece is None:
-            return at, "", Status.FAILED
-        result = self._inner(piece, final=ended or final)
-        if result is None:
-            return end, "", Status.FAILED
-        if ended:
-            return end + 1, result, Status.DONE if self.done else Status.FAILED
-        return end, result, Status.MORE
-
-    def _inner(self, piece: str, *, final: bool) -> str | None:
-        self.rest += piece
-        if self.done:
-            return None if self.rest.strip() else ""
-        at, result, status = self.inner.scan(self.rest, 0, final=final)
-        self.rest = self.rest[at:]
-        if status is Status.FAILED:
-            return None
-        self.done = status is Status.DONE
-        return result
+        inside = _Inside(text, at, final=final)
+        ended = text.startswith('"', inside.end)
+        used, result = 0, ""
+        if not self.done:
+            used, result, status = self.inner.scan(inside.decoded, 0, final=final or ended)
+            if ended and self.inner.untouched and used == len(inside.decoded):
+                return inside.end + 1, "{}", Status.DONE
+            if status is not Status.DONE:
+                return inside.place(used), result, Status.FAILED if ended else status
+            self.done = True
+        rest = inside.decoded[used:].lstrip()
+        if rest:
+            return inside.place(len(inside.decoded) - len(rest)), result, Status.FAILED
+        return (inside.end + 1, result, Status.DONE) if ended else (inside.end, result, Status.MORE)
 
 
-def _decode(piece: str) -> str | None:
+class _Inside:
+    """The inside of a JSON string as far as it is there: decoded, and where each piece of it stands in the text."""
+
+    __slots__ = ("decoded", "end", "starts")
+
+    def __init__(self, text: str, at: int, *, final: bool) -> None:
+        pieces: list[str] = []
+        self.starts: list[tuple[int, int]] = []
+        size = 0
+        while at < len(text) and text[at] != '"':
+            end, piece = _piece(text, at, final=final)
+            if end == at:
+                break
+            self.starts.append((size, at))
+            pieces.append(piece)
+            size += len(piece)
+            at = end
+        self.decoded = "".join(pieces)
+        self.end = at
+
+    def place(self, index: int) -> int:
+        """Return where in the text the decoded character at `index` stands."""
+        if index >= len(self.decoded):
+            return self.end
+        size, at = next((size, at) for size, at in reversed(self.starts) if size <= index)
+        # Only a piece without escapes is longer than one character, or stands as it is.
+        return at + index - size
+
+
+def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
+    """Read plain text or one escape: where it ends (`at` when it is not all there) and what it says."""
+    end = _PLAIN.match(text, at).end()  # type: ignore[union-attr]
+    if end > at:
+        return end, text[at:end]
+    if len(text) - at < _LONGEST_ESCAPE and not final and not _certain(text, at):
+        return at, ""
+    found = _ESCAPE.match(text, at)
+    if not found:
+        return at + 1, "\\"
     try:
-        return str(json.loads(f'"{piece}"', strict=False))
+        return found.end(), str(json.loads(f'"{found.group()}"', strict=False))
     except json.JSONDecodeError:
-        return None
+        return at + 1, "\\"
+
+
+def _certain(text: str, at: int) -> bool:
+    """True when an escape is all there, whatever follows."""
+    kind = text[at + 1 : at + 2]
+    if kind != "u":
+        return bool(kind)
+    surrogate = text[at + 2 : at + 3] in ("d", "D", "")
+    return not surrogate and len(text) - at >= len(r"\u0000")

@@ -79,6 +79,11 @@ class LiteralScanner:
         other.is_key, other.comma = self.is_key, self.comma
         return other
 
+    @property
+    def untouched(self) -> bool:
+        """True when no value has begun yet."""
+        return self.state == _VALUE and not self.stack
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         pieces: list[str] = []
