@@ -4,7 +4,8 @@ Rules, for who writes a page:
 - A `python` block is executed; one with `>>>` is a doctest. A page's blocks share their names, in order.
 - A `console` block is a session: `$ unrender …` is run and its output compared, `...` stands for anything.
   `< FILE`, `> FILE` and `$ echo $?` work as in a shell.
-- A block after `<!-- file: NAME -->` is written to that file first; every page has a folder of its own.
+- A block after `<!-- file: NAME -->` is written to that file first; what nobody needs to see stands in the comment itself,
+  below the name. Every page has a folder of its own.
 - `sh`, `text` and other blocks are only shown.
 """
 
@@ -29,9 +30,9 @@ from unrender.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(unrender.__path__, "unrender."))
-BLOCK = re.compile(
-    r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
-)
+FENCED = r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$"
+HIDDEN = r"^<!-- file: (?P<hidden>\S+)\n(?P<content>.*?)^-->$"
+BLOCK = re.compile(f"{FENCED}|{HIDDEN}", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)(?P<target>[^)#]+)")
 OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
 
@@ -49,8 +50,9 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for match in BLOCK.finditer(text):
-        line = text.count("\n", 0, match.start("code")) + 1
-        yield Block(language=match["language"], code=match["code"], file=match["file"] or "", line=line)
+        code, file = ("content", "hidden") if match["hidden"] else ("code", "file")
+        line = text.count("\n", 0, match.start(code)) + 1
+        yield Block(language=match["language"] or "", code=match[code], file=match[file] or "", line=line)
 
 
 def relative(path: Path) -> str:

@@ -36,7 +36,9 @@ def print_heading(out: Console, title: str, summary: str = "") -> None:
 
 
 def print_text(out: Console, text: Text) -> None:
-    """Print text with its own line breaks, indented."""
+    """Print text with its own line breaks, indented; empty lines at its end are left out."""
+    text = text.copy()
+    text.rstrip()
     for line in text.split(allow_blank=True):
         out.print(Text(INDENT) + line, overflow="fold")
 
