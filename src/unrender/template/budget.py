@@ -75,6 +75,12 @@ class Budget:
         if characters > _BULK:
             self.check()
 
+    def read(self, characters: int) -> None:
+        """Count the searching or copying of a text of that length, of which nothing need remain."""
+        self.step()
+        if characters > _BULK:
+            self.check()
+
     def items(self, count: int) -> None:
         """Make room for a list of that length."""
         if count > self._limits.items:

@@ -73,7 +73,7 @@ def guard_filter(budget: Budget, name: str, asked: Asked) -> None:
 def guard_method(budget: Budget, name: str, asked: Asked) -> None:
     """Make room for what the method of that name returns; the value asked is its owner, of a built-in type."""
     if isinstance(asked.value, _TEXT):
-        budget.text(len(asked.value))
+        budget.read(len(asked.value))
         _guard_numbers(budget, asked)
         guard = TEXT_METHODS.get(name)
         if guard is not None:
@@ -91,6 +91,14 @@ def guard_result(budget: Budget, result: Any) -> None:
         budget.text(len(result))
     elif isinstance(result, list):
         budget.items(len(result))
+    elif isinstance(result, int):
+        guard_integer(result)
+
+
+def guard_integer(value: int) -> None:
+    """Refuse integers that are so long that calculating with them takes time."""
+    if value.bit_length() > _LONGEST_INTEGER:
+        raise Exhausted(f"the template makes an integer of more than {_LONGEST_INTEGER} bits")
 
 
 # Methods of lists and dicts that neither copy, compare nor print their arguments.

@@ -195,6 +195,8 @@ def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
         raise TemplateError(f"template, line {error.lineno}: {error.message}") from None
     except (RecursionError, MemoryError, SyntaxError):
         raise TemplateError(f"template: {_TOO_DEEP}") from None
+    except Exhausted as error:
+        raise TemplateError(f"template: {error}") from None
     except (jinja2.TemplateError, ValueError, TypeError, AttributeError) as error:
         raise TemplateError(f"template: {error}") from None
 

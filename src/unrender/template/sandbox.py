@@ -1,8 +1,8 @@
 """A template's source into compiled code that can neither reach into Python nor outgrow its budget.
 
 Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `Budget` that every loop round, call,
-filter, operator and output counts against. Jinja calls back for most of these; for the rest (`for`, `~`, comparisons of
-two variables) the tree is rewritten before code is generated, so that they pass through filters that no template can name.
+filter, operator and output counts against. Jinja calls back for most of these; for the rest (`for`, `~`, slices, comparisons of
+two variables) the tree is rewritten before code is generated, so that they pass through filters that no template names.
 
 Rules:
 - Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, see rendering.py.
@@ -28,10 +28,18 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from unrender.template.budget import Budget, Exhausted
-from unrender.template.growth import FILTERS, Asked, guard_filter, guard_method, guard_operator, guard_result
+from unrender.template.growth import (
+    FILTERS,
+    Asked,
+    guard_filter,
+    guard_integer,
+    guard_method,
+    guard_operator,
+    guard_result,
+)
 
 # No template can name these: they hold a blank.
-_COUNTED, _JOINED, _WEIGHED = "loop counted", "text joined", "operand weighed"
+_COUNTED, _JOINED, _WEIGHED, _SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 _COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in")  # fmt: skip
 _CONTAINERS = (list, tuple, dict)
 _LONG_NUMBER = re.compile(r"\d{4}")
@@ -54,7 +62,7 @@ class Sandbox(SandboxedEnvironment):
         self._thread = threading.local()
         self.filters["tojson"] = _tojson
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
-        self.filters |= {_COUNTED: _counted, _JOINED: _joined, _WEIGHED: _weighed}
+        self.filters |= {_COUNTED: _counted, _JOINED: _joined, _WEIGHED: _weighed, _SIZED: _sized}
         self.tests |= {name: _budgeted_test(self.tests[name]) for name in _COMPARING_TESTS}
         del self.globals["lipsum"]  # random text: two renderings would differ
         self.globals["raise_exception"] = _raise_exception
@@ -121,7 +129,7 @@ class _Generation(Extension):
 
 
 class _Budgeting(NodeTransformer):
-    """Lead loops, `~` and comparisons of two variables through filters that know the budget."""
+    """Lead loops, `~`, slices, searches and comparisons of two variables through filters that know the budget."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 -- as Jinja
         self.generic_visit(node)
@@ -138,6 +146,20 @@ class _Budgeting(NodeTransformer):
             node.expr = _filtered(node.expr, _WEIGHED)
             for op in node.ops:
                 op.expr = _filtered(op.expr, _WEIGHED)
+        for op in node.ops:
+            if op.op in ("in", "notin") and not _is_constant(op.expr):
+                op.expr = _filtered(op.expr, _SIZED)
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 -- as Jinja
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.Slice):
+            node.node = _filtered(node.node, _SIZED)
+        return node
+
+    def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802 -- as Jinja
+        if isinstance(node.value, int):
+            guard_integer(node.value)
         return node
 
     def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802 -- as Jinja
@@ -199,6 +221,13 @@ def _joined(environment: Sandbox, items: list[Any]) -> str:
 def _weighed(environment: Sandbox, value: Any) -> Any:
     if isinstance(value, _CONTAINERS):
         environment.budget.weigh(value)
+    return value
+
+
+@pass_environment
+def _sized(environment: Sandbox, value: Any) -> Any:
+    """Count what is about to be searched or cut."""
+    environment.budget.read(len(value) if isinstance(value, str) else 0)
     return value
 
 

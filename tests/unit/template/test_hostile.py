@@ -84,6 +84,10 @@ BOMBS = {
     "JSON separated": "{{ ([1] * 10000) | tojson(separators=['x' * 100000, ':']) }}",
     "wrapped": "{{ ('x ' * 1000000) | wordwrap(2) }}",
     "summed lists": "{{ ([[1] * 1000] * 100000) | sum(start=[]) | length }}",
+    "long integer": "{{ (('1' * 9000000) | int(base=2)) // 3 }}",
+    "long integer from bytes": "{{ (1).from_bytes('x'.encode() * 9000000, 'big') // 3 }}",
+    "searched": LONG + "{% if 'ab' in long %}{% endif %}" * 5000,
+    "cut": LONG + "{% set a = long[1:] %}" * 5000,
     "padded time": f"{{{{ strftime_now('%{HUGE}d') }}}}",
     "long output": "{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}",
     "long output of a block": "{% set x %}{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}{% endset %}",
@@ -121,9 +125,11 @@ def test_long_source_is_refused():
 
 
 def test_huge_number_is_refused():
-    """A number that Python does not read is an error of the template."""
+    """A number that Python does not read, or not well calculate with, is an error of the template."""
     with pytest.raises(TemplateError):
         Template("{{ " + "9" * 10_000 + " }}")
+    with pytest.raises(TemplateError, match="more than 8192 bits"):
+        Template("{{ 0x" + "f" * 100_000 + " }}")
 
 
 ESCAPES = [
