@@ -30,6 +30,10 @@ class GrammarError(UnrenderError):
     """A grammar cannot be built or expressed in the requested dialect."""
 
 
+class SchemaWarning(UserWarning):
+    """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
+
+
 class MalformedOutput(UnrenderError):
     """Strict parsing met text that the format does not allow.
 

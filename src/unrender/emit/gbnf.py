@@ -7,10 +7,10 @@ always bounded by what llama.cpp accepts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from unrender.emit.automaton import State, states
-from unrender.emit.lowering import Lowered, Stopped, lower
+from unrender.emit.lowering import Stopped, lower
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
@@ -31,21 +31,17 @@ def gbnf(grammar: Grammar) -> str:
 def write_gbnf(expansion: Expansion) -> str:
     """Return an expanded grammar in GBNF."""
     lowered = lower(expansion.grammar)
-    return "".join(f"{name} ::= {body}\n" for name, body in _Writer(lowered).rules())
+    return write_rules(lowered.root, lowered.rules)
 
 
-@dataclass(slots=True)
-class _Writer:
-    lowered: Lowered
-    lines: list[tuple[str, str]] = field(default_factory=list)
+def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
+    """Return context-free rules in GBNF, `root` first."""
+    ordered = {root: rules[root], **rules}
+    return "".join(f"{name} ::= {body}\n" for name, node in ordered.items() for name, body in _rule(name, node))
 
-    def rules(self) -> list[tuple[str, str]]:
-        for name, node in self.lowered.rules.items():
-            if isinstance(node, Stopped):
-                self.lines += _automaton(name, node)
-            else:
-                self.lines.append((name, _alternatives(node)))
-        return self.lines
+
+def _rule(name: str, node: Node | Stopped) -> list[tuple[str, str]]:
+    return _automaton(name, node) if isinstance(node, Stopped) else [(name, _alternatives(node))]
 
 
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:

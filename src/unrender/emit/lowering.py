@@ -68,10 +68,11 @@ def lower(grammar: Grammar) -> Lowered:
     """
     lowering = _Lowering(grammar.rules)
     root = lowering.rest((grammar.root,))
-    return Lowered(root.rule, _reachable(root.rule, lowering.table))
+    return Lowered(root.rule, reachable(root.rule, lowering.table))
 
 
-def _reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
+def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
+    """Return the rules of `table` that `root` needs, itself first."""
     found: dict[str, Node | Stopped] = {}
     queue = [root]
     for name in queue:

@@ -1,0 +1,102 @@
+"""Format, request and what the prompt has begun → the rest of the answer in each dialect."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.assemble import assemble
+from unrender.emit.gbnf import write_gbnf
+from unrender.emit.lark import write_lark
+from unrender.emit.resume import resume
+from unrender.emit.structural_tag import write_structural_tag
+from unrender.emit.triggers import Trigger, triggers
+from unrender.errors import SchemaWarning
+from unrender.format import Format, Slot
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.json_schema import Unsupported
+from unrender.grammar.nodes import Call, Calls, Choice, Grammar, Literal, Node, Sequence, walk
+from unrender.messages import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What may be generated in one turn, behind `begun`, which the prompt has already written.
+
+    Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
+    known, or the prompt begins the answer with something that the format does not write. A keyword of a tool's schema that
+    is not enforced is a `SchemaWarning`, which names tool, path and keyword.
+    """
+
+    format: Format
+    request: Request
+    begun: str = ""
+
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """What tells an engine that a call begins; empty when the grammar has to hold from the start."""
+        return triggers(self.format, self.request, self.begun)
+
+    @property
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        """The keywords of schemas that some dialect does not enforce."""
+        found = (item for values in Values for item in self._expansion(values).unsupported)
+        return tuple(dict.fromkeys(found))
+
+    def gbnf(self) -> str:
+        """Return the answer in GBNF.
+
+        Where there are `triggers` it also accepts what begins at one, so it serves from the start and lazily alike.
+        """
+        run = self._run() if self.triggers else None
+        return write_gbnf(self._warned(self._expansion(Values.SPELLED, run)))
+
+    def lark(self) -> str:
+        """Return the answer in llguidance's Lark."""
+        return write_lark(self._warned(self._expansion(Values.NATIVE)))
+
+    def structural_tag(self) -> dict[str, Any]:
+        """Return the answer as xgrammar's structural tag, plain JSON data."""
+        native = self._warned(self._expansion(Values.NATIVE))
+        return write_structural_tag(native, self._expansion(Values.SPELLED))
+
+    def grammar(self) -> Grammar:
+        """Return the answer in plain nodes, JSON spelled out."""
+        return self._expansion(Values.SPELLED).grammar
+
+    def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
+        """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
+        whole = assemble(self.format, self.request)
+        if run is None:
+            expansion = expand(whole, values)
+            return replace(expansion, grammar=resume(expansion.grammar, self.begun))
+        expansion = expand(Grammar(Sequence((whole.root, run)), whole.rules), values)
+        both = expansion.grammar
+        assert isinstance(both.root, Sequence)
+        answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
+        options = (resume(answer, self.begun).root, resume(calls, _leading_space(run.generated)).root)
+        return replace(expansion, grammar=Grammar(Choice(options), both.rules))
+
+    def _run(self) -> Calls:
+        limit = None if self.request.parallel_tool_calls and self.format.tools.parallel else 1
+        return Calls(syntax=self.format.tools, tools=self.request.tools, maximum=limit)
+
+    def _warned(self, expansion: Expansion) -> Expansion:
+        for item in expansion.unsupported:
+            warnings.warn(str(item), SchemaWarning, stacklevel=4)
+        return expansion
+
+
+def _leading_space(node: Node) -> str:
+    """Return the white space with which the first literal of `node` begins."""
+    for below in walk(node):
+        text = below.text if isinstance(below, Literal) else _opening(below) if isinstance(below, Call) else ""
+        if text.strip():
+            return text[: len(text) - len(text.lstrip())]
+    return ""
+
+
+def _opening(call: Call) -> str:
+    first = call.function[0] if call.function else ""
+    return "" if isinstance(first, Slot) else first

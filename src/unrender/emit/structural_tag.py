@@ -1,0 +1,136 @@
+"""Grammar → xgrammar's structural tag: JSON that vLLM, SGLang and others take for constrained decoding.
+
+Strategy: the tag is a tree, so rules are written out where they are used; text up to a stop is a `tag` of `any_text`, an
+argument's JSON is a `json_schema`, and what is regular is an EBNF `grammar`. A grammar that refers to itself is no tree
+and is handed over as EBNF in one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unrender.emit.gbnf import write_gbnf, write_rules
+from unrender.emit.lowering import Lowered, Stopped, lower, reachable, references
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.grammar.spelling import MAX_SPACE
+
+Tag = dict[str, Any]
+
+
+def structural_tag(grammar: Grammar) -> Tag:
+    """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
+
+    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
+    """
+    return write_structural_tag(expand(grammar, Values.NATIVE), expand(grammar, Values.SPELLED))
+
+
+def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
+    """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is no tree."""
+    lowered = lower(native.grammar)
+    if _refers_to_itself(lowered):
+        body: Tag = {"type": "grammar", "grammar": write_gbnf(spelled)}
+    else:
+        body = _Writer(lowered.rules).rule(lowered.root)
+    return {"type": "structural_tag", "format": body}
+
+
+def _refers_to_itself(lowered: Lowered) -> bool:
+    """Return whether a rule that is not regular text can be reached from itself."""
+    done: set[str] = set()
+
+    def visit(name: str, above: frozenset[str]) -> bool:
+        if name in above:
+            return True
+        if name in done or _is_plain(name, lowered.rules):
+            return False
+        done.add(name)
+        return any(visit(below, above | {name}) for below in references(lowered.rules[name]))
+
+    return visit(lowered.root, frozenset())
+
+
+def _is_plain(name: str, rules: Mapping[str, Node | Stopped]) -> bool:
+    """Return whether a rule holds neither JSON nor text up to a stop: then EBNF says it all."""
+    found = reachable(name, rules).values()
+    return not any(isinstance(node, Stopped) or _holds_json(node) for node in found)
+
+
+def _holds_json(node: Node) -> bool:
+    return any(isinstance(below, JsonValue) for below in walk(node))
+
+
+class _Writer:
+    """Writes rules as a tree."""
+
+    def __init__(self, rules: Mapping[str, Node | Stopped]) -> None:
+        self.rules = rules
+        self.plain = {name: _is_plain(name, rules) for name in rules}
+
+    def rule(self, name: str) -> Tag:
+        node = self.rules[name]
+        if isinstance(node, Stopped):
+            return self.text(node)
+        return self.node(node)
+
+    def text(self, node: Stopped) -> Tag:
+        """Write text up to a stop: a choice of what it may end with."""
+        options = [
+            _sequence(
+                [{"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}, self.rule(ref.rule)]
+            )
+            for stop, ref in node.branches
+        ]
+        if node.at_end:
+            options.append(_any_text(node.stops))
+        return _choice(options)
+
+    def node(self, node: Node) -> Tag:
+        if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
+            found = {name: rule for below in references(node) for name, rule in reachable(below, self.rules).items()}
+            return {"type": "grammar", "grammar": write_rules("root", {"root": node, **found})}
+        match node:
+            case Literal(text):
+                return {"type": "const_string", "value": text}
+            case JsonValue(schema):
+                return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
+            case Sequence(parts):
+                return _sequence([self.node(part) for part in parts])
+            case Choice(options):
+                return _choice([self.node(option) for option in options])
+            case Optional(inner):
+                return {"type": "optional", "content": self.node(inner)}
+            case Repeat(inner, low, high, None):
+                most = -1 if high is None else high
+                return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
+            case Ref(name):
+                return self.rule(name)
+        raise TypeError(f"{type(node).__name__} is no context-free node")
+
+    def is_plain(self, node: Node) -> bool:
+        return not _holds_json(node) and all(self.plain[name] for name in references(node))
+
+
+def _any_text(stops: tuple[str, ...]) -> Tag:
+    return {"type": "any_text", "excludes": list(stops)}
+
+
+def _sequence(parts: list[Tag]) -> Tag:
+    flat = list(_flat("sequence", parts))
+    return flat[0] if len(flat) == 1 else {"type": "sequence", "elements": flat}
+
+
+def _choice(options: list[Tag]) -> Tag:
+    flat = list(_flat("or", options))
+    return flat[0] if len(flat) == 1 else {"type": "or", "elements": flat}
+
+
+def _flat(kind: str, parts: list[Tag]) -> Iterator[Tag]:
+    """Yield `parts`, those of the same kind taken apart, and nothing in a sequence left out."""
+    for part in parts:
+        if part["type"] == kind:
+            yield from part["elements"]
+        elif kind == "or" or part != {"type": "const_string", "value": ""}:
+            yield part
