@@ -31,8 +31,8 @@ class Limits:
     """Items of any list made on the way."""
     seconds: float = 1.0
     """Processor time of the rendering thread, so that a busy machine changes nothing."""
-    source: int = 500_000
-    """Characters of the template itself."""
+    source: int = 200_000
+    """Characters of the template itself, which compile in about two seconds at worst."""
 
 
 class Exhausted(Exception):

@@ -87,7 +87,7 @@ BOMBS = {
     "long integer": "{{ (('1' * 9000000) | int(base=2)) // 3 }}",
     "long integer from bytes": "{{ (1).from_bytes('x'.encode() * 9000000, 'big') // 3 }}",
     "searched": LONG + "{% if 'ab' in long %}{% endif %}" * 5000,
-    "cut": LONG + "{% set a = long[1:] %}" * 5000,
+    "cut": "{% set l = 'é' * 9999999 %}" + "{% set a = l[1:] %}" * 9000,
     "padded time": f"{{{{ strftime_now('%{HUGE}d') }}}}",
     "long output": "{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}",
     "long output of a block": "{% set x %}{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}{% endset %}",
