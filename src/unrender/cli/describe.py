@@ -14,7 +14,7 @@ from typing import Any
 from rich.text import Text
 
 from unrender.analysis.capabilities import Capabilities
-from unrender.format import Arguments, Format, Part, Slot, ToolMode, Tools
+from unrender.format import Arguments, Content, Format, Part, Reasoning, Slot, ToolMode, Tools
 
 SLOT_STYLE = "bold cyan"
 MARKER_STYLE = "green"
@@ -38,20 +38,25 @@ _VIEWS = (
 """The field's names for the markers of a call, which `Tools` derives from its skeletons."""
 
 
-def answer(format_: Format) -> Text:
-    """Return one whole answer as the model writes it: reasoning, content and a call, then the end of the turn."""
-    turn, reasoning, content = format_.turn, format_.reasoning, format_.content
-    text = [reasoning.start, "«reasoning»", reasoning.end] if reasoning.end else []
-    parts: list[list[str]] = [[content.start, "«content»", content.end]]
-    joints = [turn.reasoning_to_content if reasoning.end else "", turn.content_to_tools]
-    if format_.tools.mode is not ToolMode.NONE:
-        parts.append(list(_calls(format_.tools)))
-    if turn.tools_first:
-        parts.reverse()
-        joints = [turn.reasoning_to_tools if reasoning.end else "", turn.tools_to_content]
-    for joint, part in zip(joints, parts, strict=False):
-        text += [joint, *part]
-    return _styled([*text, turn.end])
+def answers(format_: Format, capabilities: Capabilities) -> list[Text]:
+    """Return whole answers as the model writes them, from the first character to the end of the turn.
+
+    One with content and a call, or one with each where the template does not write both.
+    """
+    content, calls = _content(format_.content), _calls(format_.tools)
+    turn, reasons = format_.turn, bool(format_.reasoning.end)
+    to_content, to_tools = (
+        (turn.reasoning_to_content, turn.reasoning_to_tools) if reasons else ("", turn.start_to_tools)
+    )
+    if format_.tools.mode is ToolMode.NONE:
+        ways = [[to_content, *content]]
+    elif not capabilities.supports_content_with_calls:
+        ways = [[to_content, *content], [to_tools, *calls]]
+    elif turn.tools_first:
+        ways = [[to_tools, *calls, turn.tools_to_content, *content]]
+    else:
+        ways = [[to_content, *content, turn.content_to_tools, *calls]]
+    return [_styled([*_reasoning(format_.reasoning), *way, turn.end]) for way in ways]
 
 
 def sections(format_: Format) -> Iterator[Section]:
@@ -60,13 +65,13 @@ def sections(format_: Format) -> Iterator[Section]:
     yield "Reasoning", format_.reasoning.mode, _rows(format_.reasoning)
     yield "Content", format_.content.mode, _rows(format_.content)
     yield "Tools", format_.tools.mode, _tool_rows(format_.tools)
-    for tools in format_.tolerated:
-        yield "Also read", tools.mode, _tool_rows(tools)
-    tolerances = [(spelling.marker, ", ".join(map(shown, spelling.others))) for spelling in format_.spellings]
+    if format_.tolerated:
+        yield "Also read", "", [row for tools in format_.tolerated for row in _tolerated_rows(tools)]
+    rows = [(f"{shown(item.marker)} also as", ", ".join(map(shown, item.others))) for item in format_.spellings]
     rest = ("ignored", "preserved_tokens", "declared")
-    rows = [(name, shown(getattr(format_, name))) for name in rest if getattr(format_, name)]
-    if tolerances or rows:
-        yield "Beyond", "", [*((f"{shown(marker)} also as", others) for marker, others in tolerances), *rows]
+    rows += [(name, shown(getattr(format_, name))) for name in rest if getattr(format_, name)]
+    if rows:
+        yield "Besides", "", rows
 
 
 def capability_rows(capabilities: Capabilities) -> list[Row]:
@@ -105,16 +110,23 @@ def _pairs(pairs: tuple[tuple[str, Any], ...]) -> str:
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in pairs)
 
 
-def _calls(tools: Tools) -> Iterator[str]:
-    yield from (tools.section_start, tools.call_start)
-    for part in tools.function:
-        yield from _arguments(tools.arguments) if part is Slot.ARGUMENTS else (_part(part),)
-    yield from (tools.call_end, tools.section_end)
+def _reasoning(reasoning: Reasoning) -> list[str]:
+    return [reasoning.start, "«reasoning»", reasoning.end] if reasoning.end else []
 
 
-def _arguments(arguments: Arguments) -> Iterator[str]:
+def _content(content: Content) -> list[str]:
+    return [content.start, "«content»", content.end]
+
+
+def _calls(tools: Tools) -> list[str]:
+    parts = [_arguments(tools.arguments) if part is Slot.ARGUMENTS else [_part(part)] for part in tools.function]
+    call = [piece for pieces in parts for piece in pieces]
+    return [tools.section_start, tools.call_start, *call, tools.call_end, tools.section_end]
+
+
+def _arguments(arguments: Arguments) -> list[str]:
     entry = [_part(part) for part in arguments.entry]
-    yield from (arguments.start, *entry, arguments.end) if entry else ("«arguments»",)
+    return [arguments.start, *entry, arguments.end] if entry else ["«arguments»"]
 
 
 def _part(part: Part) -> str:
@@ -131,6 +143,10 @@ def _styled(pieces: list[str]) -> Text:
 def _rows(part: Any) -> list[Row]:
     pairs = ((item, getattr(part, item.name)) for item in fields(part) if item.name != "mode")
     return [(item.name, shown(value)) for item, value in pairs if value != item.default]
+
+
+def _tolerated_rows(tools: Tools) -> list[Row]:
+    return [("syntax", repr("".join(_calls(tools)))), ("why", tools.why)]
 
 
 def _tool_rows(tools: Tools) -> list[Row]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from unrender.analysis import Analysis
 from unrender.chat_template import ChatTemplate
-from unrender.cli.describe import answer, capability_rows, sections
+from unrender.cli.describe import answers, capability_rows, sections
 from unrender.cli.inputs import json_option, load, template_argument
 from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
 
@@ -55,8 +55,9 @@ def _show_comparison(out: Console, name: str, analysis: Analysis) -> None:
 def _show(out: Console, name: str, template: ChatTemplate) -> None:
     analysis = template.analysis
     print_heading(out, name, "")
-    print_heading(out, "An answer", "«slots» are the model's own words")
-    print_text(out, answer(template.format))
+    for text in answers(template.format, analysis.capabilities):
+        print_heading(out, "An answer", "«slots» are the model's own words")
+        print_text(out, text)
     for title, summary, rows in sections(template.format):
         print_heading(out, title, summary)
         print_rows(out, rows)
