@@ -8,7 +8,7 @@ the template rendered it is a doubt, and a call syntax that fails altogether is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -17,13 +17,14 @@ from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Evidence, collect_evidence
-from unrender.analysis.probes import Prober, Renderer, carries_needle
+from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_tools
 from unrender.analysis.turn import Frame, find_frame, next_opener
 from unrender.format import Format, Slot, Tools, Turn
+from unrender.template.rendering import Template
 
 _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
 """A marker that may be one token of its own."""
@@ -53,7 +54,7 @@ class _Findings:
     tools: ToolsFinding
 
 
-def analyze(template: Renderer) -> Analysis:
+def analyze(template: Template) -> Analysis:
     """Derive format and capabilities of a template by rendering probes and comparing. Raises nothing.
 
     What cannot be determined is left at its default and said in `diagnostics`. The result does not depend on the
@@ -68,9 +69,11 @@ def analyze(template: Renderer) -> Analysis:
     doubts = find_doubts(prober, found.frame, found.format)
     fmt, diagnostics = _settle(found, doubts)
     fmt = complete(fmt, template.source)
+    if prober.given_up:
+        diagnostics = ("the template reaches the limits of rendering, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
     return Analysis(
-        format=replace(fmt, preserved_tokens=preserved_tokens(fmt)),
+        format=replace(fmt, preserved_tokens=preserved_tokens(fmt, template.source)),
         capabilities=capabilities,
         evidence=collect_evidence(prober, found.frame, fmt, found.comparison),
         diagnostics=diagnostics,
@@ -78,16 +81,25 @@ def analyze(template: Renderer) -> Analysis:
     )
 
 
-def preserved_tokens(fmt: Format) -> tuple[str, ...]:
-    """Return all markers of the format that look like tokens of their own, in order of appearance.
+def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
+    r"""Return all markers of the format that look like tokens of their own, in order of appearance.
+
+    Of syntaxes that are only tolerated, those count that the template's `source` knows.
 
     >>> from unrender.format import Reasoning
-    >>> preserved_tokens(Format(reasoning=Reasoning(start="<think>\\n", end="\\n</think>")))
+    >>> preserved_tokens(Format(reasoning=Reasoning(start="<think>\n", end="\n</think>")))
     ('<think>', '</think>')
     """
-    texts = [*_texts(fmt.reasoning), *_texts(fmt.content), *_texts(fmt.tools), fmt.turn.end, *fmt.turn.ends]
-    tags = (part for text in texts for part in lexemes(text) if is_tag(part) and _SPECIAL.fullmatch(part))
-    return tuple(dict.fromkeys(tags))
+    texts = [
+        *_texts(fmt.reasoning),
+        *_texts(fmt.content),
+        *_texts(fmt.tools),
+        *_texts(fmt.tolerated),
+        fmt.turn.end,
+        *fmt.turn.ends,
+    ]
+    tolerated = (tag for tag in _tags(_texts(fmt.tolerated)) if tag in source)
+    return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
 
 
 def _pass(prober: Prober, *, part_opener: str) -> _Findings:
@@ -137,6 +149,10 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
 
 def _observed(found: _Findings) -> dict[str, Any]:
     return {"supports_content_with_calls": False} if found.tools.content_as_reasoning else {}
+
+
+def _tags(texts: Iterable[str]) -> Iterator[str]:
+    return (part for text in texts for part in lexemes(text) if is_tag(part) and _SPECIAL.fullmatch(part))
 
 
 def _texts(value: Any) -> Iterator[str]:

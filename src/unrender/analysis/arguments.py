@@ -157,7 +157,7 @@ def _find_codec(prober: Prober, frame: Frame, arguments: Arguments) -> CodecFind
         written = None if body is None else read_entries(body, arguments, values)
         if written:
             return find_value_codec(written, arguments, values)
-    return CodecFinding(codec=arguments.codec, unexplained=tuple(VALUES))
+    return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",))
 
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any]) -> dict[str, str]:
@@ -174,7 +174,7 @@ def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any]) -> 
         if number + 1 < len(keys):
             chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
         else:
-            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk, values[key], arguments)
+            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk)
         written[key] = _behind_type(chunk, arguments.entry)
     return written
 
@@ -201,7 +201,7 @@ def _behind_type(chunk: str, entry: Skeleton) -> str:
     return chunk.partition(literal)[2]
 
 
-def _bare_value(chunk: str, value: Any, arguments: Arguments) -> str:
+def _bare_value(chunk: str) -> str:
     """Without a closer, the last value ends where the brackets that it opened are closed."""
     depth = 0
     for position, character in enumerate(chunk):

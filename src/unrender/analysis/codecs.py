@@ -44,7 +44,7 @@ _INDENTS = (2, 4, 1, 3, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecFinding:
-    """The codec, and the keys of `VALUES` that it does not reproduce."""
+    """The codec, and a sentence for each value that it does not reproduce."""
 
     codec: Codec
     unexplained: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecF
     for codec in _object_layouts():
         if encode_arguments(values, Arguments(codec=codec), margin=margin) == text:
             return CodecFinding(codec=codec)
-    return CodecFinding(codec=Codec(), unexplained=tuple(values))
+    return CodecFinding(codec=Codec(), unexplained=(f"the arguments {text!r:.200} are written in no known layout",))
 
 
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> CodecFinding:
@@ -66,14 +66,21 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
         codec = replace(codec, **_strings(written, seen, codec))
     codec = replace(codec, words=_words(written, seen), omits_null="pkeyap" in values and "pkeyap" not in written)
     best = min(_container_codecs(written, codec), key=lambda option: len(_misfits(written, seen, option, arguments)))
-    return CodecFinding(codec=best, unexplained=_misfits(written, seen, best, arguments))
+    misfits = _misfits(written, seen, best, arguments)
+    unexplained = (
+        f"the value {seen[key]!r} is written as {written[key]!r:.200}, the codec says {text!r:.200}"
+        for key, text in misfits
+    )
+    return CodecFinding(codec=best, unexplained=tuple(unexplained))
 
 
 def _misfits(
     written: Mapping[str, str], values: Mapping[str, Any], codec: Codec, arguments: Arguments
-) -> tuple[str, ...]:
+) -> list[tuple[str, str]]:
+    """Return the keys whose values the codec writes otherwise, and how."""
     trial = replace(arguments, codec=codec)
-    return tuple(key for key, value in values.items() if encode_value(value, trial) != written[key])
+    encoded = ((key, encode_value(value, trial)) for key, value in values.items())
+    return [(key, text) for key, text in encoded if text != written[key]]
 
 
 def _object_layouts() -> Iterator[Codec]:

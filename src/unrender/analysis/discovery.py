@@ -78,7 +78,7 @@ def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[
     """Read the name of a missing variable off the template's complaint, and supply text."""
     capabilities = replace(prober.capabilities, **changes)
     known = capabilities.required_context
-    rendering = prober.template.render([user()], add_generation_prompt=True, **dict(known))
+    rendering = prober.template.render([user()], add_generation_prompt=True, **dict[str, Any](known))
     match = re.search(r"'(\w+)' is undefined", str(rendering.error))
     if not match or match[1] in dict(known) or match[1] not in prober.template.variables:
         return

@@ -37,9 +37,16 @@ class _Source:
     message: Message
 
 
+_CONTENT = (
+    _Source(
+        part="content", comparison="C1", finding="content alone against calls and reasoning", message=assistant(CONTENT)
+    ),
+)
+
+
 def collect_evidence(prober: Prober, frame: Frame, fmt: Format, reasoning_comparison: str) -> tuple[Evidence, ...]:
     """Return the evidence for each part of `fmt` that was found; nothing is rendered that was not rendered before."""
-    sources = [*_reasoning(fmt, reasoning_comparison), *_content(fmt), *_tools(fmt)]
+    sources = [*_reasoning(fmt, reasoning_comparison), *_CONTENT, *_tools(fmt)]
     shown = [
         Evidence(
             part=source.part,
@@ -83,12 +90,6 @@ def _reasoning(fmt: Format, comparison: str) -> Iterator[_Source]:
         comparison=comparison,
         finding=findings.get(comparison, ""),
         message=assistant(content, REASONING, calls),
-    )
-
-
-def _content(fmt: Format) -> Iterator[_Source]:
-    yield _Source(
-        part="content", comparison="C1", finding="content alone against calls and reasoning", message=assistant(CONTENT)
     )
 
 

@@ -7,12 +7,13 @@ Needles are plain words and numbers that no template contains; BOS and EOS are n
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import shape_context, shape_messages
+from unrender.template.rendering import Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"
 SYSTEM, USER, USER2 = "Sysquorn", "Usrwexholm", "Usrpalvick"
@@ -24,7 +25,8 @@ NUMBERS = (730101, 730202, 730303)
 """Values are numbers: every codec writes them bare."""
 WORD = "valdrixo"
 NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, WORD, *NAMES, *KEYS, *IDS)
-FUNCTIONS_ID = "functions.{name}:{index}"
+_MOST_EXHAUSTED = 2
+"""Renderings that may run into the template's limits before it is asked no more."""
 
 Message = dict[str, Any]
 
@@ -41,29 +43,6 @@ class Call:
         """Return the call in the form of OpenAI's `tool_calls`."""
         function = {"name": self.name, "arguments": json.dumps(self.arguments, ensure_ascii=False)}
         return {"id": self.id, "type": "function", "function": function}
-
-
-class Rendered(Protocol):
-    """What a template's `render` returns: text, or an error."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def error(self) -> Any: ...
-
-
-class Renderer(Protocol):
-    """What the analysis needs of a template."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def variables(self) -> frozenset[str]: ...
-    @property
-    def string_constants(self) -> Collection[str]: ...
-    @property
-    def attribute_names(self) -> frozenset[str]: ...
-    def render(self, messages: Any, tools: Any = ..., add_generation_prompt: bool = ..., **context: Any) -> Any: ...
 
 
 def make_calls(count: int, arguments: int = 1) -> tuple[Call, ...]:
@@ -103,22 +82,35 @@ def offered_tools() -> list[dict[str, Any]]:
 
 
 @dataclass(slots=True)
+class _Memory:
+    """What was rendered so far, and how many renderings ran into a limit."""
+
+    texts: dict[str, str | None] = field(default_factory=dict)
+    exhausted: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
 class Prober:
     """Renders probes and remembers them."""
 
-    template: Renderer
+    template: Template
     capabilities: Capabilities = field(default_factory=Capabilities)
-    _known: dict[str, str | None] = field(default_factory=dict)
+    _memory: _Memory = field(default_factory=_Memory)
 
     @property
     def renderings(self) -> int:
         """How many different renderings the template was asked for."""
-        return len(self._known)
+        return len(self._memory.texts)
+
+    @property
+    def given_up(self) -> bool:
+        """The template costs so much that it is asked no more."""
+        return self._memory.exhausted > _MOST_EXHAUSTED
 
     def with_capabilities(self, **changes: Any) -> Prober:
         """Return a prober for other capabilities that shares what was rendered."""
         capabilities = replace(self.capabilities, **changes)
-        return Prober(template=self.template, capabilities=capabilities, _known=self._known)
+        return Prober(template=self.template, capabilities=capabilities, _memory=self._memory)
 
     def render(
         self,
@@ -135,12 +127,14 @@ class Prober:
 
     def render_raw(self, messages: Sequence[Message], context: dict[str, Any], *, prompt: bool = False) -> str | None:
         """Return the rendering of messages that are in the template's shape already."""
+        texts = self._memory.texts
         key = repr((messages, sorted(context.items()), prompt))
-        if key not in self._known:
+        if key not in texts and not self.given_up:
             sentinels = {"bos_token": BOS, "eos_token": EOS}
             rendering = self.template.render(messages, add_generation_prompt=prompt, **(sentinels | context))
-            self._known[key] = None if rendering.error is not None else rendering.text
-        return self._known[key]
+            self._memory.exhausted += bool(rendering.exhausted)
+            texts[key] = None if rendering.error is not None else rendering.text
+        return texts.get(key)
 
     def answer(
         self,

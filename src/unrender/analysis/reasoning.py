@@ -82,7 +82,7 @@ def _from_presence(frame: Frame, openings: Openings, content_end: str) -> Reason
     end, joint = _split_closer(frame, start, openings, content_end)
     if not start and _opens(frame.prefill, end):
         start = frame.prefill
-    empty = _empty_form(start, end, joint, openings)
+    empty = _empty_form(start, end, openings)
     mode = _mode(start, end, frame, openings)
     reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
     comparison = "R3" if mode is ReasoningMode.TOOLS_ONLY else "R1"
@@ -105,13 +105,12 @@ def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMo
 def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str) -> tuple[str, str]:
     """Split what follows reasoning into closer and joint to content."""
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
-    for opening in (openings.content, openings.calls):
-        if start and opening is not None and opening.startswith(start):
-            after.append(opening[len(start) :])
+    without = [text for text in (openings.content, openings.calls) if text is not None]
+    after += [text[len(start) :] for text in without if start and text.startswith(start)]
     text = common_prefix(after) or after[0]
     if openings.reasoning_content is not None:
         text = common_prefix([text, openings.reasoning_content]) or openings.reasoning_content
-        text = _without_content_opener(text, openings, start, content_end)
+        text = _without_content_opener(text, openings, content_end)
     elif len(set(after)) == 1:
         text = _closer_only(text, start, frame, openings)
     header = common_suffix([text, frame.header])
@@ -126,7 +125,7 @@ def _complete(shared: str, header: str) -> str:
     return shared if shared.strip() and shared.strip() == header.strip() else ""
 
 
-def _without_content_opener(text: str, openings: Openings, start: str, content_end: str) -> str:
+def _without_content_opener(text: str, openings: Openings, content_end: str) -> str:
     """Cut the content's own opener off: known from answers without reasoning, or as long as its closer."""
     for opening in (openings.content, openings.content_no_thinking):
         if opening and opening.strip() and text.endswith(opening) and len(opening) < len(text):
@@ -154,7 +153,7 @@ def _closer_only(text: str, start: str, frame: Frame, openings: Openings) -> str
     return text
 
 
-def _empty_form(start: str, end: str, joint: str, openings: Openings) -> str:
+def _empty_form(start: str, end: str, openings: Openings) -> str:
     """Return what is written in place of reasoning when there is none."""
     for opening in (openings.content, openings.calls):
         if opening is None:

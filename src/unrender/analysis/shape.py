@@ -157,7 +157,7 @@ def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
             pending = []
         else:
             merged.append(message)
-    return merged + [{"role": "user", "content": "\n\n".join(pending)}] if pending else merged
+    return [*merged, {"role": "user", "content": "\n\n".join(pending)}] if pending else merged
 
 
 def _shape_content(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:

@@ -20,18 +20,22 @@ from unrender.analysis.arguments import (
     find_tagged_arguments,
     render_call,
 )
+from unrender.analysis.native import arguments_of, find_envelope, native_span
 from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, Call, Prober, assistant, make_calls
 from unrender.analysis.reasoning import ReasoningFinding
-from unrender.analysis.spans import Span, arguments_span, holds, json_spans, loads, path_to, python_span
+from unrender.analysis.skeletons import (
+    id_parts,
+    literal_behind,
+    move_brackets,
+    outer_literals,
+    split_closer,
+    split_opener,
+)
+from unrender.analysis.spans import Span
 from unrender.analysis.split import common_suffix, is_tag, lexemes
 from unrender.analysis.tokens import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
 from unrender.analysis.turn import Frame, until_sentinel
-from unrender.format import Arguments, Content, Envelope, Part, Skeleton, Slot, ToolMode, Tools
-
-_BRACKETS = {"{": "}", "(": ")", "[": "]"}
-_ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
-_OPEN_TAG = re.compile(r"(?:<[^<>]*|\[[^\[\]]*)$")
-_NAMED_COUNTER = re.compile(r"[\w.]*")
+from unrender.format import Arguments, Content, Part, Slot, ToolMode, Tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +70,9 @@ def find_mode(prober: Prober, frame: Frame) -> ToolMode:
     call = make_calls(1)[0]
     if body is None or call.name not in body:
         return ToolMode.NONE
-    if _native_span(body, call, 0) is not None:
+    if native_span(body, call, 0) is not None:
         return ToolMode.JSON_NATIVE
-    if _arguments_of(body, call, 0) is not None:
+    if arguments_of(body, call, 0) is not None:
         return ToolMode.TAG_WITH_JSON
     shown = all(key in body and str(value) in body for key, value in call.arguments.items())
     return ToolMode.TAG_WITH_TAGGED if shown else ToolMode.NONE
@@ -104,8 +108,10 @@ class _Analysis:
         tools = self._skeletons(row, solution, start or 0)
         tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
         tools, joints = _outer_space(tools, joints)
-        tools = self._with_envelope(tools)
-        tools = replace(tools, arguments=self._fit_empty(tools), parallel=len(row.items) > 1, id_parts=_id_parts(tools))
+        if self.mode is ToolMode.JSON_NATIVE:
+            call = make_calls(1)[0]
+            tools = replace(tools, envelope=find_envelope(self._body(assistant(calls=[call])) or "", call, tools))
+        tools = replace(tools, arguments=self._fit_empty(tools), parallel=len(row.items) > 1, id_parts=id_parts(tools))
         behind = self._content_behind(tools)
         mixed = self._body(assistant(CONTENT, calls=make_calls(1))) or ""
         return ToolsFinding(
@@ -114,9 +120,7 @@ class _Analysis:
             content_as_reasoning=self._writes_content_as_reasoning(mixed),
             tools_first=behind is not None,
             tools_to_content=behind or "",
-            diagnostics=tuple(
-                f"argument values of this kind are written otherwise: {key}" for key in self.found.unexplained
-            ),
+            diagnostics=self.found.unexplained,
             **joints,
         )
 
@@ -153,9 +157,9 @@ class _Analysis:
     def _covered(self, text: str, call: Call, owner: int, position: int) -> list[Token] | None:
         """Return the token of a call's arguments (or, for JSON_NATIVE, of the whole call)."""
         if self.mode is ToolMode.JSON_NATIVE:
-            span = _native_span(text, call, position)
+            span = native_span(text, call, position)
         elif self.mode is ToolMode.TAG_WITH_JSON:
-            span = _arguments_of(text, call, position)
+            span = arguments_of(text, call, position)
         else:
             span = self._tagged_span(text, call, position)
         return None if span is None else [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner)]
@@ -172,7 +176,7 @@ class _Analysis:
         last_value = values[len(call.arguments) - 1]
         keys_behind = self.found.arguments.entry[self.found.arguments.entry.index(Slot.VALUE) :].count(Slot.KEY)
         ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_behind]
-        prefix, suffix = _outer_literals(self.found.arguments.entry)
+        prefix, suffix = outer_literals(self.found.arguments.entry)
         return Span(
             start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments
         )
@@ -181,7 +185,7 @@ class _Analysis:
         items = []
         for whole, call in zip(wholes, make_calls(len(wholes)), strict=True):
             inner = text[whole.start : whole.end]
-            span = _arguments_of(inner, call, 0)
+            span = arguments_of(inner, call, 0)
             if span is None:
                 return None
             covered = [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)]
@@ -291,14 +295,14 @@ class _Analysis:
             call_start, name_prefix = solution.prefix, ""
             function_close, call_end = "", solution.suffix
         else:
-            call_start, name_prefix = _split_opener(solution.prefix)
-            function_close, call_end = _split_closer(solution.suffix, call_start)
+            call_start, name_prefix = split_opener(solution.prefix)
+            function_close, call_end = split_closer(solution.suffix, call_start)
         if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
         if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
-        function, arguments = _move_brackets(function, self.found.arguments)
+        function, arguments = move_brackets(function, self.found.arguments)
         return Tools(
             mode=self.mode,
             call_start=call_start,
@@ -307,29 +311,6 @@ class _Analysis:
             arguments=arguments,
             index_start=index_start,
         )
-
-    def _with_envelope(self, tools: Tools) -> Tools:
-        if self.mode is not ToolMode.JSON_NATIVE:
-            return tools
-        call = make_calls(1)[0]
-        body = self._body(assistant(calls=[call])) or ""
-        span = _native_span(body, call, 0)
-        outer = _outer_span(body, call)
-        if span is None:
-            return tools
-        named = path_to(span.value, call.name)
-        arguments = path_to(span.value, dict(call.arguments)) or _path_to_text(span.value, call.arguments)
-        counter = _counter_path(span.value, tools)
-        wrapped = tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]")
-        envelope = Envelope(
-            name_field=named or (),
-            args_field=arguments or () if named else (),
-            id_field=path_to(span.value, call.id) or (),
-            gen_id_field=counter,
-            list_field=_list_path(outer.value, span.value) if outer is not None and outer != span else (),
-            array_wrapped=wrapped,
-        )
-        return replace(tools, envelope=envelope)
 
     def _fit_empty(self, tools: Tools) -> Arguments:
         """T6: compare what a call without arguments has in their place."""
@@ -380,145 +361,6 @@ def _outer_space(tools: Tools, joints: dict[str, str]) -> tuple[Tools, dict[str,
 
 
 def _literal_end(row: Row, tools: Tools) -> str:
-    behind = "" if tools.mode is ToolMode.JSON_NATIVE else _literal_behind(tools.function, Slot.ARGUMENTS)
+    behind = "" if tools.mode is ToolMode.JSON_NATIVE else literal_behind(tools.function, Slot.ARGUMENTS)
     behind = behind.removeprefix(tools.arguments.end) if behind.startswith(tools.arguments.end) else behind
     return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)
-
-
-def _native_span(text: str, call: Call, position: int) -> Span | None:
-    """Find the JSON object that holds this call's name and arguments, and no other call's."""
-    name_at = text.find(call.name, position)
-    if name_at < 0:
-        return None
-    others = [name for name in NAMES if name != call.name]
-    found = None
-    for span in json_spans(text, "{", _last_needle(text, call, name_at)):
-        fits = span.start >= position and isinstance(span.value, dict) and _holds_call(span.value, call)
-        if not fits or any(holds(span.value, name) for name in others):
-            continue
-        if found is None or _lists(found.value, span.value):
-            found = span
-    return found
-
-
-def _outer_span(text: str, call: Call) -> Span | None:
-    spans = json_spans(text, "{[", text.find(call.name))
-    return next((span for span in spans if _holds_call(span.value, call)), None)
-
-
-def _last_needle(text: str, call: Call, name_at: int) -> int:
-    keys = [text.find(key, 0) for key in call.arguments]
-    return max([name_at, *keys])
-
-
-def _holds_call(value: Any, call: Call) -> bool:
-    arguments = dict(call.arguments)
-    return holds(value, call.name) and (holds(value, arguments) or _path_to_text(value, arguments) is not None)
-
-
-def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the keys that lead to `arguments` written as JSON text."""
-    if not isinstance(value, dict):
-        return None
-    for key, item in value.items():
-        if isinstance(item, str) and loads(item) == arguments:
-            return (key,)
-        deeper = _path_to_text(item, arguments)
-        if deeper is not None:
-            return (key, *deeper)
-    return None
-
-
-def _lists(outer: Any, inner: Any) -> bool:
-    """Tell whether `inner` is an item of a list in `outer`."""
-    if isinstance(outer, list):
-        return inner in outer or any(_lists(item, inner) for item in outer)
-    return isinstance(outer, dict) and any(_lists(item, inner) for item in outer.values())
-
-
-def _list_path(outer: Any, inner: Any) -> tuple[str, ...]:
-    if not isinstance(outer, dict):
-        return ()
-    for key, item in outer.items():
-        if isinstance(item, list) and inner in item:
-            return (key,)
-        deeper = _list_path(item, inner)
-        if deeper:
-            return (key, *deeper)
-    return ()
-
-
-def _counter_path(value: Any, tools: Tools) -> tuple[str, ...]:
-    if Slot.INDEX not in tools.function:
-        return ()
-    return path_to(value, str(tools.index_start)) or path_to(value, tools.index_start) or ()
-
-
-def _arguments_of(text: str, call: Call, position: int) -> Span | None:
-    return arguments_span(text, call.arguments, position) or python_span(text, call.arguments, position)
-
-
-def _outer_literals(skeleton: Skeleton) -> tuple[str, str]:
-    """Return the literals at both ends of a skeleton."""
-    first, last = skeleton[0], skeleton[-1]
-    return "" if isinstance(first, Slot) else first, "" if isinstance(last, Slot) else last
-
-
-def _split_opener(text: str) -> tuple[str, str]:
-    """Split what stands before a name into the call's opener and the tag that holds the name."""
-    line = text.rpartition("\n")[2]
-    match = _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
-    if match:
-        at = len(text) - len(line) + match.start()
-        return text[:at], text[at:]
-    parts = lexemes(text)
-    first = next((i for i, part in enumerate(parts) if is_tag(part)), len(parts)) if any(map(is_tag, parts)) else 0
-    while first < len(parts) and (is_tag(parts[first]) or parts[first].isspace()):
-        first += 1
-    return "".join(parts[:first]), "".join(parts[first:])
-
-
-def _split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split what stands behind arguments: as many markers as the call's opener has close the call."""
-    size = sum(map(is_tag, lexemes(call_start)))
-    parts = lexemes(text)
-    tags = [i for i, part in enumerate(parts) if is_tag(part)]
-    if not size or not tags:
-        return text, ""
-    first = tags[-min(size, len(tags))]
-    while first > 0 and parts[first - 1].isspace():
-        first -= 1
-    return "".join(parts[:first]), "".join(parts[first:])
-
-
-def _move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Give brackets around the arguments to these: `call:f{…}`, `f(…)`."""
-    if not arguments.entry:
-        return function, arguments
-    at = function.index(Slot.ARGUMENTS)
-    before, after = function[at - 1 : at], function[at + 1 : at + 2]
-    left = before[0] if before and not isinstance(before[0], Slot) else ""
-    right = after[0] if after and not isinstance(after[0], Slot) else ""
-    closer = _BRACKETS.get(left[-1:], "")
-    if not closer or not right.startswith(closer):
-        return function, arguments
-    parts = [*function[: at - 1], left[:-1], Slot.ARGUMENTS, right[1:], *function[at + 2 :]]
-    return merge(parts), replace(arguments, start=left[-1], end=closer)
-
-
-def _id_parts(tools: Tools) -> tuple[int, int] | None:
-    """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
-    if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
-        return None
-    name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
-    if index - name != 2 or len(str(tools.function[name + 1])) > 1:
-        return None
-    before = tools.function[name - 1] if name else ""
-    joined = not isinstance(before, Slot) and bool(before) and _NAMED_COUNTER.fullmatch(before)
-    return (name - 1 if joined else name, index + 1)
-
-
-def _literal_behind(skeleton: Skeleton, slot: Slot) -> str:
-    at = skeleton.index(slot) + 1
-    part = skeleton[at] if at < len(skeleton) else ""
-    return "" if isinstance(part, Slot) else part

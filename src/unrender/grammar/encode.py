@@ -146,7 +146,7 @@ def _encode_string(value: str, codec: Codec) -> str:
 def _encode_scalar(value: Any, codec: Codec) -> str:
     true, false, null = _WORDS[codec.words]
     if value is None:
-        return null
+        return "" if codec.omits_null else null
     if isinstance(value, bool):
         return true if value else false
     return json.dumps(value)

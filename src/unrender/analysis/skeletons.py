@@ -1,0 +1,82 @@
+"""Literals around a call in, the call's named parts out: opener, the tag that holds the name, closers, brackets, id."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from unrender.analysis.split import is_tag, lexemes
+from unrender.analysis.tokens import merge
+from unrender.format import Arguments, Skeleton, Slot, ToolMode, Tools
+
+_BRACKETS = {"{": "}", "(": ")", "[": "]"}
+_ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
+_OPEN_TAG = re.compile(r"(?:<[^<>]*|\[[^\[\]]*)$")
+_NAMESPACE = re.compile(r"[\w.]*")
+
+
+def split_opener(text: str) -> tuple[str, str]:
+    """Split what stands before a name into the call's opener and the tag that holds the name."""
+    line = text.rpartition("\n")[2]
+    match = _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
+    if match:
+        at = len(text) - len(line) + match.start()
+        return text[:at], text[at:]
+    parts = lexemes(text)
+    first = next((i for i, part in enumerate(parts) if is_tag(part)), len(parts)) if any(map(is_tag, parts)) else 0
+    while first < len(parts) and (is_tag(parts[first]) or parts[first].isspace()):
+        first += 1
+    return "".join(parts[:first]), "".join(parts[first:])
+
+
+def split_closer(text: str, call_start: str) -> tuple[str, str]:
+    """Split what stands behind arguments: as many markers as the call's opener has close the call."""
+    size = sum(map(is_tag, lexemes(call_start)))
+    parts = lexemes(text)
+    tags = [i for i, part in enumerate(parts) if is_tag(part)]
+    if not size or not tags:
+        return text, ""
+    first = tags[-min(size, len(tags))]
+    while first > 0 and parts[first - 1].isspace():
+        first -= 1
+    return "".join(parts[:first]), "".join(parts[first:])
+
+
+def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
+    """Give brackets around the arguments to these: `call:f{…}`, `f(…)`."""
+    if not arguments.entry:
+        return function, arguments
+    at = function.index(Slot.ARGUMENTS)
+    before, after = function[at - 1 : at], function[at + 1 : at + 2]
+    left = before[0] if before and not isinstance(before[0], Slot) else ""
+    right = after[0] if after and not isinstance(after[0], Slot) else ""
+    closer = _BRACKETS.get(left[-1:], "")
+    if not closer or not right.startswith(closer):
+        return function, arguments
+    parts = [*function[: at - 1], left[:-1], Slot.ARGUMENTS, right[1:], *function[at + 2 :]]
+    return merge(parts), replace(arguments, start=left[-1], end=closer)
+
+
+def id_parts(tools: Tools) -> tuple[int, int] | None:
+    """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
+    if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
+        return None
+    name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)
+    if index - name != 2 or len(str(tools.function[name + 1])) > 1:
+        return None
+    before = tools.function[name - 1] if name else ""
+    joined = not isinstance(before, Slot) and bool(before) and _NAMESPACE.fullmatch(before)
+    return (name - 1 if joined else name, index + 1)
+
+
+def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
+    """Return the literals at both ends of a skeleton."""
+    first, last = skeleton[0], skeleton[-1]
+    return "" if isinstance(first, Slot) else first, "" if isinstance(last, Slot) else last
+
+
+def literal_behind(skeleton: Skeleton, slot: Slot) -> str:
+    """Return the literal right behind `slot`, or nothing."""
+    at = skeleton.index(slot) + 1
+    part = skeleton[at] if at < len(skeleton) else ""
+    return "" if isinstance(part, Slot) else part
