@@ -1,0 +1,10 @@
+"""Proof of a format: what the template writes is parsed back and compared.
+
+Rules: nothing is assumed of a template. A capability that the template renders is proved or refuted; one that it does not
+render is not observable, and the report says so.
+"""
+
+from unrender.verify.check import verify
+from unrender.verify.report import Counterexample, Finding, Report, Verdict
+
+__all__ = ["Counterexample", "Finding", "Report", "Verdict", "verify"]

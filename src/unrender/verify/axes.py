@@ -1,0 +1,154 @@
+"""Random answers along every axis of a format: what a model may say, so that a template can write it down.
+
+Every text is made of words and of characters that formats are made of, but of no format's markers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+_WORDS = [
+    "the",
+    "rain",
+    "in",
+    "Spain",
+    "stays",
+    "mainly",
+    "while",
+    "7",
+    "ships",
+    "sail",
+    "Überland",
+    "東京",
+    "☂",
+    "naïve",
+]
+_MARKS = [
+    "a < b && c > d",
+    "{x}",
+    "[y]",
+    '"quoted"',
+    "it's",
+    "back\\slash",
+    "50 %",
+    "a, b; c:",
+    "tab\there",
+    "(z)",
+    "=>",
+]
+_LOOKALIKES = ["7318", "02134", "-1.5", "true", "false", "null", "None", "1e5", "{}", "[]", "True"]
+
+_PROPERTIES: dict[str, Any] = {
+    "text": {"type": "string"},
+    "note": {"type": "string"},
+    "count": {"type": "integer"},
+    "ratio": {"type": "number"},
+    "flag": {"type": "boolean"},
+    "nothing": {"type": "null"},
+    "settings": {"type": "object"},
+    "items": {"type": "array"},
+}
+NAMES = ("get_weather", "find_place", "send_report")
+TOOLS: tuple[dict[str, Any], ...] = tuple(
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Call {name}.",
+            "parameters": {"type": "object", "properties": _PROPERTIES, "required": []},
+        },
+    }
+    for name in NAMES
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model is to have said."""
+
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return it as an OpenAI message, with ids of nine characters."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning:
+            message["reasoning_content"] = self.reasoning
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call_id(i),
+                    "type": "function",
+                    "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
+                }
+                for i, (name, arguments) in enumerate(self.calls)
+            ]
+        return message
+
+
+def call_id(index: int) -> str:
+    """Return the id of the call at `index`."""
+    return f"proof{index:04d}"
+
+
+Axis = Callable[[Random], Answer]
+
+
+def prose(random: Random) -> str:
+    """Return a line or a few of words and marks, without white space at its ends."""
+    lines = [" ".join(random.choices(_WORDS + _MARKS, k=random.randint(1, 6))) for _ in range(random.randint(1, 3))]
+    return random.choice(["\n", "\n\n", "\n  "]).join(lines)
+
+
+def _call(random: Random, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    return random.choice(NAMES), arguments
+
+
+def _value(random: Random, depth: int = 0) -> Any:
+    scalars = [prose(random), random.randint(-999, 999), random.random() < 0.5, None, random.choice(_LOOKALIKES), 2.5]
+    if depth > 2 or random.random() < 0.6:
+        return random.choice(scalars)
+    inner = [_value(random, depth + 1) for _ in range(random.randint(0, 3))]
+    return inner if random.random() < 0.5 else dict(zip(["a", "b c", "d-e"], inner, strict=False))
+
+
+def _two_or_three(random: Random) -> Answer:
+    first = _call(random, text=prose(random))
+    others = [_call(random, note=prose(random), count=random.randint(0, 9)) for _ in range(random.randint(1, 2))]
+    return Answer(calls=(first, *others))
+
+
+def _mapping(random: Random) -> dict[str, Any]:
+    return {key: _value(random, 1) for key in random.sample(["a", "b c", "d-e", "f"], k=random.randint(0, 3))}
+
+
+def _list(random: Random) -> list[Any]:
+    return [_value(random, 1) for _ in range(random.randint(0, 3))]
+
+
+AXES: Mapping[str, Axis] = {
+    "content": lambda r: Answer(content=prose(r)),
+    "reasoning": lambda r: Answer(reasoning=prose(r), content=prose(r)),
+    "tool calls": lambda r: Answer(calls=(_call(r, text=prose(r)),)),
+    "content and tool calls": lambda r: Answer(content=prose(r), calls=(_call(r, text=prose(r)),)),
+    "reasoning and tool calls": lambda r: Answer(reasoning=prose(r), calls=(_call(r, note=prose(r)),)),
+    "reasoning, content and tool calls": lambda r: Answer(
+        reasoning=prose(r), content=prose(r), calls=(_call(r, text=prose(r)),)
+    ),
+    "parallel tool calls": _two_or_three,
+    "no arguments": lambda r: Answer(calls=(_call(r),)),
+    "strings": lambda r: Answer(calls=(_call(r, text=prose(r), note=r.choice(_MARKS)),)),
+    "strings that look like other types": lambda r: Answer(calls=(_call(r, text=r.choice(_LOOKALIKES)),)),
+    "numbers": lambda r: Answer(
+        calls=(_call(r, count=r.randint(-(10**12), 10**12), ratio=r.choice([0.5, -2.25, 3.0])),)
+    ),
+    "booleans": lambda r: Answer(calls=(_call(r, flag=r.random() < 0.5, count=1),)),
+    "null": lambda r: Answer(calls=(_call(r, nothing=None, text=prose(r)),)),
+    "objects": lambda r: Answer(calls=(_call(r, settings=_mapping(r)),)),
+    "arrays": lambda r: Answer(calls=(_call(r, items=_list(r)),)),
+}

@@ -1,0 +1,73 @@
+"""What verification found: per capability a verdict, how often it held, and the smallest counterexample."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What is known of a capability."""
+
+    PROVED = "proved"
+    """Every rendering was parsed back into the message it was made of."""
+    REFUTED = "refuted"
+    NOT_OBSERVABLE = "not observable"
+    """The template does not render it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A message that did not come back."""
+
+    answer: str
+    """What the template wrote, as the model would."""
+    expected: str
+    found: str
+    chunking: str
+    """How the answer was cut, e.g. `whole` or `every 1`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The verdict on one capability."""
+
+    capability: str
+    verdict: Verdict
+    held: int = 0
+    """Renderings that were parsed back."""
+    total: int = 0
+    """Renderings that showed the capability."""
+    counterexample: Counterexample | None = None
+    reason: str = ""
+    """Why it is not observable."""
+
+    def __str__(self) -> str:
+        count = f" ({self.held} of {self.total})" if self.total else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.capability}: {self.verdict}{count}{reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All findings on one template."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def refuted(self) -> tuple[Finding, ...]:
+        """The findings that refute a capability."""
+        return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
+
+    @property
+    def proved(self) -> bool:
+        """True when nothing is refuted and something is proved."""
+        return not self.refuted and any(finding.verdict is Verdict.PROVED for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON data."""
+        return {"proved": self.proved, "findings": [asdict(finding) for finding in self.findings]}
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings))
