@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate, Turn
+    from unrender.emit.triggers import Trigger, TriggerKind
     from unrender.errors import (
         FormatError,
         FormatVersionError,
         GrammarError,
         MalformedOutput,
         MessageError,
+        SchemaWarning,
         TemplateError,
         UnrenderError,
     )
@@ -56,12 +58,15 @@ __all__ = [
     "Parser",
     "ReasoningText",
     "Request",
+    "SchemaWarning",
     "TemplateError",
     "Tool",
     "ToolCall",
     "ToolCallFinished",
     "ToolCallStarted",
     "ToolChoice",
+    "Trigger",
+    "TriggerKind",
     "Turn",
     "UnrenderError",
 ]
@@ -69,12 +74,14 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "unrender.chat_template": ("ChatTemplate", "Turn"),
+        "unrender.emit.triggers": ("Trigger", "TriggerKind"),
         "unrender.errors": (
             "FormatError",
             "FormatVersionError",
             "GrammarError",
             "MalformedOutput",
             "MessageError",
+            "SchemaWarning",
             "TemplateError",
             "UnrenderError",
         ),

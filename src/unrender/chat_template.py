@@ -15,6 +15,8 @@ from typing import Any, Literal
 from unrender.analysis import Analysis, analyze
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import REASONING_FIELDS, shape_context, shape_messages
+from unrender.emit.answer import Answer
+from unrender.emit.triggers import Trigger
 from unrender.errors import MessageError
 from unrender.format import Format
 from unrender.messages import (
@@ -60,6 +62,27 @@ class Turn:
         """Special tokens that an engine must not strip from the output, since the parser reads them."""
         return self.format.preserved_tokens
 
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
+        return self._answer.triggers
+
+    def gbnf(self) -> str:
+        """Return what may be generated behind the prompt in GBNF (llama.cpp).
+
+        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
+        `SchemaWarning`. The same holds for the other dialects.
+        """
+        return self._answer.gbnf()
+
+    def lark(self) -> str:
+        """Return the same in the Lark of llguidance."""
+        return self._answer.lark()
+
+    def structural_tag(self) -> dict[str, Any]:
+        """Return the same as the structural tag of xgrammar, plain JSON data."""
+        return self._answer.structural_tag()
+
     def parser(self, *, strict: bool = False) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
 
@@ -74,6 +97,10 @@ class Turn:
         parser.feed(text)
         parser.finish()
         return parser.message
+
+    @property
+    def _answer(self) -> Answer:
+        return Answer(format=self.format, request=self.request, begun=prefill(self.format, self.prompt))
 
 
 class ChatTemplate:

@@ -311,6 +311,28 @@ def test_strict_parser_raises(template):
         strict.feed('<call>{"name": "weather", "arguments": oops}</call>')
 
 
+def test_grammars(template):
+    """A turn is written in every dialect, from what the prompt has begun on."""
+    begun = {"role": "assistant", "reasoning_content": "I", "content": ""}
+    turn = template.prepare([USER, begun], tools=[TOOL], continue_final_message="reasoning")
+
+    assert turn.gbnf().startswith("root ::= ")
+    assert "<call>" in turn.gbnf()
+    assert "<think>" not in turn.gbnf().splitlines()[0]
+    assert "start: " in turn.lark()
+    assert turn.structural_tag()["type"] == "structural_tag"
+
+
+def test_triggers(template):
+    """A grammar can wait for the beginning of a call, unless a call is required from the start."""
+    free = template.prepare([USER], tools=[TOOL])
+    required = template.prepare([USER], tools=[TOOL], tool_choice="required")
+
+    assert ["<call>" in trigger.value for trigger in free.triggers] == [True]
+    assert required.triggers == ()
+    assert template.prepare([USER]).triggers == ()
+
+
 def test_given_format_wins():
     """A format that is handed in is used instead of the derived one."""
     given = Format()
@@ -365,5 +387,5 @@ def test_hostile_template_is_analysed_in_time():
 
     assert template.format.tools == Format().tools
     assert time.thread_time() - start < 5
-    with pytest.raises(TemplateError, match="the template (writes|needs) more than"):
+    with pytest.raises(TemplateError, match=r"the template (writes|needs) more than"):
         template.prepare([USER])
