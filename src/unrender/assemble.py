@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 
 from unrender.format import Format, ReasoningMode, Slot, ToolMode, Tools
 from unrender.grammar.nodes import (
@@ -29,28 +28,19 @@ from unrender.grammar.nodes import (
 )
 from unrender.messages import Request, Tool, ToolChoice
 
-
-class Begun(StrEnum):
-    """What the prompt has already opened."""
-
-    NOTHING = "nothing"
-    REASONING = "reasoning"
-    CONTENT = "content"
-
-
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
 
 
-def assemble(format: Format, request: Request, *, begun: Begun = Begun.NOTHING) -> Grammar:
-    """Return the grammar of one answer. `begun` says where generation starts; reading always covers the whole turn."""
+def assemble(format: Format, request: Request) -> Grammar:
+    """Return the grammar of one answer, from behind the assistant's header to its end."""
     reasoning = _reasoning(format, request)
     calls = _calls(format, request)
     parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
-    generated = _generated(format, request, begun, calls[0] if calls else None)
+    generated = _generated(format, request, calls[0] if calls else None)
     return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, format.cleans_content))
 
 
@@ -134,27 +124,21 @@ def _layout(joint: str) -> str:
 # What is generated.
 
 
-def _generated(format: Format, request: Request, begun: Begun, calls: Calls | None) -> Node:
+def _generated(format: Format, request: Request, calls: Calls | None) -> Node:
     turn, markers = format.turn, format.reasoning
-    must_call = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) and calls is not None
-    answer = _answer(format, request, calls, turn.reasoning_to_content, turn.reasoning_to_tools, must_call)
-    if begun is Begun.CONTENT:
-        return _sequence(_content_text(format, request), Literal(format.content.end))
+    direct = _answer(format, request, calls, "", turn.start_to_tools)
     if not markers.end:
-        return _answer(format, request, calls, "", turn.start_to_tools, must_call)
+        return direct
+    answer = _answer(format, request, calls, turn.reasoning_to_content, turn.reasoning_to_tools)
     thought = Tag(Role.REASONING, Until(tuple(_stops(format, request))))
-    rest = _sequence(thought, Literal(markers.end), answer)
-    if begun is Begun.REASONING:
-        return rest
-    direct = _answer(format, request, calls, "", turn.start_to_tools, must_call)
-    if not markers.start:
-        return Choice((rest, direct))
-    return Choice((_sequence(Literal(markers.start), rest), direct))
+    options = [_sequence(Literal(markers.start), thought, Literal(markers.end), answer)]
+    # What is written for no reasoning may bring the joint along, and the prompt may have written it already.
+    empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if text)
+    options += [_sequence(Literal(text), Choice((answer, direct))) for text in empty]
+    return Choice((*options, direct))
 
 
-def _answer(
-    format: Format, request: Request, calls: Calls | None, to_content: str, to_tools: str, must_call: bool
-) -> Node:
+def _answer(format: Format, request: Request, calls: Calls | None, to_content: str, to_tools: str) -> Node:
     content = _sequence(
         Literal(to_content + format.content.start),
         _content_text(format, request),
@@ -165,12 +149,24 @@ def _answer(
     limit = 1 if not (request.parallel_tool_calls and calls.syntax.parallel) else None
     run = Calls(syntax=calls.syntax, tools=calls.tools, maximum=limit).generated
     only_calls = _sequence(Literal(to_tools), run)
-    if must_call:
+    if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
         return only_calls
-    if format.turn.tools_first:
-        return Choice((content, only_calls))
-    both = _sequence(content, Optional(_sequence(Literal(format.turn.content_to_tools), run)))
-    return Choice((both, only_calls))
+    return Choice((_with_content(format, request, content, run), only_calls))
+
+
+def _with_content(format: Format, request: Request, content: Node, run: Node) -> Node:
+    """Return an answer that says something, with or without calls."""
+    turn = format.turn
+    if not turn.tools_first:
+        return _sequence(content, Optional(_sequence(Literal(turn.content_to_tools), run)))
+    if turn.tools_to_content.strip():
+        return content  # What follows the calls is a turn of its own.
+    said = _sequence(
+        Literal(turn.tools_to_content + format.content.start),
+        _content_text(format, request),
+        Literal(format.content.end),
+    )
+    return Choice((content, _sequence(Literal(turn.start_to_tools), run, said)))
 
 
 def _content_text(format: Format, request: Request) -> Node:
