@@ -90,14 +90,8 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=Reasoning(start="<think>\n", end="\n</think>")))
     ('<think>', '</think>')
     """
-    texts = [
-        *_texts(fmt.reasoning),
-        *_texts(fmt.content),
-        *_texts(fmt.tools),
-        *_texts(fmt.tolerated),
-        fmt.turn.end,
-        *fmt.turn.ends,
-    ]
+    parts = (fmt.reasoning, fmt.content, fmt.tools, fmt.turn.end, fmt.turn.ends)
+    texts = (text for part in parts for text in _texts(part))
     tolerated = (tag for tag in _tags(_texts(fmt.tolerated)) if tag in source)
     return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
 
