@@ -216,7 +216,7 @@ class ChatTemplate:
             conversation = tuple(conversation_before)
         context = _context(tools, analysis.capabilities, documents, template_kwargs)
         shaped = shape_messages(conversation, analysis.capabilities)
-        prompt = template.render(shaped, add_generation_prompt=True, **context).unwrap()
+        prompt = _rendered(template, shaped, context)
         if continue_final_message:
             prompt = _up_to_header(prompt, format) + begun
         return Turn(prompt=prompt, request=request, format=_ended_by(format, template.eos_token))
@@ -296,6 +296,32 @@ def _context(
     if documents is not None:
         context["documents"] = documents
     return context | dict(template_kwargs)
+
+
+def _rendered(template: Template, messages: list[dict[str, Any]], context: dict[str, Any]) -> str:
+    """Render the prompt; templates that insist on descriptions get empty ones where a tool has none."""
+    rendering = template.render(messages, add_generation_prompt=True, **context)
+    if rendering.error is not None and isinstance(tools := context.get("tools"), list):
+        described = template.render(
+            messages, add_generation_prompt=True, **context | {"tools": [_described(tool) for tool in tools]}
+        )
+        rendering = rendering if described.error is not None else described
+    return rendering.unwrap()
+
+
+def _described(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool whose function and parameters all have a description, be it an empty one."""
+    function = {"description": "", "parameters": {"type": "object", "properties": {}}, **tool["function"]}
+    parameters = function["parameters"]
+    if isinstance(parameters, Mapping):
+        properties = parameters.get("properties", {})
+        full = {name: _with_description(value) for name, value in properties.items()}
+        function["parameters"] = {**parameters, "properties": full}
+    return {**tool, "function": function}
+
+
+def _with_description(schema: Any) -> Any:
+    return {"description": "", **schema} if isinstance(schema, Mapping) else schema
 
 
 def _ended_by(format: Format, eos_token: str) -> Format:

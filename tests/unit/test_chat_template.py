@@ -276,6 +276,14 @@ def test_bare_functions_are_tools(template):
     assert template.prepare([USER], tools=[TOOL["function"]]) == template.prepare([USER], tools=[TOOL])
 
 
+def test_tools_without_descriptions():
+    """A template that insists on descriptions gets empty ones; one that does not sees the tools as they are."""
+    insisting = "{% for t in tools %}{{ t.function.description + t.function.parameters.properties.city.description }}{% endfor %}!"
+
+    assert ChatTemplate.from_string(insisting).prepare([USER], tools=[TOOL]).prompt == "!"
+    assert "description" not in ChatTemplate.from_string("{{ tools }}").prepare([USER], tools=[TOOL]).prompt
+
+
 def test_stop_texts(template):
     """Generation stops at the end of a turn and at the end-of-sequence token, neither of which is content."""
     turn = template.prepare([USER])
