@@ -47,7 +47,8 @@ PROPERTIES = {
     "exact": {"type": "boolean"},
 }
 TOOLS = tuple(
-    Tool(name=name, parameters={"type": "object", "properties": PROPERTIES}) for name in ("get_weather", "get_time", "now")
+    Tool(name=name, parameters={"type": "object", "properties": PROPERTIES})
+    for name in ("get_weather", "get_time", "now")
 )
 REQUEST = Request(tools=TOOLS)
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
@@ -78,7 +79,9 @@ class Family:
 JSON_ENVELOPE = Family(
     name="json_envelope",
     format=Format(
-        turn=Turn(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n"),
+        turn=Turn(
+            headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n"
+        ),
         reasoning=THINK,
         tools=Tools(
             mode=ToolMode.JSON_NATIVE,
@@ -98,7 +101,16 @@ JSON_ENVELOPE = Family(
         '<tool_call>\n{"name": "now", "arguments": "{\\"city\\": \\"Rome\\"}"}\n</tool_call>',
         "if a < b:\n    <tool_call> is a marker",
     ),
-    markers=("<tool_call>\n", "\n</tool_call>", "<think>\n", "\n</think>", '{"name": "', '", "arguments": ', "}", "```json\n"),
+    markers=(
+        "<tool_call>\n",
+        "\n</tool_call>",
+        "<think>\n",
+        "\n</think>",
+        '{"name": "',
+        '", "arguments": ',
+        "}",
+        "```json\n",
+    ),
 )
 
 ARRAY = Family(
@@ -310,7 +322,9 @@ RECIPIENT = Family(
 TAGGED = Family(
     name="tagged",
     format=Format(
-        turn=Turn(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n", content_to_tools="\n\n"),
+        turn=Turn(
+            headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n", content_to_tools="\n\n"
+        ),
         reasoning=THINK,
         tools=Tools(
             mode=ToolMode.TAG_WITH_TAGGED,
@@ -320,7 +334,9 @@ TAGGED = Family(
             separator="\n",
             arguments=Arguments(
                 entry=("<parameter=", KEY, ">\n", VALUE, "\n</parameter>\n"),
-                codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, words=Words.PYTHON, containers=Containers.PYTHON),
+                codec=Codec(
+                    strings=Strings.RAW, typed_by=Typing.SCHEMA, words=Words.PYTHON, containers=Containers.PYTHON
+                ),
             ),
         ),
     ),
@@ -334,7 +350,14 @@ TAGGED = Family(
         "<tool_call>\n<function=now>\n<parameter=city>\nif a < b:\n  </par\n\n</parameter>\n</function>\n</tool_call>",
     ),
     atomic=300,
-    markers=("<tool_call>\n", "</function>", "<function=now>\n", "<parameter=city>\n", "\n</parameter>\n", "</tool_call>"),
+    markers=(
+        "<tool_call>\n",
+        "</function>",
+        "<function=now>\n",
+        "<parameter=city>\n",
+        "\n</parameter>\n",
+        "</tool_call>",
+    ),
 )
 
 KEY_AND_VALUE = Family(
@@ -360,16 +383,21 @@ KEY_AND_VALUE = Family(
         "\n<think>So.</think>\n<tool_call>now\n</tool_call><|user|>",
     ),
     atomic=300,
-    markers=("<tool_call>", "<tool_call>now\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n", "</tool_call>"),
+    markers=(
+        "<tool_call>",
+        "<tool_call>now\n",
+        "<arg_key>",
+        "</arg_key>\n<arg_value>",
+        "</arg_value>\n",
+        "</tool_call>",
+    ),
 )
 
 TYPED = Family(
     name="typed",
     format=Format(
         turn=Turn(headers=("<|Assistant|>",), end="<|end|>", reasoning_to_tools="\n\n", content_to_tools="\n\n"),
-        reasoning=Reasoning(
-            mode=ReasoningMode.FORCED_CLOSED, start="<think>", end="</think>", empty="<think></think>"
-        ),
+        reasoning=Reasoning(mode=ReasoningMode.FORCED_CLOSED, start="<think>", end="</think>", empty="<think></think>"),
         tools=Tools(
             mode=ToolMode.TAG_WITH_TAGGED,
             section_start="<|ML|calls>\n",
@@ -469,7 +497,7 @@ BARE_KEYS = Family(
     outputs=(
         'Let me see.<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>'
         '<|tool_call>call:get_time{city:<|"|>Rome<|"|>}<tool_call|>',
-        '<|channel>thought\nSo.\n<channel|><|tool_call>call:now{}<tool_call|><|response>',
+        "<|channel>thought\nSo.\n<channel|><|tool_call>call:now{}<tool_call|><|response>",
         '<|tool_call>call:now{options:{a:[1,<|"|>x, "y"<|"|>,true],b:None},note:None}<tool_call|>',
     ),
     markers=("<|tool_call>", "<|tool_call>call:now{", "<tool_call|>", '<|"|>', "<|channel>thought\n", "<channel|>"),
@@ -488,7 +516,11 @@ NESTED_TAGS = Family(
             arguments=Arguments(
                 entry=("]<]ns[>[<", KEY, ">", VALUE, "]<]ns[>[</", KEY, ">"),
                 codec=Codec(
-                    strings=Strings.RAW, containers=Containers.XML, typed_by=Typing.SCHEMA, omits_null=True, item_tag="item"
+                    strings=Strings.RAW,
+                    containers=Containers.XML,
+                    typed_by=Typing.SCHEMA,
+                    omits_null=True,
+                    item_tag="item",
                 ),
             ),
         ),

@@ -125,4 +125,3 @@ def check_copies(make: MakeParser, text: str, positions: list[int]) -> None:
         for reader in (copy, parser):
             events = [*before, *reader.feed(text[at:]), *reader.finish()]
             assert (merged(events), reader.message) == expected
-

@@ -5,7 +5,29 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from properties.families import Family
 
-_WORDS = ("a", " ", "\n", "<", "{", "[", '"', "'", "\\", ">", "}", "]", ",", ":", "é", "🌍", "\x00", "\ud800", "null", "1.5", "x" * 70)
+_WORDS = (
+    "a",
+    " ",
+    "\n",
+    "<",
+    "{",
+    "[",
+    '"',
+    "'",
+    "\\",
+    ">",
+    "}",
+    "]",
+    ",",
+    ":",
+    "é",
+    "🌍",
+    "\x00",
+    "\ud800",
+    "null",
+    "1.5",
+    "x" * 70,
+)
 
 
 def mutated(family: Family) -> st.SearchStrategy[str]:

@@ -17,7 +17,7 @@ _LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
 class QuotedScanner:
-    """Reads a JSON string that holds a JSON value, and gives the value; an empty string means no arguments: `{}`."""
+    """Reads a JSON string that holds a JSON object, and gives the object; an empty string means no arguments: `{}`."""
 
     __slots__ = ("done", "inner", "opened")
 
@@ -41,6 +41,9 @@ class QuotedScanner:
         inside = _Inside(text, at, final=final)
         ended = text.startswith('"', inside.end)
         used, result = 0, ""
+        head = inside.decoded.lstrip()
+        if self.inner.untouched and head and not head.startswith("{"):
+            return inside.place(len(inside.decoded) - len(head)), "", Status.FAILED
         if not self.done:
             used, result, status = self.inner.scan(inside.decoded, 0, final=final or ended)
             if ended and self.inner.untouched and used == len(inside.decoded):

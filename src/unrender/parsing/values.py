@@ -3,7 +3,7 @@
 Strategy: a scanner is a small resumable automaton. It is handed the buffer and a position, takes what it can decide,
 and returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet (half an
 escape, a word that may go on) it leaves in the buffer; that is never more than a few characters. Well-formed JSON goes
-through unchanged, in slices.
+through unchanged, in slices (`wellformed`); the single steps here read what is broken, cut off, or no JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,19 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 from json.encoder import encode_basestring
+
+from unrender.parsing.wellformed import (
+    COLON,
+    FIRST_ITEM,
+    FIRST_KEY,
+    ITEM,
+    KEY,
+    LEVELS,
+    NEXT,
+    STRING,
+    VALUE,
+    well_formed,
+)
 
 MAX_WORD = 256
 """Longest number or bare word, in characters; longer ones are no values. JSON numbers rarely exceed 25."""
@@ -46,17 +59,16 @@ def escape(text: str) -> str:
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
+_BLANK_REST = re.compile(r"\s*\Z")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 _WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _LOOSE_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*")
+_BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: +[^\s,:=\[\]{}()\"']+)*")
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _WORDS = {"true": "true", "false": "false", "null": "null"}
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
 _AFTER_QUOTE = re.compile(r"\s*[,:)\]}]")
-
-_VALUE, _KEY_OR_END, _COLON, _NEXT, _STRING, _VALUE_OR_END, _KEY_ONLY = range(7)
 
 
 class LiteralScanner:
@@ -66,11 +78,13 @@ class LiteralScanner:
 
     def __init__(self, style: LiteralStyle) -> None:
         self.style = style
-        self.state = _VALUE
+        self.state = VALUE
         self.stack = ""
+        """The brackets that are open."""
         self.quote = ""
         self.is_key = False
         self.comma = ""
+        """A comma and the space behind it, held until the next item is seen: a trailing one leaves no trace."""
 
     def copy(self) -> LiteralScanner:
         """Return an independent scanner in the same state."""
@@ -82,21 +96,39 @@ class LiteralScanner:
     @property
     def untouched(self) -> bool:
         """True when no value has begun yet."""
-        return self.state == _VALUE and not self.stack
+        return self.state == VALUE and not self.stack
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         pieces: list[str] = []
-        at = start
-        while True:
-            if self.state != _STRING:
-                at = self._space(text, at, pieces)
-            if at >= len(text):
-                return at, "".join(pieces), Status.MORE
+        at, before, status = start, -1, Status.MORE
+        while before < at < len(text) and status is Status.MORE:
             before = at
-            at, status = _STEPS[self.state](self, text, at, pieces, final)
-            if status is not Status.MORE or (at == before and self.state != _NEXT):
-                return at, "".join(pieces), status
+            if self.state == STRING:
+                at, status = self._string(text, at, pieces, final)
+            elif self.stack and not self.style.bare_keys and (end := self._well_formed(text, at, pieces)) > at:
+                at, status = end, Status.MORE if self.stack else Status.DONE
+            else:
+                at = self._space(text, at, pieces)
+                if at < len(text):
+                    at, status = _STEPS[self.state](self, text, at, pieces, final)
+        return at, "".join(pieces), status
+
+    def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
+        """Take JSON as it is; what is none, or not all there, is left to the single steps."""
+        if len(self.stack) > MAX_DEPTH - 2 * LEVELS:
+            return start
+        at, state, stack, comma = well_formed(text, start, self.state, self.stack)
+        if at == start:
+            return start
+        first = _SPACE.match(text, start).end()  # type: ignore[union-attr]
+        if self.comma and text[first] in "]}":
+            return start
+        self._flush_comma(pieces)
+        pieces.append(text[start : at if comma < 0 else comma])
+        self.comma = text[comma:at] if comma >= 0 else ""
+        self.state, self.stack = state, stack
+        return at
 
     def _space(self, text: str, at: int, pieces: list[str]) -> int:
         end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
@@ -125,14 +157,14 @@ class LiteralScanner:
             return at, Status.FAILED
         self._flush_comma(pieces)
         self.stack += char
-        self.state = _KEY_OR_END if char == "{" else _VALUE_OR_END
+        self.state = FIRST_KEY if char == "{" else FIRST_ITEM
         pieces.append(char)
         return at + 1, Status.MORE
 
     def _open_string(self, quote: str, at: int, pieces: list[str]) -> tuple[int, Status]:
         self._flush_comma(pieces)
-        self.is_key = self.state in (_KEY_OR_END, _KEY_ONLY)
-        self.quote, self.state = quote, _STRING
+        self.is_key = self.state in (FIRST_KEY, KEY)
+        self.quote, self.state = quote, STRING
         pieces.append('"')
         return at + len(quote), Status.MORE
 
@@ -169,22 +201,22 @@ class LiteralScanner:
     def _after_value(self) -> Status:
         if not self.stack:
             return Status.DONE
-        self.state = _NEXT
+        self.state = NEXT
         return Status.MORE
 
-    def _value_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        if text[at] == "]":
+    def _item_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        if text[at] == "]" and self._may_end(FIRST_ITEM):
             return self._close("]", at, pieces)
-        self.state = _VALUE
         return self._value(text, at, pieces, final)
 
-    def _key_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        if text[at] == "}":
-            return self._close("}", at, pieces)
-        return self._key(text, at, pieces, final)
+    def _may_end(self, first: int) -> bool:
+        """A comma may stand before the closing bracket unless strict."""
+        return self.state == first or not self.style.strict
 
     def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         char = text[at]
+        if char == "}" and self._may_end(FIRST_KEY):
+            return self._close("}", at, pieces)
         if char == '"' or (char == "'" and not self.style.strict):
             return self._open_string(char, at, pieces)
         quote = self.style.quote_open
@@ -195,31 +227,28 @@ class LiteralScanner:
         return self._bare_key(text, at, pieces, final) if self.style.bare_keys else (at, Status.FAILED)
 
     def _bare_key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        end = _KEY.match(text, at).end()  # type: ignore[union-attr]
+        end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
         if end == at or end - at > MAX_WORD:
             return at, Status.FAILED
         if end == len(text) and not final:
             return at, Status.MORE
         self._flush_comma(pieces)
         pieces.append(f'"{escape(text[at:end])}"')
-        self.state = _COLON
+        self.state = COLON
         return end, Status.MORE
 
     def _colon(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
         if text[at] != ":":
             return at, Status.FAILED
-        self.state = _VALUE
+        self.state = VALUE
         pieces.append(": " if self.style.bare_keys else ":")
         return at + 1, Status.MORE
 
     def _next(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
         char = text[at]
         if char == ",":
-            # Held until the next item is seen, so that a trailing comma leaves no trace.
             self.comma = char
-            lists = (_VALUE, _VALUE_OR_END)
-            objects = (_KEY_ONLY, _KEY_OR_END)
-            self.state = (objects if self.stack[-1] == "{" else lists)[0 if self.style.strict else 1]
+            self.state = KEY if self.stack[-1] == "{" else ITEM
             return at + 1, Status.MORE
         if char == ("}" if self.stack[-1] == "{" else "]"):
             return self._close(char, at, pieces)
@@ -272,19 +301,19 @@ class LiteralScanner:
         pieces.append('"')
         if self.is_key:
             self.is_key = False
-            self.state = _COLON
+            self.state = COLON
             return at, Status.MORE
         return at, self._after_value()
 
 
 _STEPS = {
-    _VALUE: LiteralScanner._value,
-    _KEY_OR_END: LiteralScanner._key_or_end,
-    _COLON: LiteralScanner._colon,
-    _NEXT: LiteralScanner._next,
-    _STRING: LiteralScanner._string,
-    _VALUE_OR_END: LiteralScanner._value_or_end,
-    _KEY_ONLY: LiteralScanner._key,
+    VALUE: LiteralScanner._value,
+    FIRST_ITEM: LiteralScanner._item_or_end,
+    ITEM: LiteralScanner._item_or_end,
+    FIRST_KEY: LiteralScanner._key,
+    KEY: LiteralScanner._key,
+    COLON: LiteralScanner._colon,
+    NEXT: LiteralScanner._next,
 }
 
 
@@ -331,7 +360,7 @@ def _closing(text: str, at: int, close: str, final: bool) -> int:
     while found >= 0 and len(close) == 1:
         if _AFTER_QUOTE.match(text, found + 1):
             return found
-        if not text[found + 1 :].strip() and found + 1 + MAX_WORD > size:
+        if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1
         found = text.find(close, found + 1)
     if found >= 0:

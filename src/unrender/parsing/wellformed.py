@@ -1,0 +1,68 @@
+"""Well-formed JSON in big steps: where the reading stands, and text, in; where it stands after all that is well-formed out.
+
+Strategy: in each state one compiled regex takes the next step: a whole value when it is all there and not nested too
+deeply, else one bracket, comma or key. What does not match is not decided here: it may be half a word, or no JSON.
+Quantifiers are possessive, so no text makes a match go back over what it has read; work is linear.
+"""
+
+from __future__ import annotations
+
+import re
+
+VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, END = range(9)
+"""What comes next. `FIRST_…`: or the end of the list or object; `NEXT`: a comma, or the end; `STRING`: more of a string."""
+LEVELS = 3
+"""Lists and objects of so many levels are taken whole; each level doubles the regex."""
+
+_GAP = r"[ \t\n\r]*+"
+_TEXT = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_ATOM = r"(?:-?(?:0|[1-9][0-9]{0,90}+)(?:\.[0-9]{1,90}+)?+(?:[eE][-+]?[0-9]{1,9}+)?+|true|false|null)(?=[ \t\n\r,\]}])"
+
+
+def _whole(levels: int) -> str:
+    if levels == 0:
+        return f"(?:{_TEXT}|{_ATOM})"
+    inner = _whole(levels - 1)
+    items = rf"\[{_GAP}(?:{inner}{_GAP}(?:,{_GAP}(?!\])|(?=\])))*+\]"
+    members = rf"\{{{_GAP}(?:{_TEXT}{_GAP}:{_GAP}{inner}{_GAP}(?:,{_GAP}(?!\}})|(?=\}})))*+\}}"
+    return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
+
+
+_A_VALUE = rf"(?P<value>{_whole(LEVELS)})|(?P<list>\[)|(?P<object>\{{)"
+_A_KEY = rf"(?P<key>{_TEXT}{_GAP}:)"
+_STEPS = {
+    VALUE: re.compile(rf"{_GAP}(?:{_A_VALUE})"),
+    FIRST_ITEM: re.compile(rf"{_GAP}(?:{_A_VALUE}|(?P<close>\]))"),
+    FIRST_KEY: re.compile(rf"{_GAP}(?:{_A_KEY}|(?P<close>\}}))"),
+    KEY: re.compile(rf"{_GAP}{_A_KEY}"),
+    COLON: re.compile(rf"{_GAP}(?P<key>:)"),
+    NEXT: re.compile(rf"{_GAP}(?:(?P<comma>,)|(?P<close>[\]}}]))"),
+}
+_STEPS[ITEM] = _STEPS[VALUE]
+_FOLLOWING = {"value": NEXT, "key": VALUE, "list": FIRST_ITEM, "object": FIRST_KEY}
+_OPENED = {"list": "[", "object": "{"}
+_CLOSES = {"]": "[", "}": "{"}
+
+
+def well_formed(text: str, at: int, state: int, stack: str) -> tuple[int, int, str, int]:
+    """Go on from `at` while the text is well-formed JSON inside the brackets `stack`, which are open.
+
+    Returns where that ends, the state and the brackets there, and where a comma stands behind which nothing has come
+    yet (-1: nowhere).
+    """
+    comma = -1
+    while state in _STEPS and (found := _STEPS[state].match(text, at)):
+        kind, end = str(found.lastgroup), found.end()
+        if kind == "close":
+            if _CLOSES[text[end - 1]] != stack[-1]:
+                break
+            stack = stack[:-1]
+            state = NEXT if stack else END
+        elif kind == "comma":
+            comma = end - 1
+            state = ITEM if stack[-1] == "[" else KEY
+        else:
+            state = _FOLLOWING[kind]
+            stack += _OPENED.get(kind, "")
+        at = end
+    return at, state, stack, comma if state in (ITEM, KEY) else -1
