@@ -38,6 +38,7 @@ Continued = Literal["content", "reasoning", True]
 
 # What transformers calls the switch; templates have names of their own for it, which are found by analysis.
 _THINKING = "enable_thinking"
+_DEVELOPER = "developer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +216,7 @@ class ChatTemplate:
             begun = _begun(last, format, request, continue_final_message, where=place)
             conversation = tuple(conversation_before)
         context = _context(tools, analysis.capabilities, documents, template_kwargs)
-        shaped = shape_messages(conversation, analysis.capabilities)
+        shaped = shape_messages(_with_known_roles(conversation, template), analysis.capabilities)
         prompt = _rendered(template, shaped, context)
         if continue_final_message:
             prompt = _up_to_header(prompt, format) + begun
@@ -296,6 +297,13 @@ def _context(
     if documents is not None:
         context["documents"] = documents
     return context | dict(template_kwargs)
+
+
+def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:
+    """Call the developer the system where the template does not know the newer name, and would drop what is said."""
+    if any(_DEVELOPER in text for text in template.string_constants):
+        return messages
+    return [{**message, "role": "system"} if message["role"] == _DEVELOPER else message for message in messages]
 
 
 def _rendered(template: Template, messages: list[dict[str, Any]], context: dict[str, Any]) -> str:

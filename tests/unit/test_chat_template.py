@@ -240,6 +240,17 @@ def test_roles_of_the_template_are_known():
     assert ChatTemplate.from_string(source).prepare([{"role": "robot", "content": "x"}]).prompt == "Rx"
 
 
+def test_developer_is_the_system_where_unknown(template):
+    """What the developer says reaches a template that knows only the system's role."""
+    knowing = ChatTemplate.from_string(
+        "{% for m in messages %}{{ m.role if m.role != 'developer' else 'D' }}:{{ m.content }} {% endfor %}"
+    )
+    developer = {"role": "developer", "content": "Be brief."}
+
+    assert "<|system|>\nBe brief." in template.prepare([developer, USER]).prompt
+    assert knowing.prepare([developer, USER]).prompt == "D:Be brief. user:Hello "
+
+
 def test_request_is_what_was_asked(template):
     """The request holds the choice, the tools and the schema."""
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
