@@ -149,7 +149,7 @@ def _free_number(places: int | None) -> Node:
     whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_DIGITS - 1)))))
     fraction = Optional(Sequence((Literal("."), _digits(1, places or MAX_DIGITS))))
     exponent = Optional(
-        Sequence((Chars((("E", "E"), ("e", "e"))), Optional(Chars((("+", "+"), ("-", "-")))), _digits(1, 3)))
+        Sequence((Chars((("E", "E"), ("e", "e"))), Optional(Chars((("+", "+"), ("-", "-")))), _digits(1, 2)))
     )
     parts = (Optional(Literal("-")), whole, fraction)
     return Sequence(parts if places else (*parts, exponent))

@@ -1,0 +1,185 @@
+"""Grammar → a random text of it: a model that is always right, for fuzzing, demos and tests.
+
+Strategy: a walk through the context-free rules. Every rule knows the least number of steps in which it can end, and once
+the budget is spent the walk takes the shortest way out, so that recursion ends. Free text is drawn from what makes
+parsers stumble: quotes, brackets, line breaks, beginnings of markers, other scripts.
+
+Rules: the same seed gives the same text, on every platform and in every release of Python.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from unrender.emit.lowering import Lowered, Stopped, lower
+from unrender.errors import GrammarError
+from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar.regex import Ranges, complement
+
+BUDGET = 400
+"""Steps after which every choice is for the shortest way out."""
+
+_WORDS = tuple(
+    "hello world the weather in Paris is 7 degrees true null None 02134 3.5 a<b&&c>d {x} [y] (z) \"quoted\" 'single' "
+    "\\ back\\slash naïve 東京 😀 <b> </b> & &amp; ``` # - : , ; = / // \n \n\n \t".split(" ")
+)
+_LETTERS = "aeiorstnXYZ0179 "
+_ODD = "\"'\\<>&{}[]/:,\n\té東😀"
+_INFINITE = 10**9
+
+
+def sample(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
+    """Return a random text of an expanded grammar, the same for the same seed.
+
+    `budget` bounds its size: about as many choices are made freely. Raises `GrammarError` when the grammar holds no text
+    that ends, or JSON values that are not spelled out.
+
+    >>> sample(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
+    True
+    """
+    lowered = lower(grammar)
+    walk = _Walk(lowered, random.Random(seed), budget)  # noqa: S311 - nothing secret is drawn
+    return walk.rule(lowered.root)
+
+
+class _Walk:
+    """One walk; `left` counts down the budget."""
+
+    def __init__(self, lowered: Lowered, draw: random.Random, budget: int) -> None:
+        self.rules = lowered.rules
+        self.costs = _costs(lowered.rules)
+        self.draw = draw
+        self.left = budget
+        if self.costs[lowered.root] >= _INFINITE:
+            raise GrammarError(f"rule {lowered.root!r}: no text of it ends")
+
+    def rule(self, name: str) -> str:
+        """Draw a text of a rule; the last reference of a rule is followed without recursion."""
+        text = ""
+        while True:
+            self.left -= 1
+            node = self.rules[name]
+            if not isinstance(node, Stopped):
+                return text + self.node(node)
+            drawn, following = self.text(node)
+            text += drawn
+            if following is None:
+                return text
+            name = following
+
+    def node(self, node: Node) -> str:
+        match node:
+            case Literal(text):
+                return text
+            case Chars():
+                return self.characters(node)
+            case Sequence(parts):
+                return "".join(self.node(part) for part in parts)
+            case Choice(options):
+                return self.node(self.option(options))
+            case Optional(inner):
+                taken = self.left > 0 and self.draw.random() < 0.6
+                return self.node(inner) if taken else ""
+            case Repeat(inner, low, high, None):
+                return "".join(self.node(inner) for _ in range(self.count(low, high)))
+            case Ref(name):
+                return self.rule(name)
+        raise GrammarError(f"{type(node).__name__} cannot be drawn at random")
+
+    def option(self, options: tuple[Node, ...]) -> Node:
+        if self.left > 0:
+            able = [option for option in options if _cost(option, self.costs) < _INFINITE]
+            return able[self.draw.randrange(len(able))]
+        return min(options, key=lambda option: _cost(option, self.costs))
+
+    def count(self, low: int, high: int | None) -> int:
+        """Draw a number of repetitions: few, but sometimes more."""
+        self.left -= 1
+        if self.left <= 0:
+            return low
+        most = low + (8 if self.draw.random() < 0.3 else 2)
+        return self.draw.randint(low, most if high is None else min(high, most))
+
+    def characters(self, node: Chars) -> str:
+        ranges = complement(node.ranges) if node.negated else node.ranges
+        likely = [c for c in _LETTERS if _within(ranges, c)]
+        odd = [c for c in _ODD if _within(ranges, c)]
+        return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
+
+    def character(self, ranges: Ranges, likely: list[str], odd: list[str]) -> str:
+        pool = odd if odd and (not likely or self.draw.random() < 0.25) else likely
+        if pool and self.draw.random() < 0.8:
+            return pool[self.draw.randrange(len(pool))]
+        low, high = ranges[self.draw.randrange(len(ranges))]
+        return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
+
+    def text(self, node: Stopped) -> tuple[str, str | None]:
+        """Draw text up to a stop, with the stop; returns it and the rule behind the stop, if there is one."""
+        able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < _INFINITE]
+        pick = self.draw.randrange(len(able) + node.at_end)
+        if self.left <= 0 and node.at_end:
+            pick = len(able)
+        if pick == len(able):
+            return self.words(node.stops, ""), None
+        stop, following = able[pick]
+        return self.words(node.stops, stop) + stop, following
+
+    def words(self, stops: tuple[str, ...], ending: str) -> str:
+        """Draw free text in which, `ending` behind it, no stop is complete before the end."""
+        text = ""
+        for _ in range(self.count(0, 12)):
+            piece = self.word(stops)
+            if self.draw.random() < 0.7:
+                piece += " "
+            if not _stopped(text + piece, ending, stops):
+                text += piece
+        return text
+
+    def word(self, stops: tuple[str, ...]) -> str:
+        if stops and self.draw.random() < 0.1:
+            stop = stops[self.draw.randrange(len(stops))]
+            return stop[: self.draw.randrange(len(stop))]
+        return _WORDS[self.draw.randrange(len(_WORDS))]
+
+
+def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
+    """Return whether some stop is complete in `text` before the end of `ending`."""
+    before = (text + ending)[:-1] if ending else text
+    return any(stop in before for stop in stops)
+
+
+def _within(ranges: Ranges, character: str) -> bool:
+    return any(low <= character <= high for low, high in ranges)
+
+
+def _costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
+    """Return the least number of rules that a text of each rule passes through."""
+    costs = dict.fromkeys(rules, _INFINITE)
+    changed = True
+    while changed:
+        changed = False
+        for name, node in rules.items():
+            cost = 1 + (_text_cost(node, costs) if isinstance(node, Stopped) else _cost(node, costs))
+            if cost < costs[name]:
+                costs[name] = cost
+                changed = True
+    return costs
+
+
+def _text_cost(node: Stopped, costs: Mapping[str, int]) -> int:
+    behind = [costs[ref.rule] for _, ref in node.branches]
+    return 0 if node.at_end else min(behind, default=_INFINITE)
+
+
+def _cost(node: Node, costs: Mapping[str, int]) -> int:
+    match node:
+        case Ref(name):
+            return costs[name]
+        case Sequence(parts):
+            return min(sum(_cost(part, costs) for part in parts), _INFINITE)
+        case Choice(options):
+            return min((_cost(option, costs) for option in options), default=_INFINITE)
+        case Repeat(inner, low, _, _):
+            return min(low * _cost(inner, costs), _INFINITE)
+    return 0
