@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from unrender.cli.formats import format_
+from unrender.cli.grammar import grammar
 from unrender.cli.inputs import BadInput
 from unrender.cli.inspect import inspect
 from unrender.cli.parse import parse
+from unrender.cli.verify import verify_
 from unrender.errors import UnrenderError
 
 
@@ -35,5 +37,5 @@ def app() -> None:
     """
 
 
-for command in (inspect, parse, format_):
+for command in (inspect, parse, verify_, grammar, format_):
     app.add_command(command)

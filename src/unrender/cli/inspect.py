@@ -14,6 +14,8 @@ from unrender.chat_template import ChatTemplate
 from unrender.cli.describe import answers, capability_rows, sections
 from unrender.cli.inputs import json_option, load, template_argument
 from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
+from unrender.cli.verify import finding_row
+from unrender.verify import Report, verify
 
 
 @click.command(short_help="Show what was derived, and how.")
@@ -21,7 +23,7 @@ from unrender.cli.output import console, print_heading, print_json, print_rows, 
 @click.option("--compare", metavar="NAME", help="Show one comparison and what it rendered, e.g. R1.")
 @json_option
 def inspect(template: str, *, compare: str | None, as_json: bool) -> None:
-    """Show what was derived: an answer, the markers by name, the capabilities.
+    """Show what was derived: answers, markers, capabilities, proof and evidence.
 
     With --compare, show instead what one of the comparisons of the analysis rests on.
     """
@@ -29,17 +31,24 @@ def inspect(template: str, *, compare: str | None, as_json: bool) -> None:
     if compare:
         _show_comparison(console(), compare, loaded.analysis)
     elif as_json:
-        print_json({"format": loaded.format.to_dict(), **_as_data(loaded.analysis)})
+        print_json(_as_data(loaded))
     else:
         _show(console(), template, loaded)
 
 
-def _as_data(analysis: Analysis) -> dict[str, Any]:
+def _as_data(template: ChatTemplate) -> dict[str, Any]:
+    analysis = template.analysis
     return {
+        "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
+        "proof": _prove(template).to_dict(),
         "evidence": [asdict(evidence) for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
     }
+
+
+def _prove(template: ChatTemplate) -> Report:
+    return verify(template.template, analysis=template.analysis)
 
 
 def _show_comparison(out: Console, name: str, analysis: Analysis) -> None:
@@ -63,6 +72,8 @@ def _show(out: Console, name: str, template: ChatTemplate) -> None:
         print_rows(out, rows)
     print_heading(out, "Capabilities", "what the template does with a conversation")
     print_rows(out, capability_rows(analysis.capabilities))
+    print_heading(out, "Proof", "answers that the template wrote, parsed back")
+    print_rows(out, [finding_row(finding) for finding in _prove(template).findings])
     print_heading(out, "Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
     print_rows(out, [(f"{found.comparison:<3}{found.part}", found.finding) for found in analysis.evidence])
     if analysis.diagnostics:

@@ -33,12 +33,37 @@ def test_json_holds_the_format(run):
     assert data["capabilities"]["supports_tool_calls"] is True
 
 
+def test_json_holds_proof_and_evidence(run):
+    """With --json, the verdicts and what was compared are there as data."""
+    data = json.loads(run("inspect", "chat_template.jinja", "--json").stdout)
+
+    assert data["proof"]["proved"] is True
+    assert {"R1", "C1", "T1"} <= {evidence["comparison"] for evidence in data["evidence"]}
+
+
+def test_shows_one_comparison(run):
+    """With --compare, what the comparison rendered is shown, needles and all."""
+    result = run("inspect", "chat_template.jinja", "--compare", "R1")
+
+    assert result.exit_code == 0
+    assert "<think>" in result.stdout
+    assert "Capabilities" not in result.stdout
+
+
+def test_unknown_comparison_is_bad_input(run):
+    """A comparison that was not made ends with exit code 2, and the names of those that were."""
+    result = run("inspect", "chat_template.jinja", "--compare", "R9")
+
+    assert result.exit_code == 2
+    assert "R1" in result.stderr
+
+
 def test_format_prints_what_from_json_reads(run):
     """`unrender format` prints the Format's own JSON."""
     assert Format.from_json(run("format", "chat_template.jinja").stdout).reasoning.end == "</think>"
 
 
-@pytest.mark.parametrize("command", ["inspect", "format", "parse"])
+@pytest.mark.parametrize("command", ["inspect", "format", "grammar", "parse", "verify"])
 def test_every_command_explains_itself(run, command):
     """`--help` says what a command does."""
     result = run(command, "--help")

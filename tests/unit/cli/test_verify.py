@@ -1,0 +1,73 @@
+"""`unrender verify`: verdicts for people and programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+# Beside a call, content is written where reasoning belongs: no parser can tell them apart.
+AMBIGUOUS = """\
+{%- for message in messages %}
+{{- '<|' ~ message.role ~ '|>' }}
+{%- if message.reasoning_content %}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{% endif %}
+{%- if message.tool_calls and message.content %}{{ '<think>' ~ message.content ~ '</think>' }}
+{%- else %}{{ message.content }}{% endif %}
+{%- for call in message.tool_calls or [] %}
+{{- '<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
+{%- endfor %}
+{{- '<|end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+
+
+def test_proves_a_good_template(run):
+    """All that the template renders is proved, and the exit code is 0."""
+    result = run("verify", "chat_template.jinja")
+
+    assert result.exit_code == 0
+    assert "parallel tool calls" in result.stdout
+    assert "proved (8 of 8)" in result.stdout
+    assert "refuted" not in result.stdout
+
+
+def test_shows_a_counterexample(run):
+    """What is refuted is shown with the answer that refutes it, and the exit code is 1."""
+    Path("ambiguous.jinja").write_text(AMBIGUOUS, encoding="utf-8")
+
+    result = run("verify", "ambiguous.jinja")
+
+    assert result.exit_code == 1
+    assert "content and tool calls  refuted by this answer" in result.stdout
+    assert "  content expected" in result.stdout
+    assert "  content found" in result.stdout
+
+
+def test_directory_gives_a_table(run):
+    """A directory of templates gives a line for each, and a sum."""
+    Path("many").mkdir()
+    for name in ("one", "two"):
+        Path(f"many/{name}.jinja").write_text(Path("chat_template.jinja").read_text(), encoding="utf-8")
+
+    result = run("verify", "many")
+
+    first, second, _, last = result.stdout.splitlines()
+    assert first.split()[0] == "one"
+    assert second.split()[0] == "two"
+    assert last == "2 templates, 0 with something refuted"
+
+
+def test_json_is_for_programs(run):
+    """With --json, the report of each template is data."""
+    data = json.loads(run("verify", "chat_template.jinja", "--json").stdout)
+
+    findings = {finding["capability"]: finding["verdict"] for finding in data["chat_template.jinja"]["findings"]}
+    assert findings["content"] == "proved"
+
+
+@pytest.mark.parametrize("option", ["--samples", "--seed"])
+def test_numbers_are_checked(run, option):
+    """An option that wants a number says so."""
+    assert run("verify", "chat_template.jinja", option, "many").exit_code == 2
