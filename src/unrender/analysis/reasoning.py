@@ -110,7 +110,7 @@ def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str
     text = common_prefix(after) or after[0]
     if openings.reasoning_content is not None:
         text = common_prefix([text, openings.reasoning_content]) or openings.reasoning_content
-        text = _without_content_opener(text, openings, content_end)
+        text = _without_content_opener(text, openings, start, content_end)
     elif len(set(after)) == 1:
         text = _closer_only(text, start, frame, openings)
     header = common_suffix([text, frame.header])
@@ -125,7 +125,7 @@ def _complete(shared: str, header: str) -> str:
     return shared if shared.strip() and shared.strip() == header.strip() else ""
 
 
-def _without_content_opener(text: str, openings: Openings, content_end: str) -> str:
+def _without_content_opener(text: str, openings: Openings, start: str, content_end: str) -> str:
     """Cut the content's own opener off: known from answers without reasoning, or as long as its closer."""
     for opening in (openings.content, openings.content_no_thinking):
         if opening and opening.strip() and text.endswith(opening) and len(opening) < len(text):
@@ -136,7 +136,7 @@ def _without_content_opener(text: str, openings: Openings, content_end: str) -> 
         parts = lexemes(full.rstrip())
         if size < len(parts) and any(is_tag(part) for part in parts[-size:]):
             return "".join(parts[:-size])
-    return text
+    return _up_to_closer(text, start) or text
 
 
 def _closer_only(text: str, start: str, frame: Frame, openings: Openings) -> str:
@@ -144,13 +144,23 @@ def _closer_only(text: str, start: str, frame: Frame, openings: Openings) -> str
     pair = frame.prefill_no_thinking
     if start and pair.startswith(start) and text.startswith(pair[len(start) :].rstrip()) and pair != start:
         return pair[len(start) :].rstrip()
+    closed = _up_to_closer(text, start)
+    if not closed and openings.calls and text.endswith(openings.calls):
+        closed = text[: -len(openings.calls)]
+    return closed or text
+
+
+def _up_to_closer(text: str, start: str) -> str:
+    """Return `text` up to and with the marker that closes the last one of `start`; empty when it is not there.
+
+    White space behind it is kept when nothing else follows: that is the joint.
+    """
     tags = [part for part in lexemes(start) if is_tag(part)]
     for closer in closers_of(tags[-1]) if tags else ():
-        if closer in text:
-            return text[: text.index(closer) + len(closer)]
-    if openings.calls and text.endswith(openings.calls):
-        return text[: -len(openings.calls)]
-    return text
+        head, found, rest = text.partition(closer)
+        if found:
+            return head + closer + rest[: len(rest) - len(rest.lstrip())]
+    return ""
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:

@@ -141,12 +141,12 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 
 
 def _natural(shared: str, rests: list[str]) -> str:
-    """Step back to before a marker that some text completes with a word."""
+    """Step back to before a marker that every text completes with a word."""
     parts = lexemes(shared)
-    completed = [rest for rest in rests if rest and is_word(rest) and not _starts_with_needle(rest)]
+    completed = all(rest and is_word(rest) and not _starts_with_needle(rest) for rest in rests)
     while parts and is_tag(parts[-1]) and completed:
         parts.pop()
-        completed = completed if parts and is_word(parts[-1]) else []
+        completed = bool(parts) and is_word(parts[-1])
     return "".join(parts)
 
 
