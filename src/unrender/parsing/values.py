@@ -47,7 +47,7 @@ class LiteralStyle:
     strict: bool = False
     """Nothing but JSON."""
     quote_open: str = ""
-    """Another string delimiter, its text verbatim, e.g. `<|"|>`."""
+    """Another string delimiter, its text verbatim; inside lists and objects only where keys are bare, too, e.g. `<|"|>`."""
     quote_close: str = ""
     bare_keys: bool = False
     """Keys may stand without quotes."""
@@ -143,7 +143,8 @@ class LiteralScanner:
         style = self.style
         if char in "{[":
             return self._open(char, at, pieces)
-        if style.quote_open and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
+        verbatim = style.quote_open and (style.bare_keys or not self.stack)
+        if verbatim and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
             size = len(style.quote_open)
             if len(text) - at < size:
                 return at, Status.FAILED if final else Status.MORE
@@ -230,7 +231,7 @@ class LiteralScanner:
         end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
         if end == at or end - at > MAX_WORD:
             return at, Status.FAILED
-        if end == len(text) and not final:
+        if not final and not text[end:].strip(" "):
             return at, Status.MORE
         self._flush_comma(pieces)
         pieces.append(f'"{escape(text[at:end])}"')
@@ -260,8 +261,12 @@ class LiteralScanner:
         pieces.append(char)
         return at + 1, self._after_value()
 
+    @property
+    def _standard_quotes(self) -> bool:
+        return bool(self.stack) and not self.style.bare_keys
+
     def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        if self.quote in _PLAIN and self.quote != self.style.quote_open:
+        if self.quote in _PLAIN and (self.quote != self.style.quote_open or self._standard_quotes):
             return self._escaped_string(text, at, pieces, final)
         return self._verbatim_string(text, at, pieces, final)
 

@@ -106,7 +106,7 @@ def _leaf(text: str, types: frozenset[str]) -> str:
 
 def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
     """Split `text` into its top elements (name, inside); empty when it is not made of elements alone."""
-    opener = re.compile(re.escape(style.open) + r"([^\s<>/]+)" + re.escape(style.end))
+    opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0
     while text[at:].strip():
