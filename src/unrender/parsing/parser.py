@@ -19,7 +19,7 @@ from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.events import Event, MessageFinished
 from unrender.parsing.machine import Machine, Program
 from unrender.parsing.message import MessageFold
-from unrender.parsing.program import compile_grammar
+from unrender.parsing.program import CONTENT_HUB, compile_grammar
 
 _IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
 
@@ -62,6 +62,9 @@ class Parser:
         self._waiting: list[Event] = []
         begun = prefill(format, prompt)
         self._machine.base = -len(begun)
+        if prompt and not begun and not format.reasoning.start.strip():
+            # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
+            self._machine.pc = CONTENT_HUB
         self._waiting = self._emit(self._machine.feed(begun))
 
     def copy(self) -> Parser:

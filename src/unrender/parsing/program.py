@@ -45,6 +45,10 @@ from unrender.parsing.instructions import (
 from unrender.parsing.machine import Instruction, Program
 
 
+CONTENT_HUB = 1
+"""Where in every program the text outside of all parts is read."""
+
+
 def compile_grammar(grammar: Grammar) -> Program:
     """Return the program that reads what `grammar` allows and tolerates."""
     assert isinstance(grammar.root, Interleave)
@@ -98,6 +102,7 @@ class _Compiler:
     def program(self) -> Program:
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
+        assert hub.at == CONTENT_HUB
         begin = hub.at
         ends = frozenset(text.strip() for text in self._dropped())
         entries = [entry for calls in self._runs() for entry in CallCode(self.code, calls, hub.at, ends).compile()]
