@@ -42,15 +42,16 @@ _MARKS = [
 ]
 _LOOKALIKES = ["7318", "02134", "-1.5", "true", "false", "null", "None", "1e5", "{}", "[]", "True"]
 
+# Some templates walk the schema and stop at what is not described.
 _PROPERTIES: dict[str, Any] = {
-    "text": {"type": "string"},
-    "note": {"type": "string"},
-    "count": {"type": "integer"},
-    "ratio": {"type": "number"},
-    "flag": {"type": "boolean"},
-    "nothing": {"type": "null"},
-    "settings": {"type": "object"},
-    "items": {"type": "array"},
+    "text": {"type": "string", "description": "Some text."},
+    "note": {"type": "string", "description": "More text."},
+    "count": {"type": "integer", "description": "A number of things."},
+    "ratio": {"type": "number", "description": "A share."},
+    "flag": {"type": "boolean", "description": "Yes or no."},
+    "nothing": {"type": ["string", "null"], "description": "Perhaps nothing."},
+    "settings": {"type": "object", "description": "A mapping.", "additionalProperties": {}},
+    "items": {"type": "array", "description": "A list.", "items": {}},
 }
 NAMES = ("get_weather", "find_place", "send_report")
 TOOLS: tuple[dict[str, Any], ...] = tuple(
@@ -110,7 +111,8 @@ def _call(random: Random, **arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _value(random: Random, depth: int = 0) -> Any:
-    scalars = [prose(random), random.randint(-999, 999), random.random() < 0.5, None, random.choice(_LOOKALIKES), 2.5]
+    # Strings that look like other types have an axis of their own: without a schema some formats cannot tell them apart.
+    scalars = [prose(random), random.randint(-999, 999), random.random() < 0.5, None, 2.5]
     if depth > 2 or random.random() < 0.6:
         return random.choice(scalars)
     inner = [_value(random, depth + 1) for _ in range(random.randint(0, 3))]
