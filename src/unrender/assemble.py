@@ -133,7 +133,8 @@ def _generated(format: Format, request: Request, calls: Calls | None) -> Node:
     thought = Tag(Role.REASONING, Until(tuple(_stops(format, request))))
     options = [_sequence(Literal(markers.start), thought, Literal(markers.end), answer)]
     # What is written for no reasoning may bring the joint along, and the prompt may have written it already.
-    empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if text)
+    closed = (text for text in (markers.empty, turn.prefill_no_thinking) if markers.end.strip() in text)
+    empty = dict.fromkeys(closed)
     options += [_sequence(Literal(text), Choice((answer, direct))) for text in empty]
     return Choice((*options, direct))
 
