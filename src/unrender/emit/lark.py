@@ -32,7 +32,10 @@ from unrender.grammar.regex import write_pattern
 from unrender.grammar.spelling import MAX_SPACE
 
 _ANY = "(?s:.*)"
-_OPTIONS = {"whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}"}
+_OPTIONS = {
+    "whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}",
+    "json_allow_general_unicode_escapes": True,
+}
 
 
 def lark(grammar: Grammar) -> str:

@@ -105,6 +105,8 @@ class _Walk:
         ranges = complement(node.ranges) if node.negated else node.ranges
         likely = [c for c in _LETTERS if _within(ranges, c)]
         odd = [c for c in _ODD if _within(ranges, c)]
+        if likely == [" "]:
+            return " " * self.draw.randint(node.minimum, max(node.minimum, 1))
         return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
 
     def character(self, ranges: Ranges, likely: list[str], odd: list[str]) -> str:
