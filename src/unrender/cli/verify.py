@@ -17,6 +17,7 @@ from rich.text import Text
 from unrender.cli.describe import Row
 from unrender.cli.inputs import json_option, load
 from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
+from unrender.messages import CallStatus
 from unrender.verify import Finding, Report, Verdict, verify
 
 WORDS = ("expected", "found")
@@ -86,7 +87,7 @@ def _show(out: Console, name: str, report: Report) -> None:
 def _differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[Row]:
     """Return the parts of two messages that differ, each as it should be and as it is."""
     rows = []
-    for part in ("reasoning_content", "content", "tool_calls"):
+    for part in ("reasoning_content", "content", "tool_calls", "statuses"):
         pair = [_comparable(part, message.get(part)) for message in (expected, found)]
         if pair[0] != pair[1]:
             rows += [
@@ -96,8 +97,14 @@ def _differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[
 
 
 def _comparable(part: str, value: Any) -> Any:
-    """Leave out the ids of calls, which a parser makes up where the format has none."""
-    return [call["function"] for call in value or ()] if part == "tool_calls" else value or ""
+    """Leave out what is not compared: the ids of calls, made up where the format has none, and that a call is whole."""
+    match part:
+        case "tool_calls":
+            return [call["function"] for call in value or ()]
+        case "statuses":
+            return [status for status in value or () if status != CallStatus.COMPLETE]
+        case _:
+            return value or ""
 
 
 def _show_table(out: Console, reports: dict[str, Report]) -> None:
