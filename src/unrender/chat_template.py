@@ -84,6 +84,10 @@ class Turn:
         """Return the same as the structural tag of xgrammar, plain JSON data."""
         return self._answer.structural_tag()
 
+    def sample(self, seed: int) -> str:
+        """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
+        return self._answer.sample(seed)
+
     def parser(self, *, strict: bool = False) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
 

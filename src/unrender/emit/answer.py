@@ -10,6 +10,7 @@ from unrender.assemble import assemble
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
 from unrender.emit.resume import resume
+from unrender.emit.sample import sample
 from unrender.emit.structural_tag import write_structural_tag
 from unrender.emit.triggers import Trigger, triggers
 from unrender.errors import SchemaWarning
@@ -60,6 +61,10 @@ class Answer:
         """Return the answer as xgrammar's structural tag, plain JSON data."""
         native = self._warned(self._expansion(Values.NATIVE))
         return write_structural_tag(native, self._expansion(Values.SPELLED))
+
+    def sample(self, seed: int) -> str:
+        """Return a random answer, the same for the same seed."""
+        return sample(self.grammar(), seed)
 
     def grammar(self) -> Grammar:
         """Return the answer in plain nodes, JSON spelled out."""
