@@ -53,9 +53,9 @@ def make_calls(count: int, arguments: int = 1) -> tuple[Call, ...]:
     )
 
 
-def user(text: str = USER) -> Message:
-    """Return a user's message."""
-    return {"role": "user", "content": text}
+def user(text: str = "") -> Message:
+    """Return a user's message, the first needle unless another text is given."""
+    return {"role": "user", "content": text or USER}
 
 
 def assistant(content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> Message:

@@ -69,7 +69,7 @@ def find_openings(prober: Prober, frame: Frame) -> Openings:
 
 def find_reasoning(prober: Prober, frame: Frame, openings: Openings, content_end: str) -> ReasoningFinding:
     """Find the reasoning's markers; mode NONE when nothing shows any."""
-    if openings.reasoning is not None:
+    if openings.reasoning_content is not None or openings.reasoning_calls is not None:
         return _from_presence(frame, openings, content_end)
     return (
         _from_prompt(prober, frame, openings) or _from_removal(prober, frame) or ReasoningFinding(reasoning=Reasoning())

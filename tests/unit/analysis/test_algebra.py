@@ -1,0 +1,49 @@
+"""Solving rows of items for their literals."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.analysis.algebra import solve
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after", "expected"),
+    [
+        (["<c>\n"], "\n</c>\n<c>\n", ["\n</c>"], ("<c>\n", "\n</c>", "\n")),
+        (["[CALLS]["], ", ", ["]"], ("", "", ", ")),
+        (["[CALL]"], "[CALL]", [""], ("[CALL]", "", "")),
+        (["<s><c>", "text<c>"], "</c><c>", ["</c></s>"], ("<c>", "</c>", "")),
+        (["f("], ", ", [")"], ("", "", ", ")),
+    ],
+)
+def test_literals_are_solved(before, between, after, expected):
+    """Prefix, suffix and separator are what repeats, what repeats, and what is left."""
+    solution = solve(before, between, after)
+
+    assert (solution.prefix, solution.suffix, solution.separator) == expected
+
+
+def test_overlap_is_cut_between_tags():
+    """A token that stands before every tag belongs to the tag behind it, and the bracket to the tag before it."""
+    solution = solve(['">]<~[<'], ">]<~[<", [">]<~[</call>"])
+
+    assert (solution.suffix, solution.prefix) == (">", "]<~[<")
+
+
+def test_overlap_is_cut_behind_a_line_break():
+    """White space between two items ends the first."""
+    solution = solve([">\n<p "], "</p>\n<p ", ["</p>\n</f>"])
+
+    assert (solution.suffix, solution.prefix) == ("</p>\n", "<p ")
+
+
+def test_overlap_never_leaves_a_marker_behind():
+    """A composite marker stays whole."""
+    solution = solve(
+        ["<|open|>all<|sep|><|open|>one n="],
+        "<|close|>one<|sep|><|open|>one n=",
+        ["<|close|>one<|sep|><|close|>all<|sep|>"],
+    )
+
+    assert (solution.suffix, solution.prefix) == ("<|close|>one<|sep|>", "<|open|>one n=")

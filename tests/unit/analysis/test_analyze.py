@@ -1,0 +1,167 @@
+"""The analysis as a whole: golden formats, and what no format may depend on."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import golden_formats
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from unrender.analysis import analyze
+from unrender.analysis.probes import carries_needle
+from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
+from unrender.template.rendering import Template
+
+TEMPLATES = sorted(golden_formats.TEMPLATES.glob("*.jinja"))
+MOST_RENDERINGS = 100
+
+
+def source(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_format_is_golden(path):
+    """The derived format is the reviewed one; `scripts/golden_formats.py` writes them anew."""
+    golden = Format.from_json((golden_formats.FORMATS / f"{path.stem}.json").read_text(encoding="utf-8"))
+
+    assert golden_formats.derived(path) == golden
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_format_does_not_depend_on_tokens_or_dates(path):
+    """BOS, EOS and the clock leave no trace, even where EOS is spelled like one of the template's own markers."""
+    plain = Template(source(path), bos_token="<s>", eos_token="</s>")
+    odd = Template(
+        source(path),
+        bos_token="<|user|>",
+        eos_token="<|end|>",
+        clock=lambda: datetime(1999, 12, 31, tzinfo=UTC),
+    )
+
+    assert analyze(plain) == analyze(odd)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_no_needle_is_left(path):
+    """No marker holds a piece of a probe, and nothing rendered remains unexplained."""
+    analysis = analyze(Template(source(path)))
+
+    assert not carries_needle(analysis.format.to_json())
+    assert [text for text in analysis.diagnostics if text != "tool calls are not rendered"] == []
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_probes_are_few(path):
+    """Analysis asks a bounded number of questions."""
+    assert analyze(Template(source(path))).renderings <= MOST_RENDERINGS
+
+
+OTHER_WORDS = {
+    "USER": "Whatisup",
+    "USER2": "Andnowwhat",
+    "CONTENT": "Allfine",
+    "CONTENT2": "Notsofine",
+    "REASONING": "Letmesee",
+    "RESULT": "Tensticks",
+    "WORD": "pebble",
+    "NAMES": ("open_gate", "count_all", "walk_off"),
+    "KEYS": ("alpha_key", "beta_key", "delta_key"),
+    "IDS": ("abcdefgh1", "abcdefgh2", "abcdefgh3"),
+    "NUMBERS": (51001, 52002, 53003),
+}
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_format_does_not_depend_on_needles(path, monkeypatch):
+    """Other words for questions, answers, tools, keys, ids and values give the same format."""
+    template = Template(source(path))
+    before = analyze(template).format
+    modules = [module for name, module in sys.modules.items() if name.startswith("unrender.analysis.")]
+    for module in modules:
+        for name in OTHER_WORDS.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, OTHER_WORDS[name])
+
+    assert analyze(template).format == before
+
+
+def test_every_mode_is_met():
+    """The test templates cover all modes of reasoning, content and calls."""
+    formats = [golden_formats.derived(path) for path in TEMPLATES]
+
+    assert {format.reasoning.mode for format in formats} == set(ReasoningMode)
+    assert {format.content.mode for format in formats} == set(ContentMode)
+    assert {format.tools.mode for format in formats} == set(ToolMode)
+
+
+@pytest.mark.parametrize("text", ["", "hello", "{{ raise_exception('no') }}", "{{ nothing.at.all }}"])
+def test_template_without_messages_is_analysed(text):
+    """A template that renders nothing, or no messages, ends in a plain format and a word about it."""
+    analysis = analyze(Template(text))
+
+    assert analysis.format.tools.mode is ToolMode.NONE
+    assert analysis.diagnostics
+
+
+PIECES = st.sampled_from(
+    [
+        "{{ m.role }}",
+        "{{ m.content }}",
+        "{{ m.content or '' }}",
+        "{{ m.reasoning_content }}",
+        "{{ m.tool_calls | tojson if m.tool_calls else '' }}",
+        "{% for c in m.tool_calls or [] %}{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}",
+        "{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments | items %}{{ k }}={{ v }};{% endfor %}{% endfor %}",
+        "{{ c }}",
+        "<think>",
+        "</think>",
+        "<|end|>",
+        "[X]",
+        "\n",
+        " ",
+        "{{ '{' }}",
+        '"',
+    ]
+)
+
+
+@hypothesis.given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=3))
+def test_odd_templates_are_analysed(pieces, tail):
+    """Whatever a template writes in whichever order, analysis ends in a format without needles."""
+    body = "".join(pieces)
+    end = "".join(piece for piece in tail if "m." not in piece)
+
+    analysis = analyze(Template(f"{{% for m in messages %}}{body}{{% endfor %}}{end}"))
+
+    assert not carries_needle(analysis.format.to_json())
+    assert Format.from_json(analysis.format.to_json()) == analysis.format
+
+
+def test_evidence_names_its_comparisons():
+    """Each part that was found says by which comparison, with the rendering that shows it."""
+    analysis = analyze(Template(source(golden_formats.TEMPLATES / "json-tags.jinja")))
+
+    comparisons = {evidence.part: evidence.comparison for evidence in analysis.evidence}
+    shown = {evidence.part: evidence.rendering for evidence in analysis.evidence}
+
+    assert comparisons["reasoning"] == "R1"
+    assert comparisons["tools.mode"] == "T1"
+    assert "<tool_call>" in shown["tools.call_start"]
+
+
+def test_refuted_syntax_is_given_up():
+    """Calls that cannot be written again as the template writes them are not claimed."""
+    text = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
+        "{% for c in m.tool_calls or [] %}{{ '[' * loop.index }}{{ c.function.name }}{{ ']' * m.tool_calls | length }}"
+        "{{ c.function.arguments | tojson }}{{ loop.revindex * 'x' }}{% endfor %}</>{% endfor %}"
+    )
+
+    analysis = analyze(Template(text))
+
+    assert analysis.diagnostics
+    assert analysis.format.tools.mode in (ToolMode.NONE, ToolMode.TAG_WITH_JSON)

@@ -1,0 +1,72 @@
+"""Finding out what a template takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unrender.analysis import Capabilities, ReasoningPlace, analyze
+from unrender.template.rendering import Template
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+
+
+def capabilities(name: str) -> Capabilities:
+    return analyze(Template((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8"))).capabilities
+
+
+@pytest.mark.parametrize(
+    ("template", "field", "value"),
+    [
+        ("plain", "supports_tools", False),
+        ("plain", "supports_tool_calls", False),
+        ("json-tags", "supports_tools", True),
+        ("json-tags", "supports_tool_calls", True),
+        ("json-tags", "supports_parallel_tool_calls", True),
+        ("json-tags", "supports_content_with_calls", True),
+        ("json-tags", "supports_object_arguments", True),
+        ("json-tags", "supports_preserve_reasoning", True),
+        ("json-bare", "supports_parallel_tool_calls", False),
+        ("json-bare", "supports_content_with_calls", False),
+        ("json-array", "supports_call_id", True),
+        ("json-array", "requires_short_id", False),
+        ("bracket-id", "requires_short_id", True),
+        ("id-only", "requires_name_in_id", True),
+        ("namespace-counter", "supports_string_arguments", True),
+        ("recipient", "supports_object_arguments", False),
+        ("recipient", "supports_string_arguments", True),
+        ("channels", "supports_content_with_calls", False),
+        ("channels", "reasoning_field", "thinking"),
+        ("answer-wrapped", "reasoning_field", "reasoning"),
+        ("typed-parts", "requires_typed_content", True),
+        ("typed-parts", "supports_system_role", False),
+        ("typed-parts", "reasoning_place", ReasoningPlace.PART),
+        ("typed-parts", "reasoning_field", "thinking"),
+        ("forced-closed", "thinking_switch", "enable_thinking"),
+        ("forced-closed", "supports_enable_thinking", True),
+        ("switch-words", "thinking_on", (("thinking_mode", "enabled"),)),
+        ("switch-words", "thinking_off", (("thinking_mode", "disabled"),)),
+        ("wants-more", "tools_variable", "functions"),
+        ("wants-more", "tools_as_text", True),
+        ("wants-more", "requires_tools", True),
+    ],
+)
+def test_capability_is_observed(template, field, value):
+    """Each capability is found on a template that has it, and not on one that has not."""
+    assert getattr(capabilities(template), field) == value
+
+
+def test_missing_variables_are_supplied():
+    """What a template cannot render without is found by its own complaint."""
+    assert dict(capabilities("wants-more").required_context).keys() == {"functions", "datetime"}
+
+
+def test_flat_calls_are_tried():
+    """A template that reads name and arguments from the call itself is understood."""
+    source = (
+        "{%- for m in messages -%}<{{ m.role }}>{{ m.content or '' }}"
+        "{%- for c in m.tool_calls or [] -%}<c>{{ c.name }}<a>{{ c.arguments | tojson }}</c>{%- endfor -%}{%- endfor -%}"
+    )
+
+    assert analyze(Template(source)).capabilities.requires_flat_calls

@@ -1,0 +1,55 @@
+"""Values in text."""
+
+from __future__ import annotations
+
+from unrender.analysis.spans import arguments_span, holds, json_spans, path_to, python_span
+
+
+def test_arguments_are_found_in_json():
+    """The JSON object that is exactly the arguments is found, wherever it stands."""
+    text = 'x {"name": "f", "arguments": {"k": 1}} y'
+
+    span = arguments_span(text, {"k": 1})
+
+    assert span is not None
+    assert text[span.start : span.end] == '{"k": 1}'
+
+
+def test_arguments_are_found_in_a_string():
+    """Arguments that are JSON text in a JSON string are found with their quotes."""
+    text = r'{"arguments": "{\"k\": 1}"}'
+
+    span = arguments_span(text, {"k": 1})
+
+    assert span is not None
+    assert span.value == '{"k": 1}'
+
+
+def test_arguments_are_found_in_python():
+    """A Python dictionary is found where JSON is none."""
+    span = python_span("call({'k': 1, 'm': None})", {"k": 1, "m": None})
+
+    assert span is not None
+    assert span.value == {"k": 1, "m": None}
+
+
+def test_other_values_are_not_arguments():
+    """An object that holds more, or a key outside JSON, is no argument."""
+    assert arguments_span('{"k": 1, "other": 2}', {"k": 1}) is None
+    assert arguments_span("<k>1</k>", {"k": 1}) is None
+    assert python_span("k: 1", {"k": 1}) is None
+
+
+def test_spans_survive_hostile_text():
+    """A long row of brackets costs a bounded number of trials."""
+    assert list(json_spans("[" * 50_000, "[", 50_000)) == []
+
+
+def test_paths_lead_to_values():
+    """A path is the keys from the outside in; values of another type do not match."""
+    value = {"function": {"name": "f", "n": 1}}
+
+    assert path_to(value, "f") == ("function", "name")
+    assert path_to(value, True) is None
+    assert holds([value], "name")
+    assert not holds(value, "g")
