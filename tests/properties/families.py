@@ -129,7 +129,7 @@ ARRAY = Family(
             envelope=Envelope(name_field=("name",), args_field=("arguments",), array_wrapped=True),
         ),
     ),
-    prompt="<|begin|>\n",
+    prompt="<|begin|>\nHere are my steps:\n",
     outputs=(
         "\n[BEGIN ANSWER]\nLet me see.\n<tool_calls>["
         '{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}, '

@@ -8,6 +8,7 @@ counts only when no letter or digit follows: `>>>all` must not be found in `>>>a
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 
 
@@ -33,9 +34,9 @@ class Finder:
     def __reduce__(self) -> tuple[type[Finder], tuple[tuple[str, ...], frozenset[str]]]:
         return Finder, (self.literals, self.guarded)
 
-    def find(self, text: str, start: int) -> tuple[int, str]:
-        """Return where the first literal at or after `start` begins, and the literal; (-1, "") when there is none."""
-        found = self.pattern.search(text, start)
+    def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
+        """Return where the first literal between `start` and `end` begins, and the literal; (-1, "") if there is none."""
+        found = self.pattern.search(text, start, end)
         return (found.start(), found.group()) if found else (-1, "")
 
     def at(self, text: str, start: int) -> str:

@@ -1,15 +1,15 @@
 """Raw argument text as it streams: everything up to the value's end marker in, JSON text out.
 
-Strategy: what the schema makes a string is released at once, escaped; a list or an object is read as a literal; where
-the type hangs on the text (`7`, `true`, `None`) it is held back until the end marker, or until it is too long to be a
-number or a word.
+Strategy: what can only be a string is released at once, escaped; a list or an object is read as a literal. Where the
+type still hangs on the text (`7`, `true`, `None`) it is held back, until the end marker comes or the text is no number
+and no word any more, whatever follows.
 """
 
 from __future__ import annotations
 
 from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
-from unrender.parsing.values import MAX_WORD, LiteralScanner, LiteralStyle, Status, escape
+from unrender.parsing.values import LiteralScanner, LiteralStyle, Status, escape, may_be_word
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
 _STRUCTURED = frozenset(("object", "array"))
@@ -18,19 +18,28 @@ _STRUCTURED = frozenset(("object", "array"))
 class RawScanner:
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
-    __slots__ = ("finder", "held", "literal", "opened", "types")
+    __slots__ = ("begun", "blank", "finder", "head", "held", "is_string", "literal", "types")
 
     def __init__(self, finder: Finder, types: frozenset[str]) -> None:
         self.finder = finder
         self.types = types
-        self.held = ""
-        self.opened = False
+        self.is_string = types == STRING
+        """The value is certain to be a string."""
+        self.begun = False
+        """The string's opening quote is out."""
+        self.held: list[str] = []
+        """All text so far, while the value is not certain to be a string."""
+        self.head = ""
+        """What is held without the space around it; inner space may be shortened."""
+        self.blank = False
+        """The held text ends in space."""
         self.literal: LiteralScanner | None = None
 
     def copy(self) -> RawScanner:
         """Return an independent scanner in the same state."""
         other = RawScanner(self.finder, self.types)
-        other.held, other.opened = self.held, self.opened
+        other.is_string, other.begun, other.head, other.blank = self.is_string, self.begun, self.head, self.blank
+        other.held = list(self.held)
         other.literal = self.literal.copy() if self.literal else None
         return other
 
@@ -40,12 +49,12 @@ class RawScanner:
             return self._scan_literal(text, start, final=final)
         end, _ = self.finder.find(text, start)
         if end >= 0:
-            return end, self._finish(text[start:end]), Status.DONE
+            return end, self._take(text[start:end]) + self._finish(), Status.DONE
         cut = len(text) if final else self.finder.undecided_from(text, start)
         return cut, self._take(text[start:cut]), Status.MORE
 
     def _is_structured(self, text: str, start: int) -> bool:
-        begins = not self.held and not self.opened and text[start : start + 1] in ("{", "[")
+        begins = not self.held and not self.begun and text[start : start + 1] in ("{", "[")
         return begins and bool(self.types) and self.types <= _STRUCTURED
 
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
@@ -54,21 +63,31 @@ class RawScanner:
         return self.literal.scan(text, start, final=final)
 
     def _take(self, piece: str) -> str:
-        if self.types == STRING or self.opened:
-            return self._open() + escape(piece)
-        self.held += piece
-        if self.types and self.types <= _TEXTUAL and "string" in self.types and len(self.held) > MAX_WORD:
-            held, self.held = self.held, ""
-            return self._open() + escape(held)
-        return ""
+        if not self.is_string:
+            self._hold(piece)
+            if self._may_be_other():
+                return ""
+            self.is_string = True
+            piece = "".join(self.held)
+        quote = "" if self.begun else '"'
+        self.begun = True
+        return quote + escape(piece)
 
-    def _open(self) -> str:
-        if self.opened:
-            return ""
-        self.opened = True
-        return '"'
+    def _hold(self, piece: str) -> None:
+        if not piece:
+            return
+        self.held.append(piece)
+        if self.head[:1] in ("{", "["):
+            return
+        core = piece.strip()
+        apart = bool(core and self.head) and (self.blank or piece[0].isspace())
+        self.head += " " + core if apart else core
+        self.blank = piece[-1].isspace()
 
-    def _finish(self, piece: str) -> str:
-        if self.types == STRING or self.opened:
-            return self._open() + escape(piece) + '"'
-        return coerce(self.held + piece, self.types)
+    def _may_be_other(self) -> bool:
+        if self.head[:1] in ("{", "["):
+            return not ("string" in self.types and self.types <= _TEXTUAL)
+        return not self.head or may_be_word(self.head)
+
+    def _finish(self) -> str:
+        return '"' if self.is_string else coerce("".join(self.held), self.types)

@@ -64,10 +64,13 @@ _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x
 _WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _LOOSE_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: +[^\s,:=\[\]{}()\"']+)*")
+_BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
+_KEY_MAY_GO_ON = re.compile(r" {0,4}\Z")
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _WORDS = {"true": "true", "false": "false", "null": "null"}
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
+_LOWER = tuple(word.lower() for word in (*_WORDS, *_OTHER_WORDS))
+_NUMERIC = re.compile(r"[-+.0-9_eE]+")
 _AFTER_QUOTE = re.compile(r"\s*[,:)\]}]")
 
 
@@ -175,7 +178,7 @@ class LiteralScanner:
         if end - at > MAX_WORD or end == at:
             return at, Status.FAILED
         if end == len(text) and not final:
-            return at, Status.MORE if _may_be_word(word) else Status.FAILED
+            return at, Status.MORE if may_be_word(word) else Status.FAILED
         json_word = self._json_word(word)
         if not json_word:
             return at, Status.FAILED
@@ -231,7 +234,7 @@ class LiteralScanner:
         end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
         if end == at or end - at > MAX_WORD:
             return at, Status.FAILED
-        if not final and not text[end:].strip(" "):
+        if not final and _KEY_MAY_GO_ON.match(text, end):
             return at, Status.MORE
         self._flush_comma(pieces)
         pieces.append(f'"{escape(text[at:end])}"')
@@ -322,9 +325,10 @@ _STEPS = {
 }
 
 
-def _may_be_word(word: str) -> bool:
-    words = (*_WORDS, *_OTHER_WORDS)
-    return word[0] in "+-.0123456789" or any(known.startswith(word) for known in words)
+def may_be_word(text: str) -> bool:
+    """Return whether `text` is a number or a known word, in any case, or could become one."""
+    word = text.lower()
+    return len(text) <= MAX_WORD and (bool(_NUMERIC.fullmatch(text)) or any(known.startswith(word) for known in _LOWER))
 
 
 def _tidy_number(word: str) -> str:
@@ -350,7 +354,7 @@ def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, s
     end = _HEX.match(text, at + 2, at + 2 + size).end()  # type: ignore[union-attr]
     if end == at + 2 + size:
         return end, "\\u" + text[at + 2 : end].rjust(4, "0")
-    if end == len(text) and not final:
+    if not final and _KEY_MAY_GO_ON.match(text, end):
         return at, ""
     return at + 2, "\\\\" + text[at + 1]
 
