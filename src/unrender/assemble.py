@@ -30,6 +30,7 @@ from unrender.messages import Request, Tool, ToolChoice
 
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
 def assemble(format: Format, request: Request) -> Grammar:
@@ -41,7 +42,8 @@ def assemble(format: Format, request: Request) -> Grammar:
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
     generated = _generated(format, request, calls[0] if calls else None)
-    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, format.cleans_content))
+    lead = format.turn.start_to_content
+    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, lead, format.cleans_content))
 
 
 # What is read.
@@ -126,17 +128,23 @@ def _layout(joint: str) -> str:
 
 def _generated(format: Format, request: Request, calls: Calls | None) -> Node:
     turn, markers = format.turn, format.reasoning
-    direct = _answer(format, request, calls, "", turn.start_to_tools)
+    direct = _answer(format, request, calls, turn.start_to_content, turn.start_to_tools)
     if not markers.end:
         return direct
     answer = _answer(format, request, calls, turn.reasoning_to_content, turn.reasoning_to_tools)
     thought = Tag(Role.REASONING, Until(tuple(_stops(format, request))))
-    options = [_sequence(Literal(markers.start), thought, Literal(markers.end), answer)]
-    # What is written for no reasoning may bring the joint along, and the prompt may have written it already.
-    closed = (text for text in (markers.empty, turn.prefill_no_thinking) if markers.end.strip() in text)
-    empty = dict.fromkeys(closed)
-    options += [_sequence(Literal(text), Choice((answer, direct))) for text in empty]
-    return Choice((*options, direct))
+    start, end = _opening(format), markers.end
+    # What is written for no reasoning at all, alone or with the joint behind it; the prompt may have written it already.
+    empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if end.strip() in text)
+    joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
+    after = Choice((answer, *(_sequence(Literal(joint), direct) for joint in joints)))
+    inside = [_sequence(thought, Literal(end), after)]
+    others: list[Node] = [direct]
+    for text in empty:
+        if not text.startswith(start + end):
+            closed = _sequence(Literal(text.removeprefix(start)), Choice((answer, direct)))
+            (inside if text.startswith(start) else others).append(closed)
+    return Choice((_sequence(Literal(start), Choice(tuple(inside))), *others))
 
 
 def _answer(format: Format, request: Request, calls: Calls | None, to_content: str, to_tools: str) -> Node:
@@ -151,7 +159,9 @@ def _answer(format: Format, request: Request, calls: Calls | None, to_content: s
     run = Calls(syntax=calls.syntax, tools=calls.tools, maximum=limit).generated
     only_calls = _sequence(Literal(to_tools), run)
     if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
-        return only_calls
+        # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
+        opened = _sequence(content, Literal(format.turn.content_to_tools), run)
+        return Choice((only_calls, opened)) if format.content.start else only_calls
     return Choice((_with_content(format, request, content, run), only_calls))
 
 
@@ -178,10 +188,23 @@ def _content_text(format: Format, request: Request) -> Node:
 
 def _stops(format: Format, request: Request) -> Iterator[str]:
     """Yield what free text may not contain, because the parser would take it for a marker."""
-    texts = [*_dropped(format), format.content.start, format.content.end, format.reasoning.start, format.reasoning.end]
+    texts = [*_dropped(format), format.content.start, format.content.end, _opening(format), format.reasoning.end]
     for calls in _calls(format, request):
-        texts += entry_literals(calls.syntax)
+        for literal in entry_literals(calls.syntax):
+            texts += map(_first_sign, _spellings(format, literal))
     yield from dict.fromkeys(text.strip() for text in texts if text.strip())
+
+
+def _opening(format: Format) -> str:
+    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
+    return format.reasoning.start or (format.turn.prefill if unmarked else "")
+
+
+def _first_sign(literal: str) -> str:
+    """Return the first word of a marker where that alone is no prose, as the parser begins a call with it."""
+    word = literal.split(maxsplit=1)[0].rstrip("[{")
+    return word if len(word) > 2 and _DISTINCTIVE.search(word) else literal
 
 
 def entry_literals(syntax: Tools) -> list[str]:

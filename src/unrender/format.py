@@ -320,6 +320,8 @@ class Turn:
     """What the generation prompt writes behind the header when thinking is on, e.g. `<think>\\n`."""
     prefill_no_thinking: str = ""
     """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
+    start_to_content: str = ""
+    """Layout that the history writes before an answer but the generation prompt does not."""
     reasoning_to_content: str = ""
     """Joint between reasoning and content, e.g. two line breaks."""
     reasoning_to_tools: str = ""

@@ -111,6 +111,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         ends=tuple(dict.fromkeys(text for text in ends if text and text != end)),
         prefill=frame.prefill,
         prefill_no_thinking=frame.prefill_no_thinking,
+        start_to_content=openings.content if openings.content and openings.content.isspace() else "",
         reasoning_to_content=reasoning.to_content,
         reasoning_to_tools=tools.reasoning_to_tools,
         content_to_tools=tools.content_to_tools,

@@ -204,6 +204,8 @@ class Interleave:
     role: Role
     parts: tuple[Node, ...]
     generated: Node
+    lead: str = ""
+    """Layout that may stand before everything."""
     cleans: bool = False
     """Text that begins a call and breaks off is kept apart from the free text."""
 

@@ -12,33 +12,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
-from unrender.grammar.nodes import Calls, Role
+from unrender.grammar.nodes import Calls
 from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, Entries, JsonArguments, Tail, Value
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
-from unrender.parsing.instructions import (
-    Attempt,
+from unrender.parsing.instructions import Attempt, Hold, Jump, Lit, Loosen, MaybeFence, Soft, Space
+from unrender.parsing.machine import Instruction
+from unrender.parsing.slots import (
     BeginCall,
     Commit,
     EndId,
-    Hold,
-    Jump,
-    Lit,
-    Loosen,
     MarkId,
-    MaybeFence,
     ReadKey,
     ReadName,
     ReadWord,
     RepeatKey,
     RepeatName,
     SkipWords,
-    Soft,
-    Space,
-    TextRun,
 )
-from unrender.parsing.machine import Instruction
 from unrender.parsing.values import LiteralStyle
 from unrender.parsing.xml import TagStyle
 
@@ -200,8 +192,14 @@ class CallCode:
         done = self.code.emit(CloseArguments(), *self._literal(arguments.end))
         opener = "" if isinstance(arguments.entry[0], Slot) else tokens(arguments.entry[0])[0]
         separator = arguments.separator.strip()
-        ends = tokens(arguments.end)[:1] or self._closers()
+        ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
         self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends])))
+
+    def _behind_arguments(self) -> list[str]:
+        """What follows the arguments where more slots come behind them, as in `</NAME>`."""
+        parts = self.syntax.function
+        at = parts.index(Slot.ARGUMENTS) + 1
+        return tokens(_text(parts[at]))[:1] if at < _last_slot(parts) else []
 
     def _closers(self) -> list[str]:
         syntax = self.syntax
@@ -269,8 +267,8 @@ class CallCode:
         section = tuple(_markers(self.split(syntax.section_end)))
         text = syntax.call_start if syntax.call_start.strip() else _text(syntax.function[0])
         opener = "{" if syntax.envelope and not syntax.call_start.strip() else (self.split(text) or [""])[0]
-        run = self.code.emit(TextRun(Role.CONTENT, self.hub))
-        tried = self.code.emit(Attempt((call,), run, True))
+        # What is no further call may still be another marker, which is found where text is read.
+        tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = syntax.separator.strip()
         # Without section or separator, calls that must be whole are looked for in the text, one by one.
         chained = bool(separator or section or not syntax.whole)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from unrender.format import Envelope
 from unrender.grammar.nodes import Role
 from unrender.parsing.arguments import run_scanner
-from unrender.parsing.instructions import MAX_NAME, SPACE
+from unrender.parsing.instructions import SPACE
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
+from unrender.parsing.slots import MAX_NAME
 from unrender.parsing.values import LiteralScanner, LiteralStyle, Status
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
@@ -100,7 +101,7 @@ class ReadEnvelope:
     def _key(self, machine: Machine, state: EnvelopeState) -> bool:
         if machine.buffer.startswith("}", machine.at):
             return self._close(machine, state)
-        found = _STRING.match(machine.buffer, machine.at)
+        found = _STRING.match(machine.buffer, machine.at, machine.at + MAX_NAME)
         if not found:
             return self._unfinished(machine, "a key")
         state.key = _unquote(found.group())
@@ -171,12 +172,12 @@ class ReadEnvelope:
         return path == field or (path[-1] in _ARGUMENT_NAMES and path[:-1] in (field[:-1], ("function",)))
 
     def _read_name(self, machine: Machine, state: EnvelopeState) -> bool:
-        found = _STRING.match(machine.buffer, machine.at)
+        found = _STRING.match(machine.buffer, machine.at, machine.at + MAX_NAME)
         return self._name(machine, state, found.end()) if found else self._unfinished(machine, "the tool's name")
 
     def _id(self, machine: Machine, state: EnvelopeState) -> bool:
         quoted = machine.buffer.startswith(('"', "'"), machine.at)
-        found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at)
+        found = (_STRING if quoted else _SCALAR).match(machine.buffer, machine.at, machine.at + MAX_NAME)
         if not found or (found.end() == len(machine.buffer) and not machine.final):
             return self._unfinished(machine, "the call's id") if not found else True
         assert machine.call is not None

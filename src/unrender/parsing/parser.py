@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from unrender.assemble import assemble
-from unrender.format import Format
+from unrender.format import Format, ReasoningMode
 from unrender.grammar.nodes import Role
 from unrender.messages import Message, Request, ToolChoice
 from unrender.parsing.cleaning import BrokenText, Cleaner
@@ -62,7 +62,7 @@ class Parser:
         self._waiting: list[Event] = []
         begun = prefill(format, prompt)
         self._machine.base = -len(begun)
-        if prompt and not begun and not format.reasoning.start.strip():
+        if prompt and not begun and format.reasoning.mode is ReasoningMode.DELIMITER:
             # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
             self._machine.pc = CONTENT_HUB
         self._waiting = self._emit(self._machine.feed(begun))

@@ -44,7 +44,6 @@ from unrender.parsing.instructions import (
 )
 from unrender.parsing.machine import Instruction, Program
 
-
 CONTENT_HUB = 1
 """Where in every program the text outside of all parts is read."""
 
@@ -96,6 +95,7 @@ class _Hub:
 class _Compiler:
     def __init__(self, root: Interleave) -> None:
         self.parts = root.parts
+        self.lead = root.lead
         self.cleans = root.cleans
         self.code = Code()
 
@@ -110,7 +110,7 @@ class _Compiler:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
         self._seal(hub)
-        self.code.put(start, Jump(begin))
+        self.code.put(start, Jump(self.code.emit(Soft(self.lead), Jump(begin))))
         return self.code.program()
 
     def _runs(self) -> Iterator[Calls]:
