@@ -115,6 +115,7 @@ def _show_table(out: Console, reports: dict[str, Report]) -> None:
 
 def _sum(report: Report) -> str:
     counts = Counter(finding.verdict for finding in report.findings)
-    words = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
+    order = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
+    words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
     names = ", ".join(finding.capability for finding in report.refuted)
-    return ", ".join(words) + (f": {names}" if names else "")
+    return words + (f": {names}" if names else "")
