@@ -239,12 +239,10 @@ class ChatTemplate:
     ) -> Parser:
         """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
 
-        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Without `tools` a call of any
-        name counts; with an empty list none does. Raises `MessageError` as `prepare` does.
+        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. As in `prepare`,
+        nothing is a call without `tools`. Raises `MessageError` as `prepare` does.
         """
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
-        if tools is None:
-            request = replace(request, tools=None)
         return Parser(_ended_by(self.format, self._loaded.eos_token), request, prompt=prompt, strict=strict)
 
     def __repr__(self) -> str:

@@ -309,11 +309,11 @@ def test_format_does_not_depend_on_tokens(template):
 
 
 def test_parser_for_a_prompt_rendered_elsewhere(template):
-    """A prompt's tail tells that reasoning is open; without tools any call counts, with an empty list none."""
-    parser = template.parser(prompt="…<|assistant|>\n<think>\n")
+    """A prompt's tail tells that reasoning is open; without tools nothing is a call."""
+    parser = template.parser(tools=[TOOL], prompt="…<|assistant|>\n<think>\n")
     parser.feed("Hm.\n</think>\n\n" + CALL)
     parser.finish()
-    without = template.parser(tools=[])
+    without = template.parser()
     without.feed(CALL)
     without.finish()
 
