@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from os.path import commonprefix
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
@@ -137,9 +138,9 @@ class _Lowering:
             case Sequence(parts):
                 return self.joined((*parts, *rest))
             case Choice(options):
-                return _choice([self.rest((option, *rest)) for option in _generated(options)])
+                return self.factored([(option, *rest) for option in _generated(options)])
             case Optional(inner):
-                return _choice([self.rest((inner, *rest)), self.rest(rest)])
+                return self.factored([(inner, *rest), rest])
             case Repeat():
                 return self.rest((self.loop(node), *rest))
             case Ref(name):
@@ -161,7 +162,7 @@ class _Lowering:
     def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
         """Join `Until(stops)` with `rest`: each way in which `rest` begins belongs to one stop."""
         longest = max(map(len, stops), default=1)
-        branches: dict[str, list[Node]] = {}
+        branches: dict[str, list[Rest]] = {}
         at_end = False
         for lead in self.leads(rest, 2 * longest, frozenset()):
             if lead.rest == (_END,) and not lead.text:
@@ -171,19 +172,42 @@ class _Lowering:
             if not stop:
                 raise GrammarError(f"text up to {stops} cannot be told from what follows: {lead.rest[:1]!r:.120}")
             after = lead.text[len(stop) :]
-            branches.setdefault(stop, []).append(self.rest((Literal(after), *lead.rest) if after else lead.rest))
+            branches.setdefault(stop, []).append((Literal(after), *lead.rest) if after else lead.rest)
         merged = {stop: self.branch(options) for stop, options in branches.items()}
         name = self.rules.reserve("text")
         self.table[name] = Stopped(tuple(dict.fromkeys((*stops, *merged))), tuple(merged.items()), at_end)
         return Ref(name)
 
-    def branch(self, options: list[Node]) -> Ref:
-        options = list(dict.fromkeys(options))
-        if len(options) == 1 and isinstance(options[0], Ref):
-            return options[0]
+    def branch(self, options: list[Rest]) -> Ref:
+        node = self.factored(options)
+        if isinstance(node, Ref):
+            return node
         name = self.rules.reserve("branch")
-        self.table[name] = _choice(options)
+        self.table[name] = node
         return Ref(name)
+
+    def factored(self, options: list[Rest]) -> Node:
+        """Return a choice in which no two options begin with the same literal character.
+
+        A lexer that prefers the longest literal would lose the shorter option otherwise; beside free text, which is longer
+        than any literal, the literals stay whole.
+        """
+        options = list(dict.fromkeys(options))
+        leads = [lead for option in options for lead in self.leads(option, 1, frozenset())]
+        if any(not lead.text and lead.rest != (_END,) for lead in leads):
+            return _choice(list(dict.fromkeys(self.rest(_behind(lead, 0)) for lead in leads)))
+        groups: dict[str, list[_Lead]] = {}
+        for lead in leads:
+            groups.setdefault(lead.text[:1], []).append(lead)
+        return _choice([self.factor(group) for group in groups.values()])
+
+    def factor(self, leads: list[_Lead]) -> Node:
+        """Return a choice of leads that begin with the same character."""
+        common = commonprefix([lead.text for lead in leads])
+        rests = [_behind(lead, len(common)) for lead in leads]
+        if len(rests) == 1 or not common:
+            return self.rest((Literal(common), *rests[0]) if common else rests[0])
+        return _sequence([Literal(common), self.factored(rests)])
 
     def leads(self, rest: Rest, need: int, seen: frozenset[str]) -> list[_Lead]:
         """Return the ways in which `rest` begins: at least `need` characters of literal text, if there are so many."""
@@ -300,6 +324,12 @@ class _Lead:
 
     text: str
     rest: Rest
+
+
+def _behind(lead: _Lead, length: int) -> Rest:
+    """Return what is left of a lead behind its first `length` characters."""
+    text = lead.text[length:]
+    return (Literal(text), *lead.rest) if text else lead.rest
 
 
 def _first_stop(text: str, stops: tuple[str, ...]) -> str:

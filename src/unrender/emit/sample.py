@@ -21,8 +21,49 @@ BUDGET = 400
 """Steps after which every choice is for the shortest way out."""
 
 _WORDS = tuple(
-    "hello world the weather in Paris is 7 degrees true null None 02134 3.5 a<b&&c>d {x} [y] (z) \"quoted\" 'single' "
-    "\\ back\\slash naïve 東京 😀 <b> </b> & &amp; ``` # - : , ; = / // \n \n\n \t".split(" ")
+    [
+        "hello",
+        "world",
+        "the",
+        "weather",
+        "in",
+        "Paris",
+        "is",
+        "7",
+        "degrees",
+        "true",
+        "null",
+        "None",
+        "02134",
+        "3.5",
+        "a<b&&c>d",
+        "{x}",
+        "[y]",
+        "(z)",
+        '"quoted"',
+        "'single'",
+        "\\",
+        "back\\slash",
+        "naïve",
+        "東京",
+        "😀",
+        "<b>",
+        "</b>",
+        "&",
+        "&amp;",
+        "```",
+        "#",
+        "-",
+        ":",
+        ",",
+        ";",
+        "=",
+        "/",
+        "//",
+        "\n",
+        "\n\n",
+        "\t",
+    ]
 )
 _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"

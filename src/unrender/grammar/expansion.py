@@ -60,6 +60,7 @@ class _Expander:
     values: Values
     rules: Rules = field(default_factory=Rules)
     unsupported: list[Unsupported] = field(default_factory=list)
+    calls: dict[object, Node] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
         match node:
@@ -99,8 +100,12 @@ class _Expander:
         """Return the choice of all tools' calls."""
         if call.tools is None:
             raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
-        options = [self.rules.add(f"call-{tool.name}", self.one(call, tool)) for tool in call.tools]
-        return options[0] if len(options) == 1 else Choice(tuple(options))
+        # The same calls stand in several places of an answer; tools are not hashable, but they are the same objects.
+        key = (call.function, call.arguments, tuple(map(id, call.tools)))
+        if key not in self.calls:
+            options: list[Node] = [self.rules.add(f"call-{tool.name}", self.one(call, tool)) for tool in call.tools]
+            self.calls[key] = options[0] if len(options) == 1 else self.rules.add("call", Choice(tuple(options)))
+        return self.calls[key]
 
     def one(self, call: Call, tool: Tool) -> Node:
         reading, unsupported = self.parameters(tool)

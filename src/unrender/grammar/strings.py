@@ -115,13 +115,13 @@ _CODE_UNIT = Choice(
 
 JSON_CHARACTER = Choice(
     (
-        Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\")), negated=True),
+        Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\"), ("\x7f", "\x7f")), negated=True),
         Sequence(
             (
                 _BACKSLASH,
                 Choice(
                     (
-                        Chars(tuple((c, c) for c in '"/\\bfnrt')),
+                        Chars(tuple((c, c) for c in '"\\bfnrt')),
                         Sequence((Literal("u"), _CODE_UNIT)),
                     )
                 ),
@@ -129,7 +129,7 @@ JSON_CHARACTER = Choice(
         ),
     )
 )
-JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=(("\x00", "\x1f"),), general=JSON_CHARACTER)
+JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=(("\x00", "\x1f"), ("\x7f", "\x7f")), general=JSON_CHARACTER)
 """Between the double quotes of a JSON string."""
 
 _PYTHON_ESCAPES = (("'", "\\'"), ("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
