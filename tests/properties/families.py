@@ -68,7 +68,7 @@ class Family:
     one_call: bool = False
     """The standard output has the first call only."""
     atomic: int = 0
-    """Characters of an argument that are held back on purpose: a name, a call before its id, a value not yet typed."""
+    """Characters of an argument that are held back on purpose: the id that names the call comes behind it."""
     markers: tuple[str, ...] = field(default=())
     """What mutations insert."""
 
@@ -349,7 +349,6 @@ TAGGED = Family(
         "<parameter=note>\nNone\n</parameter>\n<parameter=unknown>\n02134\n</parameter>\n</function>\n</tool_call>",
         "<tool_call>\n<function=now>\n<parameter=city>\nif a < b:\n  </par\n\n</parameter>\n</function>\n</tool_call>",
     ),
-    atomic=300,
     markers=(
         "<tool_call>\n",
         "</function>",
@@ -382,7 +381,6 @@ KEY_AND_VALUE = Family(
         "<tool_call>get_time\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
         "\n<think>So.</think>\n<tool_call>now\n</tool_call><|user|>",
     ),
-    atomic=300,
     markers=(
         "<tool_call>",
         "<tool_call>now\n",
@@ -429,7 +427,6 @@ TYPED = Family(
         '<think>So.</think>\n\n<|ML|calls>\n<|ML|invoke name="now">\n</|ML|invoke>\n</|ML|calls>',
         '<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">["a", {"b": 1}]</|ML|parameter>\n',
     ),
-    atomic=300,
     markers=("<|ML|calls>\n", '<|ML|invoke name="now">\n', "</|ML|invoke>\n", "</|ML|parameter>\n", '" string="true">'),
 )
 
@@ -534,7 +531,6 @@ NESTED_TAGS = Family(
         "]<]ns[>[<item>b]<]ns[>[</item>]<]ns[>[</tags>]<]ns[>[<options>]<]ns[>[<options>1]<]ns[>[</options>"
         "]<]ns[>[</options>]<]ns[>[</invoke>\n]<]ns[>[</tool_call>",
     ),
-    atomic=300,
     markers=("]<]ns[>[", "]<]ns[>[<tool_call>\n", ']<]ns[>[<invoke name="now">', "]<]ns[>[<city>", "]<]ns[>[</city>"),
 )
 

@@ -278,6 +278,16 @@ class Machine:
             frame.events -= count
         return released
 
+    def final_spans(self) -> list[tuple[Role, int]]:
+        """Return role and end of each stretch that no way back can undo."""
+        spans = list(zip(self.span_roles, self.span_ends, strict=True))
+        if self.frames:
+            frame = self.frames[0]
+            del spans[frame.spans :]
+            if spans:
+                spans[-1] = (spans[-1][0], frame.span_end)
+        return spans
+
     # What instructions do to the machine.
 
     def take(self, role: Role, end: int) -> None:

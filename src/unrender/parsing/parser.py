@@ -118,9 +118,8 @@ class Parser:
     @property
     def spans(self) -> tuple[Span, ...]:
         """What every character read so far is, in order and without gaps; text that is held back is not in it yet."""
-        machine = self._machine
         spans, start = [], 0
-        for role, end in zip(machine.span_roles, machine.span_ends, strict=True):
+        for role, end in self._machine.final_spans():
             if end > start:
                 spans.append(Span(role, start, end))
                 start = end

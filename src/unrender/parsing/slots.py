@@ -82,10 +82,11 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
     if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
         return None
     ends = []
-    at, literal = stops.find(buffer, start, horizon)
+    reach = min(edge + stops.longest, horizon)
+    at, literal = stops.find(buffer, start, reach)
     while literal and at <= edge:
         ends.append(at)
-        at, literal = stops.find(buffer, at + 1, horizon)
+        at, literal = stops.find(buffer, at + 1, reach)
     if limit or (machine.final and edge < horizon):
         return [*ends, edge] if edge not in ends else ends
     if edge == horizon:

@@ -1,0 +1,113 @@
+"""Text leaves the parser as soon as nothing can change its meaning any more.
+
+Rules: hold-back is what has been fed less what is final, in characters, after each single character. What begins a call,
+up to its name, may turn out to be text: that is the one atomic region; a value whose type hangs on its text is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from properties.families import (
+    CONTENT,
+    COUNTED,
+    FAMILIES,
+    JSON_ENVELOPE,
+    REQUEST,
+    TAGGED,
+    Family,
+)
+
+from unrender.parsing.parser import Parser
+
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"
+
+
+def held_back(parser: Parser, text: str) -> list[int]:
+    """Feed `text` character by character; returns the hold-back after each."""
+    held = []
+    for fed, character in enumerate(text, 1):
+        parser.feed(character)
+        held.append(fed - (parser.spans[-1].end if parser.spans else 0))
+    return held
+
+
+def opening(family: Family) -> str:
+    """Return what stands between content and the first argument's first letter."""
+    return family.outputs[0].partition(CONTENT)[2].partition("Paris")[0]
+
+
+def in_content(family: Family) -> Parser:
+    """Return a parser that has read the beginning of the standard output, into its content."""
+    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    parser.feed(family.outputs[0].partition(CONTENT)[0] + CONTENT)
+    return parser
+
+
+@each_family
+def test_no_more_is_held_than_the_opening_of_a_call(
+    family: Family, record_property: Callable[[str, object], None]
+) -> None:
+    """In a standard output what is held back is at most what opens a call, its name included."""
+    output = family.outputs[0]
+    held = held_back(Parser(family.format, REQUEST, prompt=family.prompt), output)
+    record_property("mean hold-back", sum(held) / len(held))
+    record_property("maximum hold-back", max(held))
+
+    assert max(held) <= len(opening(family)) + len(CONTENT.rstrip()[-1:])
+
+
+@each_family
+def test_prose_is_not_held_at_all(family: Family) -> None:
+    """While tools are offered, content leaves the parser character by character, save what may begin a call."""
+    parser = in_content(family)
+    prose = PROSE.replace("\n", " ")
+
+    assert {character for character in prose if not parser.feed(character)} <= {str(family.format.tools.function[0])[0]}
+
+
+@each_family
+def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> None:
+    """A long string argument streams: never more is held than the marker that could end it."""
+    before = family.outputs[0].partition("Paris")[0]
+    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    parser.feed(before)
+    longest = max(map(len, family.markers))
+    held = []
+
+    for fed, character in enumerate(PROSE, 1):
+        parser.feed(character)
+        arguments = "".join(call.arguments for call in parser.message.tool_calls)
+        held.append(fed - len(arguments.partition('"city": "')[2].replace("\\n", "\n")))
+
+    assert max(held) <= longest + family.atomic
+
+
+@pytest.mark.parametrize("name", ["note", "unheard_of"])
+def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> None:
+    """What may be null or a number is held; as soon as it can only be text, it streams."""
+    parser = Parser(TAGGED.format, REQUEST)
+    parser.feed(f"<tool_call>\n<function=now>\n<parameter={name}>\n")
+
+    assert [len(parser.feed(character)) for character in "null an"] == [0, 0, 0, 0, 0, 1, 1]
+
+
+def test_arguments_before_the_name_wait_for_it() -> None:
+    """Arguments that come before the name are given with it: nobody can be told whose they are."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+
+    waiting = parser.feed('<tool_call>{"arguments": {"city": "Rome"}, "name": ')
+    named = parser.feed('"now"')
+
+    assert waiting == []
+    assert len(named) == 2
+
+
+def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
+    """Whether a call inside reasoning counts is known when reasoning goes on, or the output ends."""
+    parser = Parser(COUNTED.format, REQUEST)
+
+    assert parser.feed("<think>So<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>")[1:] == []
+    assert len(parser.feed(" then")) > 0
