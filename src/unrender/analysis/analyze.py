@@ -18,7 +18,7 @@ from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Evidence, collect_evidence
 from unrender.analysis.probes import Prober, carries_needle
-from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
+from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_tools
@@ -62,11 +62,12 @@ def analyze(template: Template) -> Analysis:
     """
     prober = discover(Prober(template=template))
     found = _pass(prober, part_opener="")
-    opener = found.format.tools.separator.strip()
-    if opener and found.frame.header.endswith(opener):
-        # A marker between calls with which the header ends opens every part of an answer: it belongs to the parts.
+    opener = _part_opener(found)
+    if opener:
         found = _pass(prober, part_opener=opener)
     doubts = find_doubts(prober, found.frame, found.format)
+    if found.tools.content_as_reasoning:
+        doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
     fmt, diagnostics = _settle(found, doubts)
     fmt = complete(fmt, template.source)
     if prober.given_up:
@@ -94,6 +95,19 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     texts = (text for part in parts for text in _texts(part))
     tolerated = (tag for tag in _tags(_texts(fmt.tolerated)) if tag in source)
     return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
+
+
+def _part_opener(found: _Findings) -> str:
+    """Return the marker that opens every part of an answer, and with which the header ends: it belongs to the parts.
+
+    It stands between calls. Where all of the header does, each part is a message, and the header's last marker opens it.
+    """
+    header, between = found.frame.header, found.format.tools.separator.strip()
+    if header.strip() and between.endswith(header.strip()):
+        parts = lexemes(header)
+        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=0)
+        between = "".join(parts[last:])
+    return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
 def _pass(prober: Prober, *, part_opener: str) -> _Findings:

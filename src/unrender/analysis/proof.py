@@ -29,6 +29,7 @@ class _Shape:
     calls: Sequence[Call] = ()
 
 
+MIXED = "content and a call"
 _SHAPES = (
     _Shape(name="content", content=CONTENT),
     _Shape(name="reasoning and content", content=CONTENT, reasoning=REASONING),
@@ -37,7 +38,7 @@ _SHAPES = (
     _Shape(name="three calls", calls=make_calls(3, 2)),
     _Shape(name="a call without arguments", calls=make_calls(1, 0)),
     _Shape(name="reasoning and a call", reasoning=REASONING, calls=make_calls(1)),
-    _Shape(name="content and a call", content=CONTENT, calls=make_calls(1)),
+    _Shape(name=MIXED, content=CONTENT, calls=make_calls(1)),
     _Shape(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
 )
 

@@ -120,7 +120,7 @@ class _Analysis:
             content_as_reasoning=self._writes_content_as_reasoning(mixed),
             tools_first=behind is not None,
             tools_to_content=behind or "",
-            diagnostics=self.found.unexplained,
+            diagnostics=self._remarks(mixed),
             **joints,
         )
 
@@ -228,6 +228,11 @@ class _Analysis:
         start = body.index(needle) + len(needle)
         row = self.row(body[start:], make_calls(1))
         return None if row is None or (needle == CONTENT and self._writes_content_as_reasoning(body)) else row.before
+
+    def _remarks(self, mixed: str) -> tuple[str, ...]:
+        if not self._writes_content_as_reasoning(mixed):
+            return self.found.unexplained
+        return (*self.found.unexplained, "content beside calls is written as reasoning")
 
     def _writes_content_as_reasoning(self, body: str) -> bool:
         start, opener = self.known.content.start, body.partition(CONTENT)[0]

@@ -95,14 +95,15 @@ def encode_answer(
         before = fmt.reasoning.empty
     said = _encode_content(fmt, content, reasoned=bool(reasoning))
     called = encode_calls(calls, fmt.tools)
+    to_content = turn.reasoning_to_content if before else turn.start_to_content
+    to_calls = turn.reasoning_to_tools if before else turn.start_to_tools
     if not called:
-        return before + (turn.reasoning_to_content if before and said else "") + said
+        return before + (to_content + said if said else "")
     if turn.tools_first:
-        joint = turn.reasoning_to_tools if before else turn.start_to_tools
-        return before + joint + called + (turn.tools_to_content + said if said else "")
+        return before + to_calls + called + (turn.tools_to_content + said if said else "")
     if said:
-        return before + (turn.reasoning_to_content if before else "") + said + turn.content_to_tools + called
-    return before + (turn.reasoning_to_tools if before else turn.start_to_tools) + called
+        return before + to_content + said + turn.content_to_tools + called
+    return before + to_calls + called
 
 
 def json_type(value: Any) -> str:
