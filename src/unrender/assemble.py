@@ -57,8 +57,8 @@ def _reasoning(format: Format, request: Request) -> Node | None:
     text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
     body = Interleave(Role.REASONING, rescued, text)
     opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
-    joint = max(format.turn.reasoning_to_content, format.turn.reasoning_to_tools, key=len)
-    return Sequence((opener, body, _choice(format, markers.end), Layout(_layout(joint), verbatim=True)))
+    joint = max(map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools)), key=len)
+    return Sequence((opener, body, _choice(format, markers.end), Layout(joint, verbatim=True)))
 
 
 def _content(format: Format) -> Node:
@@ -73,13 +73,13 @@ def _calls(format: Format, request: Request) -> list[Calls]:
         return []
     tools = offered(request)
     turn = format.turn
-    lead = max(turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools, key=len)
+    lead = max(map(_layout, (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)), key=len)
     syntaxes = [tools_ for tools_ in (format.tools, *format.tolerated) if tools_.mode is not ToolMode.NONE]
     return [
         Calls(
             syntax=syntax,
             tools=tools,
-            lead=_layout(lead),
+            lead=lead,
             spellings=tuple(_spellings(format, syntax.section_start)[1:]),
         )
         for syntax in syntaxes

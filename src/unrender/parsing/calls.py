@@ -154,6 +154,8 @@ class CallCode:
         stops = Finder(self._following(parts, i))
         if part is Slot.NAME:
             again = Slot.NAME in parts[:i]
+            if i > 0 and _text(parts[i - 1])[-1:].isspace():
+                self.code.emit(Space())
             self.code.emit(RepeatName() if again else ReadName(stops))
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
