@@ -32,7 +32,7 @@ from unrender.analysis.probes import (
     user,
 )
 
-_REASONING_WORD = re.compile(r"reason|think|thought", re.IGNORECASE)
+_REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
 _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
 """In names of variables that hold no truth value."""
@@ -165,10 +165,11 @@ def _find_calls(prober: Prober) -> dict[str, Any]:
 
 
 def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    offered = (prober.answer(None) or "").count(NAMES[0])
     for as_object, nonnull in product((True, False), (True, False)):
         shape = {"supports_object_arguments": as_object, "requires_nonnull_content": nonnull} | more
         text = prober.with_capabilities(**shape).answer(assistant(calls=make_calls(1)))
-        if text is None or NAMES[0] not in text or (not nonnull and "None" in text):
+        if text is None or text.count(NAMES[0]) <= offered or (not nonnull and "None" in text):
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None

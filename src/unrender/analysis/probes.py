@@ -13,6 +13,7 @@ from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import shape_context, shape_messages
+from unrender.analysis.split import common_suffix
 from unrender.template.rendering import Template
 
 BOS, EOS = "<zbosneedle>", "<zeosneedle>"
@@ -153,18 +154,23 @@ class Prober:
         inputs = list(before) or [user()]
         needle = str(inputs[-1]["content"])
         messages = [*inputs, *([message] if message else []), *after]
-        text = self.render(
-            messages,
-            tools=offered_tools() if tools and self.capabilities.supports_tools else None,
-            prompt=prompt,
-            thinking=thinking,
-        )
+        offered = offered_tools() if tools and self.capabilities.supports_tools else None
+        text = self.render(messages, tools=offered, prompt=prompt, thinking=thinking)
+        if text is None and message and not after:
+            # Some templates refuse an answer in the last place: ask on, and cut the question off with its header.
+            text = self.render([*messages, user(USER2)], tools=offered, thinking=thinking)
+            text = None if text is None else _until_next_question(text)
         return None if text is None else text_after(text, needle)
 
 
 def text_after(text: str, needle: str) -> str | None:
     """Return what follows the last `needle`, or None."""
     return text.rpartition(needle)[2] if needle in text else None
+
+
+def _until_next_question(text: str) -> str:
+    before, answered = text.partition(USER)[0], text.partition(USER2)[0]
+    return answered[: len(answered) - len(common_suffix([before, answered]))]
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
