@@ -42,8 +42,8 @@ def assemble(format: Format, request: Request) -> Grammar:
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
     generated = _generated(format, request, calls[0] if calls else None)
-    lead = format.turn.start_to_content
-    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, lead, format.cleans_content))
+    lead, trail = format.turn.start_to_content, _layout(format.turn.end)
+    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, lead, trail, format.cleans_content))
 
 
 # What is read.

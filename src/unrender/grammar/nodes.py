@@ -206,6 +206,8 @@ class Interleave:
     generated: Node
     lead: str = ""
     """Layout that may stand before everything."""
+    trail: str = ""
+    """Layout that may stand behind everything."""
     cleans: bool = False
     """Text that begins a call and breaks off is kept apart from the free text."""
 

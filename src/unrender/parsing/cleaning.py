@@ -6,10 +6,10 @@ it has one; until the first call, events behind broken text wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
-from unrender.parsing.events import ContentText, Event, ToolCallStarted
+from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,10 @@ class BrokenText:
     """Text that began a call and broke off. It leaves the parser as content, or not at all."""
 
     text: str
+
+
+_HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
+"""What mostly comes, one by one, and passes when nothing is held."""
 
 
 class Cleaner:
@@ -34,8 +38,10 @@ class Cleaner:
         other.called, other.held = self.called, list(self.held)
         return other
 
-    def take(self, events: Iterable[Event | BrokenText]) -> list[Event]:
+    def take(self, events: list[Event | BrokenText]) -> list[Event]:
         """Return the events that are final now."""
+        if len(events) == 1 and not self.held and type(events[0]) in _HARMLESS:
+            return cast(list[Event], events)
         passed: list[Event] = []
         for event in events:
             if isinstance(event, ToolCallStarted) and not self.called:

@@ -47,11 +47,18 @@ class Finder:
     def undecided_from(self, text: str, start: int) -> int:
         """Return from where the tail of `text` could be the beginning of a literal; its length when it could not."""
         size = len(text)
-        tail = max(start, size - self.longest + 1)
-        for head in self.first.finditer(text, tail):
-            if text[head.start() :] in self.prefixes:
-                return head.start()
+        tail = size - self.longest + 1
+        head = self.first.search(text, tail if tail > start else start)
+        while head:
+            at = head.start()
+            if text[at:] in self.prefixes:
+                return at
+            head = self.first.search(text, at + 1)
         return size
+
+    def absent(self, text: str, start: int) -> bool:
+        """True when not even the first character of a literal stands in `text` from `start` on."""
+        return self.first.search(text, start) is None
 
     def may_grow(self, text: str, start: int) -> bool:
         """True when all of `text` from `start` on is the beginning of a longer literal, or a guarded one."""

@@ -31,9 +31,14 @@ class Text:
     finder: Finder
     table: Mapping[str, int]
     end: int
+    ending: str = ""
+    """Layout that ends a turn: no part of the text when nothing follows."""
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
+        if not machine.final and self.finder.absent(buffer, machine.at):
+            self._emit(machine, len(buffer))
+            return True
         at, literal = self.finder.find(buffer, machine.at)
         if at >= 0 and not machine.final and self.finder.may_grow(buffer, at):
             at, literal = -1, ""
@@ -42,12 +47,18 @@ class Text:
             machine.take(Role.LAYOUT, at)
             machine.pc = self.table[literal]
             return False
-        self._emit(machine, len(buffer) if machine.final else self.finder.undecided_from(buffer, machine.at))
+        limit = len(buffer) if machine.final else self.finder.undecided_from(buffer, machine.at)
+        self._emit(machine, self._before_ending(machine, limit) if self.ending else limit)
         if not machine.final:
             return True
         machine.take(Role.LAYOUT, len(buffer))
         machine.pc = self.end
         return False
+
+    def _before_ending(self, machine: Machine, limit: int) -> int:
+        sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
+        found = (size for size in sizes if machine.buffer.endswith(self.ending[:size], machine.at))
+        return min(limit, len(machine.buffer) - next(found, 0))
 
     def _emit(self, machine: Machine, end: int) -> None:
         if self.role is Role.CONTENT and not machine.answered:

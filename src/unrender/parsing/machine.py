@@ -238,7 +238,7 @@ class Machine:
         kept = self.frames[0].at if self.frames else self.at
         if kept:
             self._forget(kept)
-        self.buffer += text
+        self.buffer = self.buffer + text if self.buffer else text
         return self.run()
 
     def finish(self) -> list[Event | BrokenText]:

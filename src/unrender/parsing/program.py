@@ -95,7 +95,7 @@ class _Hub:
 class _Compiler:
     def __init__(self, root: Interleave) -> None:
         self.parts = root.parts
-        self.lead = root.lead
+        self.lead, self.trail = root.lead, root.trail
         self.cleans = root.cleans
         self.code = Code()
 
@@ -128,7 +128,8 @@ class _Compiler:
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
-        self.code.put(hub.at, Text(hub.role, Finder(table, hub.guarded - hub.attempts.keys()), table, hub.end))
+        finder = Finder(table, hub.guarded - hub.attempts.keys())
+        self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
 
     def _text_run(self, hub: _Hub) -> Instruction:
         if not self.cleans or hub.role is not Role.CONTENT:
