@@ -111,7 +111,7 @@ class _Analysis:
         if self.mode is ToolMode.JSON_NATIVE:
             call = make_calls(1)[0]
             tools = replace(tools, envelope=find_envelope(self._body(assistant(calls=[call])) or "", call, tools))
-        tools = replace(tools, arguments=self._fit_empty(tools), parallel=len(row.items) > 1, id_parts=id_parts(tools))
+        tools = replace(tools, arguments=self._fit_empty(tools), id_parts=id_parts(tools))
         behind = self._content_behind(tools)
         mixed = self._body(assistant(CONTENT, calls=make_calls(1))) or ""
         return ToolsFinding(
@@ -315,6 +315,7 @@ class _Analysis:
             function=function,
             arguments=arguments,
             index_start=index_start,
+            parallel=len(row.items) > 1,
         )
 
     def _fit_empty(self, tools: Tools) -> Arguments:
