@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from os.path import commonprefix
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
@@ -203,7 +202,7 @@ class _Lowering:
 
     def factor(self, leads: list[_Lead]) -> Node:
         """Return a choice of leads that begin with the same character."""
-        common = commonprefix([lead.text for lead in leads])
+        common = _common_prefix([lead.text for lead in leads])
         rests = [_behind(lead, len(common)) for lead in leads]
         if len(rests) == 1 or not common:
             return self.rest((Literal(common), *rests[0]) if common else rests[0])
@@ -324,6 +323,11 @@ class _Lead:
 
     text: str
     rest: Rest
+
+
+def _common_prefix(texts: list[str]) -> str:
+    first, last = min(texts), max(texts)
+    return first[: next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 
 
 def _behind(lead: _Lead, length: int) -> Rest:

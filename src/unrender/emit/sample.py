@@ -20,22 +20,9 @@ from unrender.grammar.regex import Ranges, complement
 BUDGET = 400
 """Steps after which every choice is for the shortest way out."""
 
-_WORDS = tuple(
-    [
-        "hello",
-        "world",
-        "the",
-        "weather",
-        "in",
-        "Paris",
-        "is",
-        "7",
-        "degrees",
-        "true",
-        "null",
-        "None",
-        "02134",
-        "3.5",
+_WORDS = (
+    *("hello", "world", "the", "weather", "in", "Paris", "is", "7", "degrees", "true", "null", "None", "02134", "3.5"),
+    *(
         "a<b&&c>d",
         "{x}",
         "[y]",
@@ -49,21 +36,8 @@ _WORDS = tuple(
         "😀",
         "<b>",
         "</b>",
-        "&",
-        "&amp;",
-        "```",
-        "#",
-        "-",
-        ":",
-        ",",
-        ";",
-        "=",
-        "/",
-        "//",
-        "\n",
-        "\n\n",
-        "\t",
-    ]
+    ),
+    *("&", "&amp;", "```", "#", "-", ":", ",", ";", "=", "/", "//", "\n", "\n\n", "\t"),
 )
 _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"

@@ -15,7 +15,7 @@ from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, String
 from unrender.grammar import shapes
 from unrender.grammar.encode import json_type
 from unrender.grammar.json_schema import Reading
-from unrender.grammar.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until, walk
+from unrender.grammar.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
 from unrender.grammar.shapes import Object, Property, Shape, Text, alternatives, union
@@ -30,7 +30,7 @@ from unrender.grammar.spelling import (
     Speller,
     chain,
 )
-from unrender.grammar.strings import JSON, Alphabet, all_but, encode
+from unrender.grammar.strings import JSON, WORDS, all_but, cannot_contain, encode
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
@@ -201,12 +201,12 @@ class _Writer:
                 case Slot.TYPE:
                     parts.append(Literal(word))
                 case Slot.VALUE:
-                    parts.append(self.value(shape, self.stops(skeleton, at, key), hint))
+                    parts.append(self.value(shape, self.stops(skeleton, at), hint))
                 case str():
                     parts.append(Literal(part))
         return Sequence(tuple(parts))
 
-    def stops(self, skeleton: Skeleton, at: int, key: str | Node) -> tuple[str, ...]:
+    def stops(self, skeleton: Skeleton, at: int) -> tuple[str, ...]:
         """Return what ends the raw value at `skeleton[at]`: the marker behind it, with and without layout."""
         behind = skeleton[at + 1] if at + 1 < len(skeleton) else ""
         if isinstance(behind, Slot) or not behind.strip():
@@ -222,12 +222,7 @@ class _Writer:
         if skeleton.count(Slot.KEY) != 1:
             self.tools.report("#", "additionalProperties", "the argument's name is written twice, and may be anything")
             return None
-        at = skeleton.index(Slot.KEY)
-        beside = (part for part in (*skeleton[:1], *skeleton[at + 1 : at + 2]) if not isinstance(part, Slot))
-        heads = {text.strip()[:1] for text in beside} | set("\n\t\r \"'")
-        forbidden = tuple((head, head) for head in sorted(heads) if head)
-        names = {"", *(item.name for item in shape.properties)}
-        key = all_but(names, Alphabet(forbidden=forbidden))
+        key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
         value = union([value for _, value in shape.extra])
         node = self.entry(key, value, f"{self.hint}-extra", skeleton)
         return Extra(self.rule("extra", node), shape.minimum, shape.maximum)
@@ -257,7 +252,7 @@ class _Writer:
                 return self.container(shape, hint)
             case shapes.Constant(text) if text[0] in "[{":
                 return self.container(shape, hint)
-        return self.speller(self.scalars()).spell(shape, hint)
+        return self.speller(self.scalars(), hint).spell(shape, hint)
 
     def raw_constant(self, text: str, stops: tuple[str, ...], hint: str) -> Node:
         if any(stop in text for stop in stops):
@@ -267,7 +262,7 @@ class _Writer:
 
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
         """Return raw text; a pattern holds if nothing that it generates could contain a stop."""
-        if shape.pattern is not None and all(_cannot_contain(shape.pattern, stop) for stop in stops):
+        if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return shape.pattern
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
         for keyword, value in lost.items():
@@ -284,13 +279,16 @@ class _Writer:
             case Containers.JSON:
                 return self.json(shape, hint)
             case Containers.PYTHON:
-                return self.speller(PYTHON_NOTATION).spell(shape, hint)
+                return self.speller(PYTHON_NOTATION, hint).spell(shape, hint)
             case Containers.BARE:
-                return self.speller(self.bare()).spell(shape, hint)
+                return self.speller(self.bare(), hint).spell(shape, hint)
         return self.tags(shape, hint)
 
-    def speller(self, notation: Notation) -> Speller:
-        return Speller(notation, self.tools.rules, self.parameters.definitions, self.hint)
+    def speller(self, notation: Notation, hint: str) -> Speller:
+        def report(keyword: str, reason: str) -> None:
+            self.tools.report(self.path(hint), keyword, reason)
+
+        return Speller(notation, self.tools.rules, self.parameters.definitions, self.hint, report)
 
     def scalars(self) -> Notation:
         """Return how numbers, words and quoted strings are written outside of containers."""
@@ -382,20 +380,6 @@ def _type_names(shape: Shape) -> list[str]:
 
 def _of_type(shape: Shape, kind: str) -> Shape:
     return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
-
-
-def _cannot_contain(pattern: Node, stop: str) -> bool:
-    """Return True when some character of `stop` is in no text that `pattern` generates."""
-    return any(not _generates(pattern, character) for character in stop)
-
-
-def _generates(pattern: Node, character: str) -> bool:
-    for node in walk(pattern):
-        if isinstance(node, Literal) and character in node.text:
-            return True
-        if isinstance(node, Chars) and any(low <= character <= high for low, high in node.ranges) != node.negated:
-            return True
-    return False
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

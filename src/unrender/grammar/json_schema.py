@@ -19,7 +19,8 @@ from urllib.parse import unquote
 
 from unrender.errors import GrammarError
 from unrender.grammar.admission import admits, canonical, disjoint
-from unrender.grammar.keywords import Context, Place, leaf, negation
+from unrender.grammar.keywords import leaf, negation
+from unrender.grammar.places import Context, Place
 from unrender.grammar.shapes import Anything, Constant, Nothing, Reference, Shape, union
 from unrender.messages import JsonSchema
 

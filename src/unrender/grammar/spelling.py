@@ -18,7 +18,7 @@ from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, 
 from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
 from unrender.grammar.shapes import Object, Shape, Text
-from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, Alphabet, all_but, between, encode
+from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, Alphabet, all_but, between, cannot_contain, encode
 
 EMPTY = Literal("")
 MAX_SPACE = 32
@@ -73,6 +73,8 @@ class Speller:
     definitions: Mapping[str, Shape]
     scope: str = ""
     """Told apart in the names of recursive rules."""
+    report: Callable[[str, str], None] = lambda _keyword, _reason: None
+    """Takes a keyword that is not enforced, and why."""
     memo: dict[int, tuple[Shape, Node]] = field(default_factory=dict)
     recursive: dict[str, str] = field(default_factory=dict)
 
@@ -176,8 +178,19 @@ class Speller:
         return self.rules.add("string", choice([self.quoted(shape, quotes) for quotes in self.notation.quotes]))
 
     def quoted(self, shape: Text, quotes: Quotes) -> Node:
-        inside = Until((quotes.close,)) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
+        inside = self.unescaped(shape, quotes.close) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
         return Sequence((Literal(quotes.open), inside, Literal(quotes.close)))
+
+    def unescaped(self, shape: Text, close: str) -> Node:
+        """Return text that runs up to the closing quote, whatever it is."""
+        if shape.pattern is not None and cannot_contain(shape.pattern, close):
+            return shape.pattern
+        if shape.pattern is None and len(close) == 1:
+            return Chars(((close, close),), negated=True, minimum=shape.minimum, maximum=shape.maximum)
+        lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum}
+        for keyword in (keyword for keyword, value in lost.items() if value):
+            self.report(keyword, "an unescaped string ends at its quote, whatever stands before it")
+        return Until((close,))
 
     def text(self, shape: Text, alphabet: Alphabet) -> Node:
         """Return the node of a string's text, written in `alphabet`."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.grammar.regex import Ranges, choice, complement, read_pattern
 
 _HOUR = r"([01][0-9]|2[0-3])"
@@ -88,6 +88,9 @@ class Alphabet:
 
 RAW = Alphabet()
 """Text as it is."""
+
+WORDS = Alphabet(forbidden=complement((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))))
+"""Names: letters, digits and `_`, written as they are."""
 
 _HEX = (("0", "9"), ("A", "F"), ("a", "f"))
 _BACKSLASH = Literal("\\")
@@ -230,3 +233,17 @@ def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
     if not any(len(word) == depth for word in words):
         options.append(Literal(""))
     return choice(options)
+
+
+def cannot_contain(pattern: Node, stop: str) -> bool:
+    """Return True when some character of `stop` is in no text that `pattern` generates."""
+    return any(not _generates(pattern, character) for character in stop)
+
+
+def _generates(pattern: Node, character: str) -> bool:
+    for node in walk(pattern):
+        if isinstance(node, Literal) and character in node.text:
+            return True
+        if isinstance(node, Chars) and _holds(node.ranges, character) != node.negated:
+            return True
+    return False
