@@ -48,7 +48,7 @@ class Finder:
         """Return from where the tail of `text` could be the beginning of a literal; its length when it could not."""
         size = len(text)
         tail = size - self.longest + 1
-        head = self.first.search(text, tail if tail > start else start)
+        head = self.first.search(text, max(start, tail))
         while head:
             at = head.start()
             if text[at:] in self.prefixes:

@@ -270,7 +270,7 @@ class CloseFence:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """`\\s*`"""
+    """White space, if there is any."""
 
     def step(self, machine: Machine) -> bool:
         end = SPACE.match(machine.buffer, machine.at).end()  # type: ignore[union-attr]

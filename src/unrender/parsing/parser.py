@@ -7,7 +7,7 @@ what the request allows, not on its tools, and is compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ from unrender.parsing.events import Event, MessageFinished
 from unrender.parsing.machine import Machine, Program
 from unrender.parsing.message import MessageFold
 from unrender.parsing.program import CONTENT_HUB, compile_grammar
+from unrender.parsing.quoting import Quoter
 
 _IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
 
@@ -38,7 +39,9 @@ class Parser:
 
     `prompt` is the rendered prompt, or its tail: what stands behind the assistant's header in it counts as already
     written. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
-    `MalformedOutput`, and nothing else, at the first text that the format does not allow.
+    `MalformedOutput`, and nothing else, at the first text that the format does not allow. `special_tokens` matter only to
+    callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
+    format's preserved tokens.
 
     >>> from unrender.format import Format
     >>> parser = Parser(Format(), Request())
@@ -50,14 +53,23 @@ class Parser:
     Message(content='Hi', reasoning='', tool_calls=())
     """
 
-    __slots__ = ("_cleaner", "_finished", "_fold", "_machine", "_waiting")
+    __slots__ = ("_cleaner", "_finished", "_fold", "_machine", "_quoter", "_waiting")
 
-    def __init__(self, format: Format, request: Request, *, prompt: str = "", strict: bool = False) -> None:
+    def __init__(
+        self,
+        format: Format,
+        request: Request,
+        *,
+        prompt: str = "",
+        strict: bool = False,
+        special_tokens: Collection[str] | None = None,
+    ) -> None:
         program = _program(format, _shape(request))
         roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
         self._machine = Machine(program, request, strict=strict, id_seed=prompt, roles=roles)
         self._fold = MessageFold()
         self._cleaner = Cleaner()
+        self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         self._finished = False
         self._waiting: list[Event] = []
         begun = prefill(format, prompt)
@@ -73,14 +85,21 @@ class Parser:
         other._machine = self._machine.copy()
         other._fold = self._fold.copy()
         other._cleaner = self._cleaner.copy()
+        other._quoter = self._quoter.copy()
         other._finished = self._finished
         other._waiting = list(self._waiting)
         return other
 
-    def feed(self, text: str) -> list[Event]:
-        """Take more output; returns the events that are final now. Text fed after `finish` is an error of the caller."""
+    def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
+        """Take more output; returns the events that are final now. Text fed after `finish` is an error of the caller.
+
+        `special` says what the tokenizer knows of `text`: True, it is special tokens; False, it is ordinary text, and a
+        special token spelled out in it is a quotation; None, nobody knows.
+        """
         if self._finished:
             raise ValueError("feed() after finish(): the output has ended")
+        if special is not None:
+            text = self._quoter.release() + text if special else self._quoter.ordinary(text)
         return self._emit(self._machine.feed(text))
 
     def finish(self, reason: str | None = None) -> list[Event]:
@@ -92,12 +111,14 @@ class Parser:
             return []
         self._finished = True
         self._machine.length_limited = reason == "length"
-        events = self._emit(self._machine.finish())
+        events = self._emit([*self._machine.feed(self._quoter.release()), *self._machine.finish()])
         last = [*self._cleaner.finish(), MessageFinished()]
         self._fold.add(last)
         return [*events, *last]
 
     def _emit(self, read: list[Event | BrokenText]) -> list[Event]:
+        if self._quoter.used:
+            read = [self._quoter.unquote(event) for event in read]
         events = self._cleaner.take(read)
         self._fold.add(events)
         if self._waiting:

@@ -15,10 +15,12 @@ from json.encoder import encode_basestring
 
 from unrender.parsing.wellformed import (
     COLON,
+    END,
     FIRST_ITEM,
     FIRST_KEY,
     ITEM,
     KEY,
+    KEY_STRING,
     LEVELS,
     NEXT,
     STRING,
@@ -77,7 +79,7 @@ _AFTER_QUOTE = re.compile(r"\s*[,:)\]}]")
 class LiteralScanner:
     """Reads one JSON value (and, unless strict, Python literals and other notations) and gives its JSON text."""
 
-    __slots__ = ("comma", "is_key", "quote", "stack", "state", "style")
+    __slots__ = ("comma", "quote", "stack", "state", "style")
 
     def __init__(self, style: LiteralStyle) -> None:
         self.style = style
@@ -85,7 +87,6 @@ class LiteralScanner:
         self.stack = ""
         """The brackets that are open."""
         self.quote = ""
-        self.is_key = False
         self.comma = ""
         """A comma and the space behind it, held until the next item is seen: a trailing one leaves no trace."""
 
@@ -93,7 +94,7 @@ class LiteralScanner:
         """Return an independent scanner in the same state."""
         other = LiteralScanner(self.style)
         other.state, other.stack, other.quote = self.state, self.stack, self.quote
-        other.is_key, other.comma = self.is_key, self.comma
+        other.comma = self.comma
         return other
 
     @property
@@ -107,30 +108,38 @@ class LiteralScanner:
         at, before, status = start, -1, Status.MORE
         while before < at < len(text) and status is Status.MORE:
             before = at
-            if self.state == STRING:
+            if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
+                at = end
+            elif self.state in (STRING, KEY_STRING):
                 at, status = self._string(text, at, pieces, final)
-            elif self.stack and not self.style.bare_keys and (end := self._well_formed(text, at, pieces)) > at:
-                at, status = end, Status.MORE if self.stack else Status.DONE
             else:
                 at = self._space(text, at, pieces)
                 if at < len(text):
                     at, status = _STEPS[self.state](self, text, at, pieces, final)
+            if self.state == END:
+                status = Status.DONE
         return at, "".join(pieces), status
+
+    def _may_be_json(self) -> bool:
+        if self.style.bare_keys:
+            return False
+        if self.state in (STRING, KEY_STRING):
+            return self.quote == '"' and self.style.quote_open != '"'
+        return 0 < len(self.stack) <= MAX_DEPTH - 2 * LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Take JSON as it is; what is none, or not all there, is left to the single steps."""
-        if len(self.stack) > MAX_DEPTH - 2 * LEVELS:
-            return start
         at, state, stack, comma = well_formed(text, start, self.state, self.stack)
         if at == start:
             return start
-        first = _SPACE.match(text, start).end()  # type: ignore[union-attr]
-        if self.comma and text[first] in "]}":
-            return start
-        self._flush_comma(pieces)
-        pieces.append(text[start : at if comma < 0 else comma])
-        self.comma = text[comma:at] if comma >= 0 else ""
-        self.state, self.stack = state, stack
+        if self.comma:
+            # Where an end follows the comma, it must leave no trace; no step of `well_formed` reads that.
+            pieces.append(self.comma)
+            self.comma = ""
+        if comma >= 0:
+            self.comma = text[comma:at]
+        pieces.append(text[start : comma if comma >= 0 else at])
+        self.state, self.stack, self.quote = state, stack, '"'
         return at
 
     def _space(self, text: str, at: int, pieces: list[str]) -> int:
@@ -167,8 +176,7 @@ class LiteralScanner:
 
     def _open_string(self, quote: str, at: int, pieces: list[str]) -> tuple[int, Status]:
         self._flush_comma(pieces)
-        self.is_key = self.state in (FIRST_KEY, KEY)
-        self.quote, self.state = quote, STRING
+        self.quote, self.state = quote, KEY_STRING if self.state in (FIRST_KEY, KEY) else STRING
         pieces.append('"')
         return at + len(quote), Status.MORE
 
@@ -203,9 +211,7 @@ class LiteralScanner:
             self.comma = ""
 
     def _after_value(self) -> Status:
-        if not self.stack:
-            return Status.DONE
-        self.state = NEXT
+        self.state = NEXT if self.stack else END
         return Status.MORE
 
     def _item_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
@@ -307,8 +313,7 @@ class LiteralScanner:
 
     def _end_string(self, at: int, pieces: list[str]) -> tuple[int, Status]:
         pieces.append('"')
-        if self.is_key:
-            self.is_key = False
+        if self.state == KEY_STRING:
             self.state = COLON
             return at, Status.MORE
         return at, self._after_value()

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 
-VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, END = range(9)
-"""What comes next. `FIRST_…`: or the end of the list or object; `NEXT`: a comma, or the end; `STRING`: more of a string."""
+VALUE, FIRST_ITEM, ITEM, FIRST_KEY, KEY, COLON, NEXT, STRING, KEY_STRING, END = range(10)
+"""What comes next. `FIRST_…`: or the end of the list or object; `NEXT`: a comma, or the end; `…STRING`: more of a string."""
 LEVELS = 3
 """Lists and objects of so many levels are taken whole; each level doubles the regex."""
 
 _GAP = r"[ \t\n\r]*+"
-_TEXT = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_INSIDE = r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
+_TEXT = f'"{_INSIDE}"'
 _ATOM = r"(?:-?(?:0|[1-9][0-9]{0,90}+)(?:\.[0-9]{1,90}+)?+(?:[eE][-+]?[0-9]{1,9}+)?+|true|false|null)(?=[ \t\n\r,\]}])"
 
 
@@ -28,18 +29,28 @@ def _whole(levels: int) -> str:
     return f"(?:{_TEXT}|{_ATOM}|{items}|{members})"
 
 
-_A_VALUE = rf"(?P<value>{_whole(LEVELS)})|(?P<list>\[)|(?P<object>\{{)"
-_A_KEY = rf"(?P<key>{_TEXT}{_GAP}:)"
+_A_VALUE = rf'(?P<value>{_whole(LEVELS)})|(?P<list>\[)|(?P<object>\{{)|(?P<text>"{_INSIDE}\Z)'
+_A_KEY = rf'(?P<key>{_TEXT}{_GAP}:)|(?P<name>{_TEXT})|(?P<key_text>"{_INSIDE}\Z)'
 _STEPS = {
     VALUE: re.compile(rf"{_GAP}(?:{_A_VALUE})"),
     FIRST_ITEM: re.compile(rf"{_GAP}(?:{_A_VALUE}|(?P<close>\]))"),
     FIRST_KEY: re.compile(rf"{_GAP}(?:{_A_KEY}|(?P<close>\}}))"),
-    KEY: re.compile(rf"{_GAP}{_A_KEY}"),
+    KEY: re.compile(rf"{_GAP}(?:{_A_KEY})"),
     COLON: re.compile(rf"{_GAP}(?P<key>:)"),
     NEXT: re.compile(rf"{_GAP}(?:(?P<comma>,)|(?P<close>[\]}}]))"),
+    STRING: re.compile(rf'{_INSIDE}(?:(?P<value>")|(?P<text>\Z))'),
+    KEY_STRING: re.compile(rf'{_INSIDE}(?:(?P<name>")|(?P<key_text>\Z))'),
 }
 _STEPS[ITEM] = _STEPS[VALUE]
-_FOLLOWING = {"value": NEXT, "key": VALUE, "list": FIRST_ITEM, "object": FIRST_KEY}
+_FOLLOWING = {
+    "value": NEXT,
+    "key": VALUE,
+    "name": COLON,
+    "list": FIRST_ITEM,
+    "object": FIRST_KEY,
+    "text": STRING,
+    "key_text": KEY_STRING,
+}
 _OPENED = {"list": "[", "object": "{"}
 _CLOSES = {"]": "[", "}": "{"}
 
@@ -50,14 +61,14 @@ def well_formed(text: str, at: int, state: int, stack: str) -> tuple[int, int, s
     Returns where that ends, the state and the brackets there, and where a comma stands behind which nothing has come
     yet (-1: nowhere).
     """
-    comma = -1
-    while state in _STEPS and (found := _STEPS[state].match(text, at)):
+    comma, size = -1, len(text)
+    while at < size and (found := _STEPS[state].match(text, at)):
         kind, end = str(found.lastgroup), found.end()
         if kind == "close":
             if _CLOSES[text[end - 1]] != stack[-1]:
                 break
             stack = stack[:-1]
-            state = NEXT if stack else END
+            state = NEXT
         elif kind == "comma":
             comma = end - 1
             state = ITEM if stack[-1] == "[" else KEY
@@ -65,4 +76,6 @@ def well_formed(text: str, at: int, state: int, stack: str) -> tuple[int, int, s
             state = _FOLLOWING[kind]
             stack += _OPENED.get(kind, "")
         at = end
+        if state == NEXT and not stack:
+            return at, END, stack, -1
     return at, state, stack, comma if state in (ITEM, KEY) else -1

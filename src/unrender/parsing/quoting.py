@@ -1,0 +1,72 @@
+"""Tell special tokens from equal text: where the caller knows which is which, quoted markers stay text.
+
+Strategy: in text that is known to be ordinary, the first character of whatever spells a special token is replaced by a
+stand-in, one character for one, so that no marker is found there and positions stay. Events get the character back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from unrender.parsing.cleaning import BrokenText
+from unrender.parsing.events import ArgumentsText, ContentText, Event, Malformed, ReasoningText, ToolCallStarted
+from unrender.parsing.finder import Finder
+
+_FIRST_STAND_IN = 0x10F000
+"""Stand-ins are taken from the last private-use plane, which no model writes."""
+
+
+class Quoter:
+    """Quotes special tokens in ordinary text as it streams, and takes the quotes out of events."""
+
+    __slots__ = ("_back", "_finder", "_held", "_stand_ins")
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self._finder = Finder(tokens)
+        heads = sorted({token[0] for token in self._finder.literals})
+        self._stand_ins = {head: chr(_FIRST_STAND_IN + i) for i, head in enumerate(heads)}
+        self._back: dict[int, str] = {}
+        """Stand-ins that are in use, by code point."""
+        self._held = ""
+
+    def copy(self) -> Quoter:
+        """Return an independent quoter in the same state."""
+        other = Quoter(self._finder.literals)
+        other._back, other._held = dict(self._back), self._held
+        return other
+
+    def ordinary(self, text: str) -> str:
+        """Take text that holds no special token; returns what is certain of it, quoted."""
+        text = self._held + text
+        pieces, at = [], 0
+        found, token = self._finder.find(text, at)
+        while token:
+            stand_in = self._stand_ins[token[0]]
+            self._back[ord(stand_in)] = token[0]
+            pieces += [text[at:found], stand_in, token[1:]]
+            at = found + len(token)
+            found, token = self._finder.find(text, at)
+        cut = self._finder.undecided_from(text, at)
+        self._held = text[cut:]
+        return "".join([*pieces, text[at:cut]])
+
+    def release(self) -> str:
+        """Return what was held back: no token came of it."""
+        held, self._held = self._held, ""
+        return held
+
+    @property
+    def used(self) -> bool:
+        """True when something has been quoted, so that events need `unquote`."""
+        return bool(self._back)
+
+    def unquote(self, event: Event | BrokenText) -> Event | BrokenText:
+        """Return the event with its own characters."""
+        match event:
+            case ContentText(text) | ReasoningText(text) | ArgumentsText(_, text) | Malformed(text) | BrokenText(text):
+                return replace(event, text=text.translate(self._back))
+            case ToolCallStarted(name=name):
+                return replace(event, name=name.translate(self._back))
+            case _:
+                return event
