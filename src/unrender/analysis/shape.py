@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,12 +65,14 @@ def _name_results(messages: list[dict[str, Any]]) -> None:
 
 def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> None:
     renamed: dict[Any, str] = {}
+    count = 0
     for message in messages:
         if _calls(message):
             calls = [dict(call) for call in _calls(message)]
-            for index, call in enumerate(calls):
+            for index, call in enumerate(calls, start=count):
                 renamed[call.get("id")] = call["id"] = _new_id(call, index, capabilities)
             message["tool_calls"] = calls
+            count += len(calls)
         elif message.get("role") == "tool":
             wanted = message.get("tool_call_id")
             message["tool_call_id"] = renamed.get(wanted) or _short_id(str(wanted))
@@ -77,7 +80,9 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
 
 def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities) -> str:
     if capabilities.requires_name_in_id:
-        return f"functions.{_function(call).get('name')}:{index}"
+        name, given = _function(call).get("name"), str(call.get("id"))
+        # The id of an earlier answer is kept: it is what the model wrote.
+        return given if re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given) else f"functions.{name}:{index}"
     return _short_id(str(call.get("id") or f"call{index:05}"))
 
 

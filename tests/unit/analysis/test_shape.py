@@ -104,6 +104,17 @@ def test_ids_hold_the_name_where_it_is_wanted():
     assert shaped[3]["tool_call_id"] == "functions.f:0"
 
 
+def test_ids_are_counted_through_the_conversation():
+    """Counters go on from answer to answer, and ids that hold their name already are kept."""
+    written = {"id": "functions.g:7", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+    answers = [{"role": "assistant", "tool_calls": [CALL, CALL]}, {"role": "assistant", "tool_calls": [CALL, written]}]
+
+    shaped = shape_messages(answers, Capabilities(**ALL, requires_name_in_id=True))
+
+    ids = [call["id"] for message in shaped for call in message["tool_calls"]]
+    assert ids == ["functions.f:0", "functions.f:1", "functions.f:2", "functions.g:7"]
+
+
 def test_results_know_their_function():
     """A tool's result carries the name of the function that was called."""
     assert shape()[3]["name"] == "f"
