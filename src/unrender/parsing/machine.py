@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
@@ -144,9 +144,6 @@ class CallState:
             setattr(other, name, getattr(self, name))
         other.arguments = list(self.arguments)
         return other
-
-
-_TEXT_EVENTS: dict[Role, Any] = {Role.REASONING: ReasoningText, Role.CONTENT: ContentText}
 
 
 class Machine:
@@ -301,10 +298,12 @@ class Machine:
         start = self.at
         if end <= start:
             return
-        role = self.roles.get(role, role)
+        if self.roles:
+            role = self.roles.get(role, role)
         if self.carried and role is Role.CONTENT:
             self._bring()
-        self.events.append(_TEXT_EVENTS[role](self.buffer[start:end]))
+        text = self.buffer[start:end]
+        self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
         self._span(role, self.base + end)
         self.at = end
 
