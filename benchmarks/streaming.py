@@ -1,0 +1,235 @@
+"""What streaming costs: µs per 4-character chunk as the output grows, MB/s for whole texts, many streams, import time.
+
+python benchmarks/streaming.py [--quick]
+
+Strategy: each figure is the best of some runs in processor time. Beside it stands the ratio to a bare loop in the same run
+that only appends each chunk and searches it once, so that figures of different machines can be compared. `growth` is the
+cost of a chunk at the longest output over that at the shortest: 1 means that nothing is ever read twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import StringIO
+
+from unrender.format import (
+    Arguments,
+    Codec,
+    Envelope,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Strings,
+    ToolMode,
+    Tools,
+    Turn,
+    Typing,
+)
+from unrender.messages import Request, Tool
+from unrender.parsing.parser import Parser
+
+CHUNK = 4
+LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
+STREAMS = 1_000
+MARKER = re.compile("<")
+
+TURN = Turn(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
+THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
+JSON_FORMAT = Format(
+    turn=TURN,
+    reasoning=THINK,
+    tools=Tools(
+        mode=ToolMode.JSON_NATIVE,
+        call_start="<tool_call>\n",
+        call_end="\n</tool_call>",
+        separator="\n",
+        function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+        envelope=Envelope(name_field=("name",), args_field=("arguments",)),
+    ),
+)
+TAGGED_FORMAT = Format(
+    turn=TURN,
+    reasoning=THINK,
+    tools=Tools(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        call_start="<tool_call>\n",
+        call_end="\n</tool_call>",
+        separator="\n",
+        function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>"),
+        arguments=Arguments(
+            entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"),
+            codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
+        ),
+    ),
+)
+PARAMETERS = {"type": "object", "properties": {"text": {"type": "string"}, "items": {"type": "array"}}}
+TEN_TOOLS = Request(tools=tuple(Tool(name=f"tool_{i}", parameters=PARAMETERS) for i in range(10)))
+
+
+def prose(size: int) -> str:
+    """Return text with line breaks, punctuation and the odd bracket."""
+    line = "Rain is likely in the north, with 3 < x < 7 mm by noon. "
+    return (line * (size // len(line) + 1))[:size].rstrip()
+
+
+def answer(size: int) -> str:
+    """Return reasoning and content."""
+    return f"<think>\n{prose(size // 2)}\n</think>\n\n{prose(size // 2)}"
+
+
+def json_call(arguments: str, tool: int = 0) -> str:
+    """Return one call in JSON."""
+    return f'<tool_call>\n{{"name": "tool_{tool}", "arguments": {arguments}}}\n</tool_call>'
+
+
+def long_string(size: int) -> str:
+    """Return a call with one long string argument."""
+    return json_call(f'{{"text": "{prose(size)}"}}')
+
+
+def long_tagged(size: int) -> str:
+    """Return a tagged call with one long string argument."""
+    body = f"<parameter=text>\n{prose(size)}\n</parameter>\n"
+    return f"<tool_call>\n<function=tool_0>\n{body}</function>\n</tool_call>"
+
+
+def nested(size: int) -> str:
+    """Return a call whose argument is a long list of objects."""
+    item = '{"id": 12, "tags": ["a", "bc"], "ok": true, "at": {"x": 1.5, "y": null}}'
+    return json_call(f'{{"items": [{", ".join([item] * max(1, size // (len(item) + 2)))}]}}')
+
+
+def fifty_calls(size: int) -> str:
+    """Return fifty calls in a row."""
+    return "\n".join(json_call(f'{{"text": "{prose(size // 50)}"}}', i % 10) for i in range(50))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One row of the table."""
+
+    title: str
+    format: Format
+    request: Request
+    write: Callable[[int], str]
+    bar: float
+    """µs per chunk that may be spent."""
+
+
+CASES = (
+    Case(title="(a) reasoning + content", format=JSON_FORMAT, request=Request(), write=answer, bar=3),
+    Case(title="(b) the same, ten tools", format=JSON_FORMAT, request=TEN_TOOLS, write=answer, bar=3),
+    Case(title="(c) JSON string argument", format=JSON_FORMAT, request=TEN_TOOLS, write=long_string, bar=4),
+    Case(title="(d) tagged string argument", format=TAGGED_FORMAT, request=TEN_TOOLS, write=long_tagged, bar=4),
+    Case(title="(e) nested JSON argument", format=JSON_FORMAT, request=TEN_TOOLS, write=nested, bar=4),
+    Case(title="(f) fifty calls", format=JSON_FORMAT, request=TEN_TOOLS, write=fifty_calls, bar=4),
+)
+
+
+def stream(case: Case, chunks: list[str]) -> None:
+    """Feed one output, chunk by chunk."""
+    parser = Parser(case.format, case.request)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+
+
+def bare_loop(chunks: list[str]) -> None:
+    """Do the least that any parser must: keep each chunk, and look into it once."""
+    kept = StringIO()
+    for chunk in chunks:
+        kept.write(chunk)
+        MARKER.search(chunk)
+
+
+def best(action: Callable[[], None], runs: int) -> float:
+    """Return the least processor time of `runs` runs, in seconds."""
+    return min(_seconds(action) for _ in range(runs))
+
+
+def _seconds(action: Callable[[], None]) -> float:
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def chunked(text: str) -> list[str]:
+    """Cut a text into chunks."""
+    return [text[i : i + CHUNK] for i in range(0, len(text), CHUNK)]
+
+
+def table(lengths: tuple[int, ...], runs: int) -> Iterator[str]:
+    """Yield the lines of the table: a case each, µs per chunk for each length, growth, ratio to the bare loop."""
+    yield f"{'µs per chunk at':28}" + "".join(f"{size // 1000:>7}k" for size in lengths) + "  growth  bare loop   bar"
+    for case in CASES:
+        costs, ratio = [], 0.0
+        for size in lengths:
+            chunks = chunked(case.write(size))
+            cost = best(partial(stream, case, chunks), runs) / len(chunks)
+            bare = best(partial(bare_loop, chunks), runs) / len(chunks)
+            costs.append(cost * 1e6)
+            ratio = cost / bare
+        cells = "".join(f"{cost:8.2f}" for cost in costs)
+        yield f"{case.title:28}{cells}{costs[-1] / costs[0]:8.2f}{ratio:9.1f} ×{case.bar:6.1f}"
+
+
+def whole(size: int, runs: int) -> Iterator[str]:
+    """Yield MB/s for texts that are fed in one piece."""
+    for case in CASES:
+        text = case.write(size)
+        seconds = best(partial(stream, case, [text]), runs)
+        yield f"{case.title:28}{len(text) / seconds / 1e6:8.1f} MB/s whole"
+
+
+def interleaved(size: int) -> str:
+    """Return the cost of a chunk when a thousand streams take turns."""
+    chunks = chunked(long_string(size))
+    parsers = [Parser(JSON_FORMAT, TEN_TOOLS) for _ in range(STREAMS)]
+    start = time.process_time()
+    for chunk in chunks:
+        for parser in parsers:
+            parser.feed(chunk)
+    seconds = time.process_time() - start
+    return f"{STREAMS:,} streams in turn: {seconds / len(chunks) / STREAMS * 1e6:.2f} µs per chunk"
+
+
+def imports(module: str) -> str:
+    """Return how long a fresh interpreter takes to import `module`, less what the interpreter itself takes."""
+
+    def started(code: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - start
+
+    empty = min(started("pass") for _ in range(5))
+    full = min(started(f"import {module}") for _ in range(5))
+    return f"import {module}: {(full - empty) * 1e3:.0f} ms"
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one run each")
+    quick = parser.parse_args().quick
+    lengths, runs = (LENGTHS[::2][:2], 1) if quick else (LENGTHS, 5)
+    for line in table(lengths, runs):
+        print(line, flush=True)
+    print()
+    for line in whole(lengths[-1], runs):
+        print(line, flush=True)
+    print()
+    print(interleaved(1_000))
+    print(imports("unrender"))
+    print(imports("unrender.parsing.parser"))
+
+
+if __name__ == "__main__":
+    main()
