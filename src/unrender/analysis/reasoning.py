@@ -104,6 +104,11 @@ def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMo
 
 def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str) -> tuple[str, str]:
     """Split what follows reasoning into closer and joint to content."""
+    shown = openings.reasoning_content or openings.reasoning_calls or ""
+    closer, repeated, _ = shown.partition(frame.header)
+    if frame.header.strip() and repeated and closer.strip():
+        # Every part is a message of its own: the header comes again.
+        return closer, repeated
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
     without = [text for text in (openings.content, openings.calls) if text is not None]
     after += [text[len(start) :] for text in without if start and text.startswith(start)]

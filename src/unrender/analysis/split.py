@@ -15,7 +15,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_LEXEME = re.compile(r"<[^<>\s]*>|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL)
+_LEXEME = re.compile(r"<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL)
 _PAIRS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
 """Words by which an opener and its closer differ, in small and in capital letters."""
 _MARKER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
@@ -145,6 +145,8 @@ def closers_of(tag: str) -> tuple[str, ...]:
     """
     if tag[1:2] == "/" or tag[1:3] == "|/":
         return ()
+    if tag[:2] in ("<<", "[["):
+        return () if tag[2:3] == "/" else (f"{tag[:2]}/{tag[2:]}",)
     closers = [f"{tag[0]}/{tag[1:]}"]
     if tag.startswith("<|") and tag.endswith("|>"):
         closers.append(f"<|/{tag[2:]}")
@@ -155,6 +157,8 @@ def closers_of(tag: str) -> tuple[str, ...]:
 
 def openers_of(closer: str) -> tuple[str, ...]:
     """Return the markers that `closer` would close."""
+    if closer[:3] in ("<</", "[[/"):
+        return (closer.replace("/", "", 1),)
     candidates = [closer.replace("/", "", 1)] if closer[1:2] == "/" or closer[1:3] == "|/" else []
     if closer.endswith("|>") and not closer.startswith("<|"):
         candidates.append(f"<|{closer[1:-2]}>")
