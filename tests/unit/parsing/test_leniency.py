@@ -1,0 +1,211 @@
+"""The contract of docs/reference/leniency.md, row by row: what comes out, and whether an event reports it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from properties.families import COUNTED, JSON_ENVELOPE, TAG_AND_JSON, TAGGED, TOOLS, Family
+from properties.invariants import check
+from splitting import fed
+
+from unrender.messages import Request, Tool
+from unrender.parsing.events import Malformed
+from unrender.parsing.parser import Parser
+
+CONTRACT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "leniency.md"
+REQUEST = Request(tools=(*TOOLS, Tool(name="wetter_für_zürich")))
+NOW: tuple[str, dict[str, Any]] = ("now", {})
+ROME: tuple[str, dict[str, Any]] = ("now", {"city": "Rome"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the contract."""
+
+    name: str
+    family: Family = JSON_ENVELOPE
+    output: str
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[tuple[str, Any], ...] = ()
+    status: str = "complete"
+    reported: bool = False
+
+
+def call(text: str) -> str:
+    return f"<tool_call>\n{text}\n</tool_call>"
+
+
+PLAIN = call('{"name": "now", "arguments": {}}')
+COUNTED_CALL = "<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>"
+
+ROWS = (
+    Row(name="text around calls", output=f"A\n{PLAIN}\nB\n{PLAIN}\nC", content="A\nB\nC", calls=(NOW, NOW)),
+    Row(name="no section opener", family=COUNTED, output=f"Hi{COUNTED_CALL}<|calls_end|>", content="Hi", calls=(NOW,)),
+    Row(name="no section closer", family=COUNTED, output=f"<|calls_begin|>{COUNTED_CALL}", calls=(NOW,), reported=True),
+    Row(
+        name="no call opener",
+        family=TAGGED,
+        output="Hi\n<function=now>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>",
+        content="Hi",
+        calls=(ROME,),
+    ),
+    Row(
+        name="no call closer",
+        output=f'<tool_call>\n{{"name": "now", "arguments": {{"city": "Rome"}}}}\n{PLAIN}',
+        calls=(ROME, NOW),
+        reported=True,
+    ),
+    Row(
+        name="doubled closer",
+        family=TAGGED,
+        output="<tool_call>\n<function=now>\n</function>\n</function>\n</tool_call>\n</tool_call>",
+        calls=(NOW,),
+    ),
+    Row(
+        name="no value closer",
+        family=TAGGED,
+        output=call("<function=now>\n<parameter=city>\nRome\n</function>"),
+        calls=(ROME,),
+        reported=True,
+    ),
+    Row(name="other white space", output='<tool_call>  {"name":"now","arguments":{}}</tool_call>', calls=(NOW,)),
+    Row(name="arguments before the name", output=call('{"arguments": {"city": "Rome"}, "name": "now"}'), calls=(ROME,)),
+    Row(name="parameters for arguments", output=call('{"name": "now", "parameters": {"city": "Rome"}}'), calls=(ROME,)),
+    Row(
+        name="wrapped in function",
+        output=call('{"type": "function", "function": {"name": "now", "arguments": {"city": "Rome"}}}'),
+        calls=(ROME,),
+    ),
+    Row(name="other fields", output=call('{"id": 7, "name": "now", "arguments": {}, "why": [1]}'), calls=(NOW,)),
+    Row(
+        name="arguments as a string",
+        output=call(r'{"name": "now", "arguments": "{\"city\": \"Rome\"}"}'),
+        calls=(ROME,),
+    ),
+    Row(name="empty string for arguments", output=call('{"name": "now", "arguments": ""}'), calls=(NOW,)),
+    Row(name="no arguments at all", output=call('{"name": "now"}'), calls=(NOW,)),
+    Row(name="null for arguments", output=call('{"name": "now", "arguments": null}'), calls=(NOW,)),
+    Row(
+        name="unknown tool",
+        output=call('{"name": "nope", "arguments": {}}'),
+        content=call('{"name": "nope", "arguments": {}}'),
+        reported=True,
+    ),
+    Row(
+        name="unknown argument",
+        family=TAGGED,
+        output=call("<function=now>\n<parameter=x>\n1\n</parameter>\n</function>"),
+        calls=(("now", {"x": 1}),),
+    ),
+    Row(
+        name="trailing comma",
+        output=call('{"name": "now", "arguments": {"tags": ["a",],}}'),
+        calls=(("now", {"tags": ["a"]}),),
+    ),
+    Row(
+        name="line break in a string",
+        output=call('{"name": "now", "arguments": {"city": "a\nb"}}'),
+        calls=(("now", {"city": "a\nb"}),),
+    ),
+    Row(
+        name="Python literals",
+        family=TAG_AND_JSON,
+        output="<function=now>{'city': 'Rome', 'exact': True, 'note': None}</function>",
+        calls=(("now", {"city": "Rome", "exact": True, "note": None}),),
+    ),
+    Row(name="fenced call", output=call('```json\n{"name": "now", "arguments": {}}\n```'), calls=(NOW,)),
+    Row(
+        name="typed by schema",
+        family=TAGGED,
+        output=call(
+            "<function=now>\n<parameter=city>\n02134\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+            "<parameter=exact>\nTrue\n</parameter>\n<parameter=note>\nNone\n</parameter>\n</function>"
+        ),
+        calls=(("now", {"city": "02134", "days": 3, "exact": True, "note": None}),),
+    ),
+    Row(
+        name="Unicode name",
+        output=call('{"name": "wetter_für_zürich", "arguments": {}}'),
+        calls=(("wetter_für_zürich", {}),),
+    ),
+    Row(
+        name="call in open reasoning",
+        family=COUNTED,
+        output=f"<think>So{COUNTED_CALL}",
+        reasoning="So",
+        calls=(NOW,),
+        reported=True,
+    ),
+    Row(
+        name="call in reasoning that goes on",
+        family=COUNTED,
+        output=f"<think>So{COUNTED_CALL} no</think>Hi",
+        content="Hi",
+        reasoning=f"So{COUNTED_CALL} no",
+    ),
+    Row(
+        name="marker in prose",
+        output="Write <tool_call> to call.",
+        content="Write <tool_call> to call.",
+        reported=True,
+    ),
+    Row(name="reasoning not closed", output="<think>\nHm", reasoning="Hm", reported=True),
+    Row(name="repeated reasoning opener", output="<think>\n<think>\nA\n</think>\n\nB", content="B", reasoning="A"),
+    Row(
+        name="several reasoning blocks",
+        output="<think>\nA\n</think>\n\nB<think>\nC\n</think>\n\nD",
+        content="BD",
+        reasoning="AC",
+    ),
+    Row(
+        name="cut off in the arguments",
+        output='<tool_call>\n{"name": "now", "arguments": {"city": "Ro',
+        calls=(("now", '{"city": "Ro'),),
+        status="truncated",
+        reported=True,
+    ),
+    Row(
+        name="cut off in the name",
+        output='<tool_call>\n{"name": "no',
+        content='<tool_call>\n{"name": "no',
+        reported=True,
+    ),
+    Row(name="repeated end of turn", output="Hi<|end|>\n<|end|>\n", content="Hi"),
+)
+
+
+def value(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except json.JSONDecodeError:
+        return arguments
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_of_the_contract_holds(row: Row) -> None:
+    """Each deviation is read as the contract says, at every chunking, and reported where it says so."""
+
+    def parser() -> Parser:
+        return Parser(row.family.format, REQUEST, prompt=row.family.prompt)
+
+    message = check(parser, row.output)
+    events = fed(parser(), [row.output])
+
+    assert message.content.strip() == row.content.strip()
+    assert message.reasoning == row.reasoning
+    assert tuple((call.name, value(call.arguments)) for call in message.tool_calls) == row.calls
+    assert {str(call.status) for call in message.tool_calls} <= {row.status}
+    assert any(isinstance(event, Malformed) for event in events) is row.reported
+
+
+def test_the_contract_lists_what_is_tested() -> None:
+    """The page names every row that is tested, and no other."""
+    listed = re.findall(r"^\| \*\*(.+?)\*\* ", CONTRACT.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert listed == [row.name for row in ROWS]
