@@ -38,6 +38,7 @@ def assemble(format: Format, request: Request) -> Grammar:
     reasoning = _reasoning(format, request)
     calls = _calls(format, request)
     parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
+    parts += [Tolerated(Tag(Role.LAYOUT, Literal(text))) for text in _ends(format)]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
@@ -93,12 +94,18 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
     return request.tools
 
 
+def _ends(format: Format) -> Iterator[str]:
+    """Yield what ends a turn; an engine may strip the last token of it, the one that stops the model."""
+    ends = (format.turn.end, *format.turn.ends)
+    texts = (*ends, *(_SPECIAL.sub("", end.strip()) for end in ends))
+    yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
+
+
 def _dropped(format: Format) -> Iterator[str]:
     """Yield the markers between parts that carry nothing: ends of turn, repeated headers, stray reasoning closers."""
     turn = format.turn
-    texts = [turn.end, *turn.ends, *turn.headers, *format.ignored]
-    # An engine may strip the token that stops the model, and models repeat the last token of their header.
-    texts += [_SPECIAL.sub("", end.strip()) for end in (turn.end, *turn.ends)]
+    texts = [*_ends(format), *turn.headers, *format.ignored]
+    # Models repeat the last token of their header.
     texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
     if format.reasoning.mode is not ReasoningMode.DELIMITER:
         texts += _spellings(format, format.reasoning.end)

@@ -224,7 +224,7 @@ class ChatTemplate:
         prompt = _rendered(template, shaped, context)
         if continue_final_message:
             prompt = _up_to_header(prompt, format) + begun
-        return Turn(prompt=prompt, request=request, format=_ended_by(format, template.eos_token))
+        return Turn(prompt=prompt, request=request, format=format.ended_by(template.eos_token))
 
     def parser(
         self,
@@ -243,7 +243,7 @@ class ChatTemplate:
         nothing is a call without `tools`. Raises `MessageError` as `prepare` does.
         """
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
-        return Parser(_ended_by(self.format, self._loaded.eos_token), request, prompt=prompt, strict=strict)
+        return Parser(self.format.ended_by(self._loaded.eos_token), request, prompt=prompt, strict=strict)
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"
@@ -332,14 +332,6 @@ def _described(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_description(schema: Any) -> Any:
     return {"description": "", **schema} if isinstance(schema, Mapping) else schema
-
-
-def _ended_by(format: Format, eos_token: str) -> Format:
-    """Return the format with the end-of-sequence token as an end of turn: no format depends on it, but output shows it."""
-    turn = format.turn
-    if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends):
-        return format
-    return replace(format, turn=replace(turn, ends=(*turn.ends, eos_token)))
 
 
 def _begun(message: Mapping[str, Any], format: Format, request: Request, continued: Continued, *, where: str) -> str:

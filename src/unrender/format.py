@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import types
 import typing
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, Self, cast
 
@@ -362,6 +362,14 @@ class Format:
     """Markers that a tokenizer must not strip from the output."""
     declared: tuple[str, ...] = ()
     """Names of the declared formats (`formats/`) that contributed."""
+
+    def ended_by(self, eos_token: str) -> Self:
+        """Return the format with an end-of-sequence token as an end of turn: no format depends on it, but output shows it."""
+        turn = self.turn
+        if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends):
+            return self
+        layout = "" if turn.end.strip() else turn.end
+        return replace(self, turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, defaults left out, slots as `{"slot": "name"}`."""

@@ -39,6 +39,7 @@ from unrender.parsing.instructions import (
     SealAtEnd,
     Skip,
     Soft,
+    Space,
     Text,
     TextRun,
 )
@@ -149,6 +150,8 @@ class _Compiler:
         """Compile one part; returns where the answer begins when it begins inside that part."""
         node = part.node if isinstance(part, Tolerated) else part
         match node:
+            case Tag(role=Role.LAYOUT, node=Literal(text=text)):
+                self._end(hub, _Marker.of(text))
             case Tag(role=Role.MARKER, node=Literal(text=text)):
                 self._marker(hub, _Marker.of(text), hub.at)
             case Tag(role=Role.CONTENT, node=JsonValue()):
@@ -167,6 +170,11 @@ class _Compiler:
             hub.direct.setdefault(variant, at)
             if marker.guarded:
                 hub.guarded.add(variant)
+
+    def _end(self, hub: _Hub, marker: _Marker) -> None:
+        """An end of turn is taken with all white space behind it."""
+        for variant in marker.variants() if marker.core else ():
+            hub.direct.setdefault(variant, self.code.emit(Skip(len(variant)), Space(), Jump(hub.at)))
 
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may stand in a Markdown fence, which is no part of it."""

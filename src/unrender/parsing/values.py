@@ -125,11 +125,11 @@ class LiteralScanner:
             return False
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
-        return 0 < len(self.stack) <= MAX_DEPTH - 2 * LEVELS
+        return 0 < len(self.stack) <= MAX_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Take JSON as it is; what is none, or not all there, is left to the single steps."""
-        at, state, stack, comma = well_formed(text, start, self.state, self.stack)
+        at, state, stack, comma = well_formed(text, start, self.state, self.stack, MAX_DEPTH - LEVELS)
         if at == start:
             return start
         if self.comma:

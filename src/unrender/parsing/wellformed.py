@@ -55,8 +55,8 @@ _OPENED = {"list": "[", "object": "{"}
 _CLOSES = {"]": "[", "}": "{"}
 
 
-def well_formed(text: str, at: int, state: int, stack: str) -> tuple[int, int, str, int]:
-    """Go on from `at` while the text is well-formed JSON inside the brackets `stack`, which are open.
+def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int]:
+    """Go on from `at` while the text is well-formed JSON inside the brackets `stack`, which are open, up to `depth` many.
 
     Returns where that ends, the state and the brackets there, and where a comma stands behind which nothing has come
     yet (-1: nowhere).
@@ -73,8 +73,11 @@ def well_formed(text: str, at: int, state: int, stack: str) -> tuple[int, int, s
             comma = end - 1
             state = ITEM if stack[-1] == "[" else KEY
         else:
+            opened = _OPENED.get(kind, "")
+            if opened and len(stack) >= depth:
+                break
             state = _FOLLOWING[kind]
-            stack += _OPENED.get(kind, "")
+            stack += opened
         at = end
         if state == NEXT and not stack:
             return at, END, stack, -1

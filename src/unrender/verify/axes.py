@@ -49,7 +49,7 @@ _PROPERTIES: dict[str, Any] = {
     "count": {"type": "integer", "description": "A number of things."},
     "ratio": {"type": "number", "description": "A share."},
     "flag": {"type": "boolean", "description": "Yes or no."},
-    "nothing": {"type": ["string", "null"], "description": "Perhaps nothing."},
+    "nothing": {"type": "string", "nullable": True, "description": "Perhaps nothing."},
     "settings": {"type": "object", "description": "A mapping.", "additionalProperties": {}},
     "items": {"type": "array", "description": "A list.", "items": {}},
 }

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from os.path import commonprefix
 from random import Random
 from typing import Any
 
@@ -41,7 +42,7 @@ def verify(
     capability as it begins. Raises nothing: what a template refuses to render is not observable.
     """
     known = analysis or analyze(template)
-    subject = _Subject(template, _ended(known.format, template.eos_token), known.capabilities)
+    subject = _Subject(template, known.format.ended_by(template.eos_token), known.capabilities)
     findings = []
     for capability, axis in AXES.items():
         if progress:
@@ -77,12 +78,6 @@ class _Shown:
     expected: Answer
 
 
-def _ended(format: Format, eos_token: str) -> Format:
-    if not eos_token.strip():
-        return format
-    return replace(format, turn=replace(format.turn, ends=(*format.turn.ends, eos_token)))
-
-
 def _find(subject: _Subject, capability: str, answers: list[Answer], random: Random) -> Finding:
     shown = [found for answer in answers if (found := _show(subject, answer))]
     if not shown:
@@ -109,6 +104,8 @@ def _show(subject: _Subject, answer: Answer) -> _Shown | None:
     if begun is None:
         return None
     text = full[len(begun) :]
+    if not full.startswith(prompt.removesuffix(prefill(subject.format, prompt))):
+        text = _without_epilogue(subject, text)
     expected = _visible(answer, text, subject.format)
     if expected is None:
         return None
@@ -122,7 +119,23 @@ def _begun(format: Format, prompt: str, full: str) -> str | None:
     if full.startswith(prompt):
         return prompt
     header = prompt.removesuffix(prefill(format, prompt))
-    return header if full.startswith(header) else None
+    return header if full.startswith(header) else _up_to_header(format, full)
+
+
+def _up_to_header(format: Format, full: str) -> str | None:
+    """Find the answer by its header alone, where a prompt says more between question and answer than the history does."""
+    asked = full.rfind(_QUESTION)
+    found = (full.find(header, asked) + len(header) for header in format.turn.headers if full.find(header, asked) >= 0)
+    at = min(found, default=-1)
+    return full[:at] if at >= 0 else None
+
+
+def _without_epilogue(subject: _Subject, text: str) -> str:
+    """Cut off what the template writes behind every answer, whatever it says."""
+    user = {"role": "user", "content": _QUESTION}
+    other = subject.render([user, {"role": "assistant", "content": "Quite so."}], prompts=False) or ""
+    epilogue = commonprefix([text[::-1], other[::-1]])
+    return text[: len(text) - len(epilogue)]
 
 
 def _visible(answer: Answer, text: str, format: Format) -> Answer | None:
