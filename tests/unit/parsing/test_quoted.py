@@ -1,0 +1,53 @@
+"""QuotedScanner: a JSON string that holds an object gives the object."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from splitting import splits
+
+from unrender.parsing.quoted import QuotedScanner
+from unrender.parsing.values import LiteralStyle, Status
+
+
+def scanned(text: str) -> tuple[str, int, Status]:
+    """Scan at every chunking: the JSON text, where the reading ended, and the status, which must not differ."""
+    outcomes = {_scan(chunks) for chunks in splits(text)}
+    assert len(outcomes) == 1, outcomes
+    return outcomes.pop()
+
+
+def _scan(chunks: list[str]) -> tuple[str, int, Status]:
+    scanner, buffer, result, status, base = QuotedScanner(LiteralStyle()), "", "", Status.MORE, 0
+    for i, chunk in enumerate([*chunks, ""]):
+        buffer += chunk
+        if status is Status.MORE and buffer:
+            scanner = scanner.copy()
+            end, piece, status = scanner.scan(buffer, 0, final=i == len(chunks))
+            buffer, result, base = buffer[end:], result + piece, base + end
+    return result, base, status
+
+
+@pytest.mark.parametrize("value", [{}, {"a": 'say "hi"\n\\'}, {"é": ["🌍", 1.5, None, {"b": {}}]}])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_the_object_inside_comes_out(value: dict[str, object], ascii_only: bool) -> None:
+    """An object that was dumped twice comes out dumped once, character for character."""
+    inside = json.dumps(value, ensure_ascii=ascii_only)
+    text = json.dumps(inside, ensure_ascii=ascii_only)
+
+    assert scanned(text + ", ") == (inside, len(text), Status.DONE)
+
+
+@pytest.mark.parametrize("text", ['""', '"  "'])
+def test_an_empty_string_means_no_arguments(text: str) -> None:
+    """A string with nothing in it is read as an empty object."""
+    assert scanned(text) == ("{}", len(text), Status.DONE)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [('"hello"', 1), ('"{x"', 2), ('"{} y"', 4), ('"[1]"', 1), (r'"{\"a\": \"\"}}"', 14), ('"{"', 2)]
+)
+def test_what_is_no_object_fails_where_it_breaks(text: str, place: int) -> None:
+    """Anything but one object fails, and the position says where in the output."""
+    assert scanned(text)[1:] == (place, Status.FAILED)
