@@ -1,0 +1,80 @@
+"""Finder: the first of several literals, in text that arrives in pieces."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from unrender.parsing.finder import Finder
+
+MARKS = Finder(("<tool>", "<tool_call>", "\n</x>", "</x>"))
+GUARDED = Finder((">>>all", ">>>"), guarded=(">>>all",))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "expected"),
+    [
+        ("a <tool> b", 0, (2, "<tool>")),
+        ("a <tool_call> <tool>", 0, (2, "<tool_call>")),
+        ("a\n</x>", 0, (1, "\n</x>")),
+        ("<tool> <tool>", 1, (7, "<tool>")),
+        ("nothing", 0, (-1, "")),
+    ],
+)
+def test_the_first_and_longest_literal_is_found(text: str, start: int, expected: tuple[int, str]) -> None:
+    """Of literals that begin at one place the longest counts; the search begins at `start`."""
+    assert MARKS.find(text, start) == expected
+
+
+def test_a_search_may_have_an_end() -> None:
+    """A literal that reaches beyond the end is not found."""
+    assert MARKS.find("ab</x>", 0, 6) == (2, "</x>")
+    assert MARKS.find("ab</x>", 0, 5) == (-1, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("abc", 3), ("abc<", 3), ("abc<tool", 3), ("a<b</", 3), ("a\n", 1), ("", 0)]
+)
+def test_a_tail_that_may_become_a_literal_is_undecided(text: str, place: int) -> None:
+    """Text is certain up to where a literal could begin that is not all there."""
+    assert MARKS.undecided_from(text, 0) == place
+
+
+def test_a_literal_may_grow_into_a_longer_one() -> None:
+    """What is a literal, or none yet, may be the beginning of a longer one."""
+    assert MARKS.may_grow("<tool", 0)
+    assert not MARKS.may_grow("<tool>", 0)
+    assert GUARDED.may_grow(">>>", 0)
+
+
+def test_a_guarded_literal_is_a_word() -> None:
+    """A guarded literal does not stand at the beginning of a longer word, and waits to be sure."""
+    assert GUARDED.find(">>>all you", 0) == (0, ">>>all")
+    assert GUARDED.find(">>>allocate", 0) == (0, ">>>")
+    assert GUARDED.undecided_from("x>>>all", 0) == 1
+
+
+def test_the_literal_at_a_place() -> None:
+    """`at` looks at one place only."""
+    assert [MARKS.at("x</x>", place) for place in (0, 1)] == ["", "</x>"]
+
+
+def test_absence_is_certain_without_a_first_character() -> None:
+    """Text in which no literal can even begin is told apart from the rest."""
+    assert MARKS.absent("plain text", 0)
+    assert not MARKS.absent("a < b", 0)
+    assert MARKS.absent("a < b", 3)
+
+
+def test_nothing_is_found_of_no_literals() -> None:
+    """A finder without literals finds nothing and holds nothing back."""
+    assert Finder(()).find("<", 0) == (-1, "")
+    assert Finder(()).undecided_from("<", 0) == 1
+
+
+def test_a_finder_pickles() -> None:
+    """A finder that went through pickle finds the same."""
+    copy = pickle.loads(pickle.dumps(GUARDED))
+
+    assert copy.find(">>>allocate", 0) == (0, ">>>")
