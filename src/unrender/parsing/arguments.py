@@ -146,7 +146,7 @@ class Value:
             return XmlScanner(self.tags, call.key, call.types)
         if codec.strings is Strings.RAW:
             return RawScanner(self.suffix, self._types(call))
-        return LiteralScanner(literal_style(codec))
+        return LiteralScanner(literal_style(codec, self.suffix))
 
     def _types(self, call: CallState) -> frozenset[str]:
         if self.codec.typed_by is not Typing.ATTRIBUTE:
@@ -155,9 +155,10 @@ class Value:
         return STRING if "string" in named else named or ANY
 
 
-def literal_style(codec: Codec) -> LiteralStyle:
-    """Return how values of `codec` that end by themselves are read."""
+def literal_style(codec: Codec, suffix: Finder) -> LiteralStyle:
+    """Return how values of `codec` that end by themselves are read, with `suffix` behind them."""
     return LiteralStyle(
+        stop=min(suffix.literals, key=len, default="")[:1],
         quote_open=codec.string_open if codec.strings is Strings.QUOTED else "",
         quote_close=codec.string_close if codec.strings is Strings.QUOTED else "",
         bare_keys=codec.containers is Containers.BARE,

@@ -53,6 +53,8 @@ class LiteralStyle:
     quote_close: str = ""
     bare_keys: bool = False
     """Keys may stand without quotes."""
+    stop: str = ""
+    """A character that ends a number or a word, e.g. the `|` of `k=3|`."""
 
 
 def escape(text: str) -> str:
@@ -182,6 +184,9 @@ class LiteralScanner:
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = _WORD.match(text, at).end()  # type: ignore[union-attr]
+        if self.style.stop and not self.stack:
+            stop = text.find(self.style.stop, at, end)
+            end = stop if stop >= 0 else end
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, Status.FAILED
