@@ -6,8 +6,8 @@ of several that are complete at once, at the longest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class State:
     blocked: str
 
 
-def states(stops: Iterable[str], alive: Iterable[str]) -> list[State]:
+@lru_cache(maxsize=256)
+def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[State, ...]:
     """Return the states of the text before the first of `stops`, the start first.
 
     `alive` are the stops behind which something may follow.
@@ -39,7 +40,7 @@ def states(stops: Iterable[str], alive: Iterable[str]) -> list[State]:
         if prefix not in found:
             found[prefix] = builder.state(prefix)
             queue.extend(target for _, target in found[prefix].onward)
-    return list(found.values())
+    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def _rule(name: str, node: Node | Stopped) -> list[tuple[str, str]]:
 def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
     """Return one rule for each state of the text before the first stop."""
     branches = {stop: branch.rule for stop, branch in node.branches}
-    found = states(node.stops, branches)
+    found = states(node.stops, tuple(branches))
     names = {state.prefix: name if at == 0 else f"{name}-s{at}" for at, state in enumerate(found)}
     return [(names[state.prefix], _state(state, names, branches, node.at_end)) for state in found]
 

@@ -11,8 +11,8 @@ be decided from the literals behind it is refused by name, never dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
@@ -34,6 +34,7 @@ from unrender.grammar.rules import Rules
 EMPTY = Literal("")
 _END = nodes.End()
 Rest = tuple[Node, ...]
+Enough = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class _Lowering:
     rules: Rules = field(default_factory=Rules)
     rests: dict[Rest, Ref] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    texts: dict[Rest, Ref] = field(default_factory=dict)
     open_rules: dict[str, bool] = field(default_factory=dict)
     loops: dict[Node, Node] = field(default_factory=dict)
     looped: dict[str, Node] = field(default_factory=dict)
@@ -159,11 +161,23 @@ class _Lowering:
         return self.loops[node]
 
     def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
-        """Join `Until(stops)` with `rest`: each way in which `rest` begins belongs to one stop."""
+        """Join `Until(stops)` with `rest`."""
+        key = (Until(stops), *rest)
+        if key not in self.texts:
+            self.texts[key] = Ref(self.rules.reserve("text"))
+            self.table[self.texts[key].rule] = self.stopped(stops, rest)
+        return self.texts[key]
+
+    def stopped(self, stops: tuple[str, ...], rest: Rest) -> Stopped:
+        """Return text up to one of `stops`; each way in which `rest` begins belongs to one of them."""
         longest = max(map(len, stops), default=1)
         branches: dict[str, list[Rest]] = {}
         at_end = False
-        for lead in self.leads(rest, 2 * longest, frozenset()):
+
+        def enough(text: str) -> bool:
+            return len(text) > 2 * longest or any(stop in text for stop in stops)
+
+        for lead in self.leads(rest, "", enough):
             if lead.rest == (_END,) and not lead.text:
                 at_end = True
                 continue
@@ -173,9 +187,7 @@ class _Lowering:
             after = lead.text[len(stop) :]
             branches.setdefault(stop, []).append((Literal(after), *lead.rest) if after else lead.rest)
         merged = {stop: self.branch(options) for stop, options in branches.items()}
-        name = self.rules.reserve("text")
-        self.table[name] = Stopped(tuple(dict.fromkeys((*stops, *merged))), tuple(merged.items()), at_end)
-        return Ref(name)
+        return Stopped(tuple(dict.fromkeys((*stops, *merged))), tuple(merged.items()), at_end)
 
     def branch(self, options: list[Rest]) -> Ref:
         node = self.factored(options)
@@ -192,7 +204,7 @@ class _Lowering:
         than any literal, the literals stay whole.
         """
         options = list(dict.fromkeys(options))
-        leads = [lead for option in options for lead in self.leads(option, 1, frozenset())]
+        leads = [lead for option in options for lead in self.leads(option, "", bool)]
         if any(not lead.text and lead.rest != (_END,) for lead in leads):
             return _choice(list(dict.fromkeys(self.rest(_behind(lead, 0)) for lead in leads)))
         groups: dict[str, list[_Lead]] = {}
@@ -208,46 +220,58 @@ class _Lowering:
             return self.rest((Literal(common), *rests[0]) if common else rests[0])
         return _sequence([Literal(common), self.factored(rests)])
 
-    def leads(self, rest: Rest, need: int, seen: frozenset[str]) -> list[_Lead]:
-        """Return the ways in which `rest` begins: at least `need` characters of literal text, if there are so many."""
+    def leads(self, rest: Rest, text: str, enough: Enough, seen: frozenset[str] = frozenset()) -> list[_Lead]:
+        """Return the ways in which `text` and `rest` behind it begin: as much literal text as is `enough`, if it is there.
+
+        `seen` are the rules that were entered without any text in between.
+        """
+        if enough(text):
+            return [_Lead(text, rest)]
         if not rest:
-            return [_Lead("", (_END,))]
-        if need <= 0:
-            return [_Lead("", rest)]
+            return [_Lead(text, (_END,))]
         head, tail = rest[0], rest[1:]
         match head:
-            case Literal(text) | nodes.Layout(text):
-                return [replace(lead, text=text + lead.text) for lead in self.leads(tail, need - len(text), seen)]
+            case Literal(more) | nodes.Layout(more):
+                return self.leads(tail, text + more, enough, frozenset() if more else seen)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
-                return self.leads((inner, *tail), need, seen)
+                return self.leads((inner, *tail), text, enough, seen)
             case Sequence(parts):
-                return self.leads((*parts, *tail), need, seen)
+                return self.leads((*parts, *tail), text, enough, seen)
             case Choice(options):
-                return [lead for option in _generated(options) for lead in self.leads((option, *tail), need, seen)]
+                return [lead for o in _generated(options) for lead in self.leads((o, *tail), text, enough, seen)]
             case nodes.Cut() | nodes.Tolerated():
-                return self.leads(tail, need, seen)
+                return self.leads(tail, text, enough, seen)
             case Optional(inner):
-                return [*self.leads((inner, *tail), need, seen), *self.leads(tail, need, seen)]
+                taken = self.leads((inner, *tail), text, enough, seen)
+                return [*taken, *self.leads(tail, text, enough, seen)]
             case Ref(name) if name not in seen and not isinstance(self.rule(name), JsonValue):
-                return self.leads((self.rule(name), *tail), need, seen | {name})
+                return self.leads((self.rule(name), *tail), text, enough, seen | {name})
             case nodes.End():
-                return [_Lead("", (_END,))]
-            case nodes.Peek(Literal(text)):
-                return [lead for lead in self.leads(tail, max(need, len(text)), seen) if lead.text.startswith(text)]
-            case nodes.Negate(Literal(text)):
-                return [lead for lead in self.leads(tail, max(need, len(text)), seen) if not lead.text.startswith(text)]
+                return [_Lead(text, (_END,))]
+            case nodes.Peek(Literal(next_text)):
+                return [
+                    lead for lead in self.look(tail, text, next_text, enough) if lead.text.startswith(text + next_text)
+                ]
+            case nodes.Negate(Literal(next_text)):
+                found = self.look(tail, text, next_text, enough)
+                return [lead for lead in found if not lead.text.startswith(text + next_text)]
             case Repeat():
-                return self.repeat_leads(head, tail, need, seen)
-        return [_Lead("", rest)]
+                return self.repeat_leads(head, tail, text, enough, seen)
+        return [_Lead(text, rest)]
 
-    def repeat_leads(self, node: Repeat, tail: Rest, need: int, seen: frozenset[str]) -> list[_Lead]:
+    def look(self, rest: Rest, text: str, ahead: str, enough: Enough) -> list[_Lead]:
+        """Return leads that are long enough to tell whether they go on with `ahead`."""
+        least = len(text) + len(ahead)
+        return self.leads(rest, text, lambda found: len(found) >= least and enough(found))
+
+    def repeat_leads(self, node: Repeat, tail: Rest, text: str, enough: Enough, seen: frozenset[str]) -> list[_Lead]:
         if node.maximum == 0:
-            return self.leads(tail, need, seen)
+            return self.leads(tail, text, enough, seen)
         less = None if node.maximum is None else node.maximum - 1
         again = node.node if node.separator is None else Sequence((node.separator, node.node))
         more = Repeat(again, max(node.minimum - 1, 0), less)
-        leads = self.leads((node.node, more, *tail), need, seen)
-        return leads if node.minimum > 0 else [*leads, *self.leads(tail, need, seen)]
+        leads = self.leads((node.node, more, *tail), text, enough, seen)
+        return leads if node.minimum > 0 else [*leads, *self.leads(tail, text, enough, seen)]
 
     def ends_open(self, node: Node) -> bool:
         """Return whether `node` may end in text that only what follows it will stop."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from unrender.emit.gbnf import write_gbnf, write_rules
-from unrender.emit.lowering import Lowered, Stopped, lower, reachable, references
+from unrender.emit.lowering import Stopped, lower, reachable, references
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.grammar.spelling import MAX_SPACE
@@ -30,32 +30,42 @@ def structural_tag(grammar: Grammar) -> Tag:
 def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
     """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is no tree."""
     lowered = lower(native.grammar)
-    if _refers_to_itself(lowered):
+    plain = _plain(lowered.rules)
+    if _refers_to_itself(lowered.rules, lowered.root, plain):
         body: Tag = {"type": "grammar", "grammar": write_gbnf(spelled)}
     else:
-        body = _Writer(lowered.rules).rule(lowered.root)
+        body = _Writer(lowered.rules, plain).rule(lowered.root)
     return {"type": "structural_tag", "format": body}
 
 
-def _refers_to_itself(lowered: Lowered) -> bool:
-    """Return whether a rule that is not regular text can be reached from itself."""
+def _refers_to_itself(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> bool:
+    """Return whether a rule that is not plain can be reached from itself."""
     done: set[str] = set()
 
     def visit(name: str, above: frozenset[str]) -> bool:
         if name in above:
             return True
-        if name in done or _is_plain(name, lowered.rules):
+        if name in done or name in plain:
             return False
         done.add(name)
-        return any(visit(below, above | {name}) for below in references(lowered.rules[name]))
+        return any(visit(below, above | {name}) for below in references(rules[name]))
 
-    return visit(lowered.root, frozenset())
+    return visit(root, frozenset())
 
 
-def _is_plain(name: str, rules: Mapping[str, Node | Stopped]) -> bool:
-    """Return whether a rule holds neither JSON nor text up to a stop: then EBNF says it all."""
-    found = reachable(name, rules).values()
-    return not any(isinstance(node, Stopped) or _holds_json(node) for node in found)
+def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
+    """Return the rules that hold neither JSON nor text up to a stop, nor refer to one that does: EBNF says them all."""
+    users: dict[str, list[str]] = {}
+    for name, node in rules.items():
+        for below in references(node):
+            users.setdefault(below, []).append(name)
+    queue = [name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node)]
+    special = set(queue)
+    for name in queue:
+        fresh = [user for user in users.get(name, ()) if user not in special]
+        special.update(fresh)
+        queue.extend(fresh)
+    return frozenset(rules) - special
 
 
 def _holds_json(node: Node) -> bool:
@@ -65,9 +75,9 @@ def _holds_json(node: Node) -> bool:
 class _Writer:
     """Writes rules as a tree."""
 
-    def __init__(self, rules: Mapping[str, Node | Stopped]) -> None:
+    def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
         self.rules = rules
-        self.plain = {name: _is_plain(name, rules) for name in rules}
+        self.plain = plain
 
     def rule(self, name: str) -> Tag:
         node = self.rules[name]
@@ -110,7 +120,7 @@ class _Writer:
         raise TypeError(f"{type(node).__name__} is no context-free node")
 
     def is_plain(self, node: Node) -> bool:
-        return not _holds_json(node) and all(self.plain[name] for name in references(node))
+        return not _holds_json(node) and all(name in self.plain for name in references(node))
 
 
 def _any_text(stops: tuple[str, ...]) -> Tag:
