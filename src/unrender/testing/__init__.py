@@ -1,0 +1,35 @@
+"""A test-kit for those who rely on a template: the pytest fixture `chat`, and the pieces that it is made of.
+
+The fixture is there as soon as the package is installed with the extra `testing`; it needs no import.
+Names are imported when they are first used, so that pytest, which loads the plugin in every run, starts as fast as before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unrender.testing.chat import Case, Chat
+    from unrender.testing.chunks import splits
+    from unrender.testing.expectation import ExpectedCall, broken_call, call
+
+__all__ = ["Case", "Chat", "ExpectedCall", "broken_call", "call", "splits"]
+
+_MODULES = MappingProxyType(
+    {
+        "Case": "unrender.testing.chat",
+        "Chat": "unrender.testing.chat",
+        "ExpectedCall": "unrender.testing.expectation",
+        "broken_call": "unrender.testing.expectation",
+        "call": "unrender.testing.expectation",
+        "splits": "unrender.testing.chunks",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)

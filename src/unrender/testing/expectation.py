@@ -1,0 +1,106 @@
+"""What a test expects of an answer: compared with a message, and written as the Python that a test would hold."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unrender.messages import CallStatus, Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCall:
+    """A call as a test expects it; made by `call` and `broken_call`."""
+
+    name: str
+    arguments: Mapping[str, Any] | str
+    """The values or, of a call that is not complete, the JSON text as far as it came."""
+    status: CallStatus = CallStatus.COMPLETE
+
+    def source(self) -> str:
+        """Return the Python expression that makes this call."""
+        if isinstance(self.arguments, str):
+            status = "" if self.status is CallStatus.TRUNCATED else f", status={str(self.status)!r}"
+            return f"broken_call({self.name!r}, {self.arguments!r}{status})"
+        if all(key.isidentifier() for key in self.arguments):
+            return f"call({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.arguments.items())])})"
+        return f"call({self.name!r}, {dict(self.arguments)!r})"
+
+
+def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
+    """Return a complete call; arguments whose names are no Python names come as a mapping.
+
+    >>> call("get_weather", city="Paris") == call("get_weather", {"city": "Paris"})
+    True
+    """
+    return ExpectedCall(name=name, arguments={**(values or {}), **more})
+
+
+def broken_call(name: str, arguments: str, *, status: str = CallStatus.TRUNCATED) -> ExpectedCall:
+    """Return a call that was begun and cut off or, with status "invalid", broken; `arguments` is its JSON text so far."""
+    return ExpectedCall(name=name, arguments=arguments, status=CallStatus(status))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """A whole answer as a test expects it; what is not named is expected to be empty."""
+
+    reasoning: str = ""
+    content: str = ""
+    tool_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
+
+    @classmethod
+    def of(cls, message: Message) -> Expectation:
+        """Return what the message would have fulfilled."""
+        calls = tuple(map(_expected, message.tool_calls))
+        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls)
+
+    def differences(self, found: Expectation) -> list[str]:
+        """Return lines that show where `found` differs, none when it does not; `-` was expected, `+` was found."""
+        return [
+            line
+            for name in ("reasoning", "content", "tool_calls")
+            for line in _difference(name, getattr(self, name), getattr(found, name))
+        ]
+
+    def source(self) -> str:
+        """Return the arguments of `expect` that stand for this, as Python."""
+        calls = [item.source() for item in self.tool_calls]
+        rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
+        rows += [f"tool_calls=[{', '.join(calls)}]"] if calls else []
+        return f".expect({', '.join(rows)})" if len(rows) < 2 else ".expect(\n" + "".join(map(_row, rows)) + ")"
+
+
+def _row(text: str) -> str:
+    return f"    {text},\n"
+
+
+def _expected(found: ToolCall) -> ExpectedCall:
+    arguments = json.loads(found.arguments) if found.status is CallStatus.COMPLETE else found.arguments
+    return ExpectedCall(name=found.name, arguments=arguments, status=found.status)
+
+
+def _difference(name: str, expected: Any, found: Any) -> Iterator[str]:
+    if isinstance(expected, str):
+        if expected != found:
+            yield from (name, *_compared(_lines(expected), _lines(found)))
+    elif list(map(_exact, expected)) != list(map(_exact, found)):
+        yield from (name, *_compared([item.source() for item in expected], [item.source() for item in found]))
+
+
+def _exact(item: ExpectedCall) -> tuple[str, str, str]:
+    """Return the call so that 1, 1.0 and true differ, and the order of arguments does not matter."""
+    return item.name, json.dumps(item.arguments, sort_keys=True), item.status
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines as Python strings, in which white space can be seen."""
+    return [repr(line) for line in text.splitlines(keepends=True)] or ["''"]
+
+
+def _compared(expected: list[str], found: list[str]) -> Iterator[str]:
+    """Yield the lines of both, marked by where they stand; difflib's hint lines show the characters."""
+    yield from (f"  {line.rstrip()}" for line in difflib.ndiff(expected, found))

@@ -1,0 +1,141 @@
+"""The builder: cases that hold pass, and cases that do not hold say why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engines import installed
+
+from unrender import ChatTemplate
+from unrender.errors import MessageError, TemplateError
+from unrender.testing import Chat, broken_call, call
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+OUTPUT = "<think>\nrain?\n</think>\n\nI'll look.\n" + CALL
+NEEDS_ENGINE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance reads the grammars")
+
+
+@pytest.fixture
+def case():
+    return Chat([TEMPLATES])("json-tags.jinja").given(tools=[WEATHER])
+
+
+def failure(check, **expected):
+    with pytest.raises(AssertionError) as failed:
+        check(**expected)
+    return str(failed.value)
+
+
+def test_an_answer_that_means_what_is_expected_passes(case):
+    """Reasoning, content and calls are compared, each exactly."""
+    case.output(OUTPUT).expect(reasoning="rain?", content="I'll look.", tool_calls=[call("get_weather", city="Paris")])
+
+
+def test_an_answer_with_its_end_of_turn_passes(case):
+    """The end of turn belongs to no message, and to no grammar."""
+    case.output("Hello!<|end|>").expect(content="Hello!")
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"content": "I'll look."},
+        {"content": "I'll look", "reasoning": "rain?", "tool_calls": [call("get_weather", city="Paris")]},
+        {"content": "I'll look.", "reasoning": "rain?", "tool_calls": [call("get_weather", city="Rome")]},
+        {"content": "I'll look.", "reasoning": "rain?"},
+        {},
+    ],
+)
+def test_an_answer_that_means_something_else_fails(case, expected):
+    """Each part that differs, or is missing, fails the case."""
+    failure(case.output(OUTPUT).expect, **expected)
+
+
+def test_a_failure_says_all_that_is_needed(case):
+    """The difference, the split, the events so far and the expectation that would have held are shown."""
+    text = failure(case.output(OUTPUT).expect, reasoning="rain?", content="I look.")
+
+    assert "- 'I look.'" in text
+    assert '+ "I\'ll look."' in text
+    assert "split     none, the whole output at once" in text
+    assert "ToolCallStarted(index=0," in text
+    assert "tool_calls=[call('get_weather', city='Paris')]," in text
+
+
+def test_a_deviation_has_to_be_tolerated_explicitly(case):
+    """What only the lenient parser reads fails an ordinary expectation, and says what to do."""
+    cut_off = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
+    expected = {"tool_calls": [broken_call("get_weather", '{"city": "Par')]}
+
+    text = failure(case.output(cut_off).expect, **expected)
+
+    assert "the strict parser refuses" in text
+    assert "expect_tolerated" in text
+    case.output(cut_off).expect_tolerated(**expected)
+
+
+@NEEDS_ENGINE
+def test_nothing_is_tolerated_without_need(case):
+    """An answer as the format has it is no deviation."""
+    text = failure(case.output("Hello!").expect_tolerated, content="Hello!")
+
+    assert "nothing to tolerate" in text
+
+
+@NEEDS_ENGINE
+def test_what_the_grammars_forbid_fails(case):
+    """A value that the tool's schema does not allow is read, but no constrained model could write it."""
+    wrong = CALL.replace('"Paris"', "7")
+
+    text = failure(case.output(wrong).expect, tool_calls=[call("get_weather", city=7)])
+
+    assert "the grammars do not allow it: Lark, GBNF" in text
+
+
+@NEEDS_ENGINE
+def test_layout_is_no_matter_of_grammars(case):
+    """A line break that a grammar would not write is read, and the same message can be written."""
+    loose = CALL.replace("\n", "\n\n")
+
+    case.output(loose).expect(tool_calls=[call("get_weather", city="Paris")])
+
+
+def test_the_prompt_decides_what_is_open():
+    """Variables of the template and the conversation reach the prompt, behind which the output is read."""
+    template = ChatTemplate.from_file(TEMPLATES / "forced-open.jinja")
+
+    Chat()(template).given([{"role": "user", "content": "Why?"}]).output("so\n</think>\n\nThus.").expect(
+        reasoning="so", content="Thus."
+    )
+
+
+def test_an_output_must_be_given(case):
+    """A case without an output is a mistake of the test, not an empty answer."""
+    assert "call output(…)" in failure(case.expect)
+
+
+def test_mistakes_of_the_test_are_named(case):
+    """A missing template and a malformed request are the library's own errors."""
+    with pytest.raises(TemplateError, match=r"nowhere\.jinja"):
+        Chat([TEMPLATES])("nowhere.jinja")
+    with pytest.raises(MessageError, match="tool_choice"):
+        case.given(tool_choice="maybe").output("").expect()
+
+
+def test_unfinished_cases_are_known():
+    """A case is unfinished until expect is reached, whether it holds or not."""
+    chat = Chat([TEMPLATES])
+    finished, unfinished = chat("plain.jinja").output("Hi"), chat("plain.jinja").output("Hi")
+
+    failure(finished.expect, content="Ho")
+
+    assert chat.unfinished == (unfinished,)

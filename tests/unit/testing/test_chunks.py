@@ -1,0 +1,56 @@
+"""Ways to cut a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender import ArgumentsText, ContentText, ReasoningText
+from unrender.testing import splits
+from unrender.testing.chunks import MOST_PAIRS, merged, pairs, pieces, random_pieces
+
+
+@pytest.mark.parametrize("text", ["", "a", "ab", "one two three", "é😀\n" * 40])
+def test_every_split_is_the_whole_text(text):
+    """Nothing is lost or repeated by any way of cutting."""
+    assert {"".join(chunks) for chunks in splits(text)} == {text}
+
+
+def test_splits_cut_everywhere():
+    """The whole text, single characters and every cut in two are among the splits."""
+    found = list(splits("abc"))
+
+    assert [chunks for chunks in (["abc"], ["a", "b", "c"], ["a", "bc"], ["ab", "c"]) if chunks not in found] == []
+
+
+def test_long_texts_are_cut_at_a_bounded_number_of_places():
+    """A text of any length is cut in two at no more places than the bound, at its beginning and near its end."""
+    cut = [len(first) for first, _ in pairs("x" * 12_345)]
+
+    assert len(cut) <= MOST_PAIRS
+    assert (cut[0], cut[-1] > 12_300) == (1, True)
+
+
+def test_random_pieces_are_the_same_each_time():
+    """The cuts depend on nothing but text, size and seed."""
+    text = "The quick brown fox jumps over the lazy dog."
+
+    assert random_pieces(text, 5) == random_pieces(text, 5)
+    assert random_pieces(text, 5) != random_pieces(text, 5, seed=1)
+    assert max(map(len, random_pieces(text, 5))) <= 5
+
+
+def test_pieces_have_one_size():
+    """All pieces are of the size asked for, the last one may be shorter."""
+    assert pieces("abcde", 2) == ["ab", "cd", "e"]
+
+
+def test_merged_joins_only_what_belongs_together():
+    """Neighbouring pieces of the same text become one event; other events stay apart."""
+    events = [
+        ReasoningText("a"), ReasoningText("b"), ContentText("c"), ContentText("d"),
+        ArgumentsText(0, "{"), ArgumentsText(0, "}"), ArgumentsText(1, "{}"),
+    ]  # fmt: skip
+
+    assert merged(events) == [
+        ReasoningText("ab"), ContentText("cd"), ArgumentsText(0, "{}"), ArgumentsText(1, "{}"),
+    ]  # fmt: skip

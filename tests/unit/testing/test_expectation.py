@@ -1,0 +1,80 @@
+"""Expectations: compared exactly, and written as Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender import CallStatus, Message, ToolCall
+from unrender.testing import broken_call, call
+from unrender.testing.expectation import Expectation
+
+
+def message(**parts):
+    return Expectation.of(Message(**parts))
+
+
+def tool_call(name, arguments, status=CallStatus.COMPLETE):
+    return ToolCall(name=name, arguments=arguments, id="1", status=status)
+
+
+def test_equal_expectations_do_not_differ():
+    """Values count, not the order or the layout of arguments."""
+    expected = Expectation(content="Hi", tool_calls=[call("f", a=1, b="x")])
+
+    found = message(content="Hi", tool_calls=(tool_call("f", '{ "b":"x",  "a":1}'),))
+
+    assert expected.differences(found) == []
+
+
+@pytest.mark.parametrize("value", ["1", "1.0", "true", '"1"', "[1]", "null"])
+def test_types_of_arguments_count(value):
+    """A number is neither its text nor true, also where Python takes them for equal."""
+    expected = Expectation(tool_calls=[call("f", a=2)])
+
+    assert expected.differences(message(tool_calls=(tool_call("f", '{"a": ' + value + "}"),)))
+
+
+def test_true_is_not_one():
+    """JSON's true and 1 differ, though Python's do not."""
+    expected = Expectation(tool_calls=[call("f", a=1)])
+
+    assert expected.differences(message(tool_calls=(tool_call("f", '{"a": true}'),)))
+
+
+def test_the_difference_shows_white_space():
+    """What was expected and what was found stand below each other, with line breaks visible."""
+    lines = Expectation(content="Hi\n").differences(message(content="Hi"))
+
+    assert lines[0] == "content"
+    assert "  - 'Hi\\n'" in lines
+    assert "  + 'Hi'" in lines
+
+
+def test_a_broken_call_is_compared_as_text():
+    """A call that was cut off keeps its text, and is no complete call."""
+    found = message(tool_calls=(tool_call("f", '{"a": "b', CallStatus.TRUNCATED),))
+
+    assert Expectation(tool_calls=[broken_call("f", '{"a": "b')]).differences(found) == []
+    assert Expectation(tool_calls=[call("f", a="b")]).differences(found)
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        Expectation(content="only content"),
+        Expectation(),
+        Expectation(reasoning="a\nb", content="it's", tool_calls=[call("f", city="Paris", days=[1, None, True])]),
+        Expectation(tool_calls=[call("f", {"not-a-name": 1}), broken_call("g", '{"a'), call("h")]),
+        Expectation(tool_calls=[broken_call("g", "{]", status="invalid")]),
+    ],
+)
+def test_the_source_makes_the_same_expectation(expectation):
+    """What is printed can be pasted into a test and then means the same."""
+
+    class Case:
+        def expect(self, **expected):
+            return Expectation(**expected)
+
+    made = eval("case" + expectation.source(), {"case": Case(), "call": call, "broken_call": broken_call})
+
+    assert made.differences(expectation) == []

@@ -1,0 +1,52 @@
+"""The fixture, as pytest runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+@pytest.fixture
+def project(pytester):
+    folder = pytester.mkdir("suite")
+    (folder / "template.jinja").write_text(TEMPLATE)
+
+    def run(body):
+        (folder / "test_it.py").write_text(f"def test_it(chat):\n    {body}\n")
+        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:randomly")
+
+    return run
+
+
+def test_a_case_that_holds_passes(project):
+    """The fixture needs no import, and finds the template beside the test."""
+    project("chat('template.jinja').output('Hi').expect(content='Hi')").assert_outcomes(passed=1)
+
+
+def test_a_case_that_fails_shows_the_difference(project):
+    """The report holds the difference and what to paste, and stops at the line of the test."""
+    result = project("chat('template.jinja').output('Hi').expect(content='Ho')")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*- 'Ho'*", "*+ 'Hi'*", "*.expect(content='Hi')*", "suite/test_it.py:2: AssertionError"]
+    )
+
+
+def test_a_chain_without_an_end_fails(project):
+    """A case that was begun and never checked is not a test that passed."""
+    result = project("chat('template.jinja').output('Hi')")
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*1 of the cases begun never reached expect*"])
+
+
+def test_a_test_that_failed_before_is_not_blamed_twice(project):
+    """When something else fails first, the chain's end was not left out on purpose."""
+    project("chat('template.jinja').output(undefined).expect()").assert_outcomes(failed=1)
