@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 from properties.families import FAMILIES, REQUEST, TAGGED, TYPED, Family
-from splitting import sliced
+from splitting import pieces
 
 from unrender.parsing.parser import Parser
 
@@ -37,7 +37,7 @@ def test_steps_grow_with_the_text(family: Family) -> None:
     """Fed in small pieces, hostile text costs a bounded number of steps for each character, and is not hoarded."""
     for text in hostile(family, SIZE // 10):
         parser = Parser(family.format, REQUEST, prompt=family.prompt)
-        for chunk in sliced(text, 7):
+        for chunk in pieces(text, 7):
             parser.feed(chunk)
             assert len(parser._machine.buffer) <= BUFFERED
         parser.finish()
@@ -76,7 +76,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
     body = "lorem ipsum " * 87_000
     parser = Parser(TAGGED.format, REQUEST)
     start = time.process_time()
-    for chunk in ["<function=now>\n", f"<parameter={place}>\n", *sliced(body, 40), "\n</parameter>\n</function>"]:
+    for chunk in ["<function=now>\n", f"<parameter={place}>\n", *pieces(body, 40), "\n</parameter>\n</function>"]:
         parser.feed(chunk)
     parser.finish()
 
@@ -89,7 +89,7 @@ def test_nesting_is_bounded() -> None:
     parser = Parser(TYPED.format, REQUEST)
     parser.feed('<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">')
 
-    for chunk in sliced("[" * 1_000_000, 1000):
+    for chunk in pieces("[" * 1_000_000, 1000):
         parser.feed(chunk)
 
     assert parser.finish()
