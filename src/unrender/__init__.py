@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         UnrenderError,
     )
     from unrender.format import Format
+    from unrender.formats import declared_format
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
+    from unrender.parsing.deltas import deltas
     from unrender.parsing.events import (
         ArgumentsText,
         ContentText,
@@ -38,11 +40,13 @@ if TYPE_CHECKING:
         ToolCallFinished,
         ToolCallStarted,
     )
-    from unrender.parsing.parser import Parser
+    from unrender.parsing.parser import Parser, Span
+    from unrender.parsing.policy import CallsInReasoning, Policy, UnknownTools
 
 __all__ = [
     "ArgumentsText",
     "CallStatus",
+    "CallsInReasoning",
     "ChatTemplate",
     "ContentText",
     "Event",
@@ -56,9 +60,11 @@ __all__ = [
     "MessageError",
     "MessageFinished",
     "Parser",
+    "Policy",
     "ReasoningText",
     "Request",
     "SchemaWarning",
+    "Span",
     "TemplateError",
     "Tool",
     "ToolCall",
@@ -68,7 +74,10 @@ __all__ = [
     "Trigger",
     "TriggerKind",
     "Turn",
+    "UnknownTools",
     "UnrenderError",
+    "declared_format",
+    "deltas",
 ]
 
 _MODULES = MappingProxyType(
@@ -86,6 +95,7 @@ _MODULES = MappingProxyType(
             "UnrenderError",
         ),
         "unrender.format": ("Format",),
+        "unrender.formats": ("declared_format",),
         "unrender.messages": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
         "unrender.parsing.events": (
             "ArgumentsText",
@@ -97,7 +107,9 @@ _MODULES = MappingProxyType(
             "ToolCallFinished",
             "ToolCallStarted",
         ),
-        "unrender.parsing.parser": ("Parser",),
+        "unrender.parsing.deltas": ("deltas",),
+        "unrender.parsing.parser": ("Parser", "Span"),
+        "unrender.parsing.policy": ("CallsInReasoning", "Policy", "UnknownTools"),
     }
 )
 

@@ -29,6 +29,7 @@ from unrender.messages import (
     read_tools,
 )
 from unrender.parsing.parser import Parser, prefill
+from unrender.parsing.policy import Policy
 from unrender.template.budget import Limits
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
@@ -88,13 +89,13 @@ class Turn:
         """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
         return self._answer.sample(seed)
 
-    def parser(self, *, strict: bool = False) -> Parser:
+    def parser(self, *, strict: bool = False, policy: Policy | None = None) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
 
         A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
         error.
         """
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict)
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, policy=policy)
 
     def parse(self, text: str) -> Message:
         """Return the message that a whole answer means; never raises on account of the text."""
@@ -236,6 +237,7 @@ class ChatTemplate:
         response_format: Any = None,
         reasoning_format: ReasoningFormat = "auto",
         strict: bool = False,
+        policy: Policy | None = None,
     ) -> Parser:
         """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
 
@@ -243,7 +245,9 @@ class ChatTemplate:
         nothing is a call without `tools`. Raises `MessageError` as `prepare` does.
         """
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
-        return Parser(self.format.ended_by(self._loaded.eos_token), request, prompt=prompt, strict=strict)
+        return Parser(
+            self.format.ended_by(self._loaded.eos_token), request, prompt=prompt, strict=strict, policy=policy
+        )
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"

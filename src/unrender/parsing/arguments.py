@@ -221,9 +221,10 @@ class Tail:
         if not self.closers:
             self._complete(machine)
         buffer = machine.buffer
-        at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
-        blank = at - machine.at
-        if at >= len(buffer) and not machine.final and blank < MAX_BLANK:
+        at = SPACE.match(buffer, machine.at, machine.at + MAX_BLANK).end()  # type: ignore[union-attr]
+        if at - machine.at == MAX_BLANK:
+            return self._leave(machine, machine.at)
+        if at >= len(buffer) and not machine.final:
             return True
         if self.marks.may_grow(buffer, at) and not machine.final:
             return True

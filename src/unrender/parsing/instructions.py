@@ -13,6 +13,7 @@ from unrender.grammar.nodes import Role
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.finder import Finder
 from unrender.parsing.machine import Machine
+from unrender.parsing.policy import CallsInReasoning
 
 MAX_BLANK = 64
 """White space held back at a boundary, in characters; more of it is content."""
@@ -37,7 +38,7 @@ class Text:
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         if not machine.final and self.finder.absent(buffer, machine.at):
-            self._emit(machine, len(buffer))
+            self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             return True
         at, literal = self.finder.find(buffer, machine.at)
         if at >= 0 and not machine.final and self.finder.may_grow(buffer, at):
@@ -81,6 +82,10 @@ class Attempt:
 
     def step(self, machine: Machine) -> bool:
         holds = self.sealed >= 0
+        if holds and machine.policy.calls_in_reasoning is CallsInReasoning.IGNORE:
+            machine.failed_at = machine.at
+            machine.pc = self.otherwise
+            return False
         machine.attempt(
             self.targets, self.otherwise, holds=holds, sealed=self.sealed, reported=self.reported and not holds
         )

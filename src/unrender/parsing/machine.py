@@ -30,6 +30,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.policy import Policy, UnknownTools
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
@@ -109,6 +110,7 @@ class CallState:
         "id",
         "key",
         "kind",
+        "known",
         "mark",
         "name",
         "recover",
@@ -120,6 +122,7 @@ class CallState:
         self.name = ""
         self.id = ""
         self.tool: Tool | None = None
+        self.known = True
         self.types: ArgumentTypes = ArgumentTypes(None)
         self.begun = False
         """`ToolCallStarted` is out."""
@@ -169,6 +172,7 @@ class Machine:
         "length_limited",
         "loose",
         "pc",
+        "policy",
         "program",
         "request",
         "roles",
@@ -188,6 +192,7 @@ class Machine:
         self.strict = strict
         self.id_seed = id_seed
         self.roles = roles
+        self.policy = Policy()
         self.pc = 0
         self.buffer = ""
         self.at = 0
@@ -428,7 +433,10 @@ class Machine:
         call.name = name
         call.tool = self.request.tool(name)
         call.types = ArgumentTypes(call.tool)
-        return bool(name) and (self.request.tools is None or call.tool is not None)
+        if not name:
+            return False
+        call.known = self.request.tools is None or call.tool is not None
+        return call.known or self.policy.unknown_tools is UnknownTools.CALL
 
     def start_call(self) -> None:
         """Emit the call's start, and the arguments that waited for it."""
@@ -438,7 +446,7 @@ class Machine:
             return
         call.begun = True
         call.id = call.id or make_id(self.id_seed, self.calls)
-        self.events.append(ToolCallStarted(self.calls, call.id, call.name))
+        self.events.append(ToolCallStarted(self.calls, call.id, call.name, call.known))
         self.calls += 1
         waiting = "".join(call.arguments)
         call.arguments.clear()

@@ -19,6 +19,7 @@ from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.events import Event, MessageFinished
 from unrender.parsing.machine import Machine, Program
 from unrender.parsing.message import MessageFold
+from unrender.parsing.policy import Policy
 from unrender.parsing.program import CONTENT_HUB, compile_grammar
 from unrender.parsing.quoting import Quoter
 
@@ -39,7 +40,8 @@ class Parser:
 
     `prompt` is the rendered prompt, or its tail: what stands behind the assistant's header in it counts as already
     written. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
-    `MalformedOutput`, and nothing else, at the first text that the format does not allow. `special_tokens` matter only to
+    `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
+    read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
     format's preserved tokens.
 
@@ -62,11 +64,13 @@ class Parser:
         *,
         prompt: str = "",
         strict: bool = False,
+        policy: Policy | None = None,
         special_tokens: Collection[str] | None = None,
     ) -> None:
         program = _program(format, _shape(request))
         roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
         self._machine = Machine(program, request, strict=strict, id_seed=prompt, roles=roles)
+        self._machine.policy = policy or Policy()
         self._fold = MessageFold()
         self._cleaner = Cleaner()
         self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
