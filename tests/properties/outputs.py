@@ -8,7 +8,7 @@ from properties.families import Family
 _WORDS = (
     *("a", " ", "\n", "<", "{", "[", '"', "'", "\\", ">", "}", "]", ",", ":", "(", ")", "=", "-", "`", "```"),
     *("é", "🌍", "\x00", "\ud800", "null", "1.5", "True", "functions.now:0", '{"name": "now", "arguments": {}}'),
-    *("x" * 5000, " " * 70, "\n" * 70, "0" * 300, "[" * 20, '{"a":' * 9),
+    *("x" * 5000, " " * 70, "\n" * 70, " " * 63, "0" * 300, "[" * 20, '{"a":' * 9),
 )
 """Beside the markers: every character that means something, words that look like values, runs longer than any limit."""
 
