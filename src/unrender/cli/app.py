@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from unrender.cli.explain import explain_
 from unrender.cli.formats import format_
 from unrender.cli.grammar import grammar
 from unrender.cli.inputs import BadInput
 from unrender.cli.inspect import inspect
 from unrender.cli.parse import parse
+from unrender.cli.replay import replay_
 from unrender.cli.verify import verify_
 from unrender.errors import UnrenderError
 
@@ -37,5 +39,5 @@ def app() -> None:
     """
 
 
-for command in (inspect, parse, verify_, grammar, format_):
+for command in (inspect, parse, explain_, replay_, verify_, grammar, format_):
     app.add_command(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -73,3 +74,8 @@ def event_line(event: ev.Event) -> str:
             return f"malformed   {text!r} at character {position}: expected {expected}"
         case ev.MessageFinished():
             return "finished"
+
+
+def event_data(event: ev.Event) -> dict[str, Any]:
+    """Return an event as plain JSON data, its kind under `event`."""
+    return {"event": type(event).__name__, **asdict(event)}

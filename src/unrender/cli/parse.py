@@ -6,7 +6,6 @@ import codecs
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from io import BufferedIOBase
 from typing import Any, cast
 
@@ -21,7 +20,7 @@ from unrender.cli.inputs import (
     template_argument,
     tools_option,
 )
-from unrender.cli.output import event_line, print_json
+from unrender.cli.output import event_data, event_line, print_json
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Event, Malformed
 from unrender.parsing.parser import Parser
@@ -90,7 +89,7 @@ def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
 
 
 def _event_json(event: Event) -> str:
-    return json.dumps({"event": type(event).__name__, **asdict(event)}, ensure_ascii=False)
+    return json.dumps(event_data(event), ensure_ascii=False)
 
 
 def _unfinished(message: Message) -> Iterator[str]:

@@ -1,0 +1,149 @@
+"""`unrender explain`: a template and a model's output into why it was read as it was."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from unrender.chat_template import ChatTemplate
+from unrender.cli.describe import MARKER_STYLE, Row, answers
+from unrender.cli.inputs import (
+    BadInput,
+    json_option,
+    load,
+    messages_option,
+    settings_option,
+    template_argument,
+    tools_option,
+)
+from unrender.cli.output import INDENT, console, print_heading, print_json, print_rows, print_text
+from unrender.explain import Explanation, explain
+from unrender.format import ToolMode
+from unrender.grammar.nodes import Role
+from unrender.parsing.parser import Span
+
+_STYLES = {"marker": MARKER_STYLE, "malformed": "red", "name": "bold cyan", "argument": "cyan"}
+_SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
+"""White space between markers is shown with them."""
+_STOPPED = "^ stopped"
+_LONGEST = 240
+"""Characters of one stretch that are shown; of longer ones the beginning and the end."""
+
+
+@click.command("explain", short_help="Say why an output was read so.")
+@template_argument
+@click.argument("output")
+@tools_option
+@messages_option
+@click.option("--prompt", metavar="FILE", help="The prompt that the model was really given, or its tail.")
+@settings_option
+@json_option
+def explain_(
+    template: str,
+    output: str,
+    *,
+    tools: Any,
+    messages: Any,
+    prompt: str | None,
+    settings: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Show how an output is read, where reading a call stopped, and what would help.
+
+    OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The exit code is
+    1 when something could not be read, or looks wrong.
+    """
+    text = read_text(output)
+    loaded = load(template)
+    begun = None if prompt is None else read_text(prompt)
+    explanation = explain(loaded, text, tools=tools, messages=messages, prompt=begun, **settings)
+    if as_json:
+        print_json(explanation.to_dict())
+    else:
+        _show(console(), explanation, loaded)
+    sys.exit(not explanation.clean)
+
+
+def read_text(path: str) -> str:
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    return data.decode("utf-8", "replace")
+
+
+def _show(out: Console, explanation: Explanation, template: ChatTemplate) -> None:
+    out.print(Text(_summary(explanation), "bold"))
+    print_heading(out, "Output", f"{len(explanation.output)} characters, as they were read")
+    for label, text in _stretches(explanation):
+        _print_stretch(out, label, text)
+    if explanation.message.tool_calls:
+        print_heading(out, "Calls")
+        print_rows(out, [(call.name, f"{call.status} {call.arguments}") for call in explanation.message.tool_calls])
+    if explanation.stops:
+        print_heading(out, "Reading stopped")
+        print_rows(out, [("", str(stop)) for stop in explanation.stops])
+    if explanation.tolerances:
+        print_heading(out, "Read all the same", "the template writes it otherwise")
+        print_rows(out, [("", sentence) for sentence in explanation.tolerances])
+    if explanation.nearest:
+        print_heading(out, "Another syntax would have read it", explanation.nearest.name)
+        print_rows(out, [("", call) for call in explanation.nearest.calls])
+    if explanation.hints:
+        print_heading(out, "Hints")
+        print_rows(out, [(hint.name, str(hint)) for hint in explanation.hints])
+    if not explanation.clean and template.format.tools.mode is not ToolMode.NONE:
+        print_heading(out, "What the template writes", "«…» are the model's own words")
+        for answer in answers(template.format, template.capabilities):
+            print_text(out, answer)
+
+
+def _summary(explanation: Explanation) -> str:
+    calls = Counter(call.status for call in explanation.message.tool_calls)
+    parts = [f"{count} {status} call{'s' * (count > 1)}" for status, count in calls.items()] or ["no call"]
+    return f"{', '.join(parts)} read; " + ("nothing is wrong" if explanation.clean else "something is wrong")
+
+
+def _stretches(explanation: Explanation) -> Iterator[Row]:
+    """Yield role and text of each stretch, and between them where reading stopped."""
+    stops = {stop.position: stop for stop in explanation.stops}
+    for _, run in groupby(_pieces(explanation.spans, sorted(stops)), key=lambda piece: piece[:2]):
+        pieces = list(run)
+        (_, label, start, _), (*_, end) = pieces[0], pieces[-1]
+        yield label, explanation.output[start:end]
+        if end in stops:
+            yield _STOPPED, f"expected {stops[end].expected}"
+
+
+def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
+    """Yield how many stops lie before a piece of a span, its label, its start and its end; no stop lies inside."""
+    for span in spans:
+        cuts = [span.start, *(stop for stop in stops if span.start < stop < span.end), span.end]
+        for start, end in pairwise(cuts):
+            yield sum(stop <= start for stop in stops), _SHOWN_AS.get(span.role, str(span.role)), start, end
+
+
+def _print_stretch(out: Console, label: str, text: str) -> None:
+    quoted = text if label == _STOPPED else repr(_shortened(text))
+    width, first = max(out.width - len(INDENT) - 12, 20), True
+    for at in range(0, len(quoted), width):
+        name = label.ljust(12) if first else " " * 12
+        line = Text.assemble(INDENT, (name, "dim"), (quoted[at : at + width], _STYLES.get(label, "")))
+        out.print(line, soft_wrap=True)
+        first = False
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"

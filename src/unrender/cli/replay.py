@@ -1,0 +1,118 @@
+"""`unrender replay`: recorded chunks into what came out when, and whether other chunks would have given the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from unrender.cli.explain import read_text
+from unrender.cli.inputs import (
+    QUESTION,
+    BadInput,
+    json_option,
+    load,
+    messages_option,
+    settings_option,
+    template_argument,
+    tools_option,
+)
+from unrender.cli.output import INDENT, console, event_data, event_line, print_heading, print_json
+from unrender.explain import Difference, Replay, Step, replay
+
+
+@click.command("replay", short_help="Show what came out when.")
+@template_argument
+@click.argument("chunks")
+@tools_option
+@messages_option
+@settings_option
+@json_option
+def replay_(template: str, chunks: str, *, tools: Any, messages: Any, settings: dict[str, Any], as_json: bool) -> None:
+    """Feed recorded chunks to the parser, event by event, and try all other chunkings.
+
+    CHUNKS is a JSON list, or a file with a JSON value on each line (- for standard input). A chunk is a string, an object with
+    `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 when another chunking gives another result.
+    """
+    turn = load(template).prepare(QUESTION if messages is None else messages, tools=tools, **settings)
+    result = replay(turn.parser, read_chunks(chunks))
+    if as_json:
+        print_json(_data(result))
+    else:
+        _show(console(), result)
+    sys.exit(bool(result.differences))
+
+
+def read_chunks(path: str) -> list[str]:
+    """Return the chunks of a file. Raises `BadInput`, naming the chunk, when one is no text."""
+    text = read_text(path)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = [_line(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    chunks = found if isinstance(found, list) else [found]
+    return [_text(chunk, f"{path}: chunk {number}") for number, chunk in enumerate(chunks, 1)]
+
+
+def _line(path: str, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"{path}, line {number}: expected JSON: {error}") from error
+
+
+def _text(chunk: Any, where: str) -> str:
+    if isinstance(chunk, dict) and isinstance(choices := chunk.get("choices"), list):
+        choice = choices[0] if choices else {}
+        chunk = choice.get("delta", choice) if isinstance(choice, dict) else choice
+    if isinstance(chunk, dict):
+        chunk = chunk.get("text", chunk.get("content")) or ""
+    if not isinstance(chunk, str):
+        raise BadInput(f"{where}: expected a string, or an object with `text` or `content`, found {chunk!r:.60}")
+    return chunk
+
+
+def _show(out: Console, result: Replay) -> None:
+    for step in result.steps:
+        _show_step(out, step)
+    print_heading(out, "Other chunkings", f"{result.tried} tried, {len(result.differences) or 'none'} differ")
+    for difference in result.differences[:3]:
+        _show_difference(out, difference, result)
+
+
+def _show_step(out: Console, step: Step) -> None:
+    held = f"  ({step.held} characters held back)" if step.held else ""
+    out.print(Text.assemble(("end of output" if step.chunk is None else repr(step.chunk), "bold"), (held, "dim")))
+    for event in step.events:
+        out.print(Text(f"{INDENT}{event_line(event)}"), soft_wrap=True)
+
+
+def _show_difference(out: Console, difference: Difference, result: Replay) -> None:
+    print_heading(out, difference.chunking)
+    recorded, other = (set(map(event_line, events)) for events in (result.events, difference.events))
+    for sign, lines in (("-", recorded - other), ("+", other - recorded)):
+        for line in sorted(lines):
+            out.print(Text(f"{INDENT}{sign} {line}"), soft_wrap=True)
+
+
+def _data(result: Replay) -> dict[str, Any]:
+    return {
+        "steps": [
+            {"chunk": step.chunk, "events": list(map(event_data, step.events)), "held": step.held}
+            for step in result.steps
+        ],
+        "message": result.message.to_openai(),
+        "tried": result.tried,
+        "differences": list(_differences(result)),
+    }
+
+
+def _differences(result: Replay) -> Iterator[dict[str, Any]]:
+    for difference in result.differences:
+        events = list(map(event_data, difference.events))
+        yield {"chunking": difference.chunking, "message": difference.message.to_openai(), "events": events}

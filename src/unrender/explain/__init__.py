@@ -1,0 +1,11 @@
+"""Why an answer was read as it was: a template and a model's output into an `Explanation`, and recorded chunks into a `Replay`.
+
+Rules: everything here is found with the public parser, by reading the same output again with one thing changed: another
+call syntax, a tolerance less, markers taken away, no list of tools, other chunks. Nothing is guessed from a model's name.
+"""
+
+from unrender.explain.explain import explain
+from unrender.explain.replay import Difference, Replay, Step, replay
+from unrender.explain.report import Explanation, Hint, Nearest, Stop
+
+__all__ = ["Difference", "Explanation", "Hint", "Nearest", "Replay", "Step", "Stop", "explain", "replay"]

@@ -1,0 +1,77 @@
+"""A template and an output into an `Explanation`: read it as the library does, then again with one thing changed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from unrender.chat_template import ChatTemplate
+from unrender.explain.hints import HINTS, Case
+from unrender.explain.nearest import find_nearest
+from unrender.explain.reading import Reading
+from unrender.explain.report import Explanation, Hint, Stop
+from unrender.explain.tolerances import find_tolerances
+from unrender.parsing.events import Malformed
+from unrender.parsing.parser import Span
+
+_QUESTION = ({"role": "user", "content": "Hello"},)
+_FOUND = 40
+"""Characters that are shown of what stood where something else was expected."""
+
+
+def explain(
+    template: ChatTemplate,
+    output: str,
+    *,
+    tools: Sequence[Any] | None = None,
+    messages: Sequence[Mapping[str, Any]] | None = None,
+    prompt: str | None = None,
+    **template_kwargs: Any,
+) -> Explanation:
+    """Say how `output` is read as an answer, where reading stopped, and what would have helped.
+
+    The answer is to `prompt` when that is given (the text that the model was really given, or its tail), else to
+    `messages`, else to a single question. `tools` are OpenAI's, and further keyword arguments are variables of the template, as
+    in `ChatTemplate.prepare`, which says what is raised on their account. No output raises.
+
+    >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
+    >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]
+    ['content', 'marker']
+    """
+    turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
+    turn = turn if prompt is None else replace(turn, prompt=prompt)
+    reading = Reading.of(turn, output)
+    nearest = find_nearest(reading)
+    case = Case(reading=reading, nearest=nearest)
+    return Explanation(
+        output=output,
+        message=reading.message,
+        spans=tuple(_own(reading.spans)),
+        events=reading.events,
+        stops=tuple(_stop(malformed, output) for malformed in reading.malformed),
+        tolerances=find_tolerances(reading),
+        nearest=nearest,
+        hints=tuple(_hints(case)),
+    )
+
+
+def _own(spans: Sequence[Span]) -> Iterator[Span]:
+    """Yield the spans of the output alone; what the prompt had begun stands before its first character."""
+    for span in spans:
+        if span.end > 0:
+            yield Span(span.role, max(span.start, 0), span.end)
+
+
+def _stop(malformed: Malformed, output: str) -> Stop:
+    # A committed call reports the character that does not fit; an attempt reports all that it had taken until then.
+    taken = len(malformed.text) if len(malformed.text) > 1 else 0
+    position = malformed.position + taken
+    found = output[position : position + _FOUND].split("\n", maxsplit=1)[0] or output[position : position + 1]
+    return Stop(begun=malformed.position, position=position, expected=malformed.expected, found=found)
+
+
+def _hints(case: Case) -> Iterator[Hint]:
+    for name, find in HINTS.items():
+        for text, fix in find(case):
+            yield Hint(name=name, text=text, fix=fix)

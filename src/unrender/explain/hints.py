@@ -1,0 +1,180 @@
+"""What usually goes wrong, as a table: each hint looks at one reading and says what it sees and what to do.
+
+Rules: a hint is given only on evidence in the output, and names it; two hints may hold at once, the likeliest cause comes first.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from unrender.assemble import entry_literals
+from unrender.explain.nearest import described, read_as, without_markers
+from unrender.explain.reading import Reading
+from unrender.explain.report import Nearest
+from unrender.explain.schema import complaints
+from unrender.format import ToolMode
+from unrender.grammar.nodes import Role
+from unrender.messages import CallStatus, Tool, ToolChoice
+from unrender.parsing.calls import closing_tokens
+
+Found = tuple[str, str]
+"""What is seen, and what to do about it; neither ends in a full stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a hint looks at."""
+
+    reading: Reading
+    nearest: Nearest | None
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that were offered."""
+        return self.reading.turn.request.tools or ()
+
+
+def _no_tools(case: Case) -> Iterator[Found]:
+    """Nothing is a call where no tool is offered."""
+    turn = case.reading.turn
+    if turn.request.calls_allowed:
+        return
+    anything = replace(turn.request, tools=None, tool_choice=ToolChoice.AUTO)
+    calls = Reading.of(replace(turn, request=anything), case.reading.output).whole_calls
+    if calls:
+        text = f"no tools were offered, so {_listed(call.name for call in calls)} is no call"
+        yield text, "Give the tools of the request (--tools, or `tools=`)"
+
+
+def _no_call_syntax(case: Case) -> Iterator[Found]:
+    """A template that writes no calls gives a format that reads none."""
+    format = case.reading.turn.format
+    if format.tools.mode is ToolMode.NONE and _called(case):
+        text = f"the template shows no way to write calls, and {_listed(_called(case))} looks called"
+        yield text, "Check that the template is the model's newest, or give a format of your own (`format=`)"
+
+
+def _unknown_tool(case: Case) -> Iterator[Found]:
+    """A call is read only when its name is a known tool's."""
+    if not case.tools:
+        return
+    turn = case.reading.turn
+    anyone = replace(turn, request=replace(turn.request, tools=None))
+    names = [tool.name for tool in case.tools]
+    for call in Reading.of(anyone, case.reading.output).message.tool_calls:
+        if call.name and call.name not in names:
+            yield f"no tool is called {call.name!r}", _suggestion(call.name, names)
+
+
+def _suggestion(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"Did the model mean {near[0]!r}?" if near else f"Offered are {_listed(names)}"
+
+
+def _stripped(case: Case) -> Iterator[Found]:
+    """An engine that skips special tokens takes away the markers that calls are found by."""
+    format, openers = case.reading.turn.format, _openers(case)
+    if not openers or any(opener in case.reading.output for opener in openers) or not _called(case):
+        return
+    tokens = [token for token in format.preserved_tokens if any(token in opener for opener in openers)]
+    fix = f"Have the engine keep {_listed(tokens or openers)} (skip_special_tokens=False, or preserved tokens)"
+    seen = [token for token in closing_tokens(format.tools) if len(token) > 2 and token in case.reading.unread]
+    if mutilated := _mutilated(case):
+        yield f"the template's own syntax {mutilated}", fix
+    elif seen:
+        yield f"{seen[0]!r} closes a call that nothing opened: {openers[0]!r} is missing", fix
+    elif case.nearest is None:
+        yield f"{_listed(_called(case))} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
+
+
+def _mutilated(case: Case) -> str:
+    """Return how the template's own syntax was mutilated, and what it reads when that is taken into account."""
+    for how, syntax in without_markers(case.reading.turn.format):
+        calls = read_as(case.reading, syntax).whole_calls
+        if len(calls) > len(case.reading.whole_calls):
+            return f"{how} reads {', '.join(map(described, calls))}"
+    return ""
+
+
+def _other_syntax(case: Case) -> Iterator[Found]:
+    """Another family's way to write calls."""
+    if case.nearest and not any(_stripped(case)):
+        text = f"a call is written in another syntax than the template's: {case.nearest.name}"
+        yield text, "Check that template and model belong together, or tolerate this syntax in a format of your own"
+
+
+def _truncated(case: Case) -> Iterator[Found]:
+    """The output ends in the middle of something."""
+    for call in case.reading.message.tool_calls:
+        if call.status is CallStatus.TRUNCATED:
+            text = f"the output ends inside the call of {call.name!r}"
+            yield text, 'Look at the finish reason: "length" means that more tokens were needed'
+
+
+def _open_reasoning(case: Case) -> Iterator[Found]:
+    """Reasoning that nothing closes takes everything."""
+    reading, end = case.reading, case.reading.turn.format.reasoning.end.strip()
+    spans = [span for span in reading.spans if span.role is not Role.LAYOUT]
+    if end and spans and spans[-1].role is Role.REASONING and not reading.message.content:
+        text = f"the output ends inside reasoning: {end!r} never comes"
+        yield text, "Allow more tokens, or check with --prompt whether the prompt had opened reasoning at all"
+
+
+def _lone_closer(case: Case) -> Iterator[Found]:
+    """A reasoning closer without an opener: the text before it was meant to be reasoning."""
+    reading, markers = case.reading, case.reading.turn.format.reasoning
+    end = markers.end.strip()
+    at = reading.output.find(end) if end else -1
+    before = reading.output[:at] if at > 0 else ""
+    if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:
+        text = f"{end!r} at character {at} closes reasoning that nothing opened"
+        yield text, f"If the prompt ended in {markers.start.strip()!r}, give that prompt (--prompt, or `prompt=`)"
+
+
+def _typing(case: Case) -> Iterator[Found]:
+    """Arguments that do not fit the tool's schema."""
+    for call in case.reading.whole_calls:
+        tool = case.reading.turn.request.tool(call.name)
+        for complaint in complaints(json.loads(call.arguments), tool) if tool else ():
+            yield f"{call.name}: {complaint}", "The call was read as it stands; constrain generation to prevent this"
+
+
+HINTS: Mapping[str, Callable[[Case], Iterator[Found]]] = MappingProxyType(
+    {
+        "no-tools-offered": _no_tools,
+        "no-call-syntax": _no_call_syntax,
+        "special-tokens-stripped": _stripped,
+        "other-syntax": _other_syntax,
+        "unknown-tool": _unknown_tool,
+        "truncated": _truncated,
+        "reasoning-not-closed": _open_reasoning,
+        "closer-without-opener": _lone_closer,
+        "schema-mismatch": _typing,
+    }
+)
+
+
+def _openers(case: Case) -> list[str]:
+    """Return what opens the template's own calls; the call's own beginning where there is no marker before it."""
+    tools = case.reading.turn.format.tools
+    markers = [text.strip() for text in (tools.section_start, tools.call_start) if text.strip()]
+    return markers or [text.strip() for text in entry_literals(tools)]
+
+
+_CALLED = r"""(?:["'>]|:?\d*\s*(?:[\[<{|]|\((?!\))))"""
+"""What follows a name in all syntaxes of calls, and rarely in prose."""
+
+
+def _called(case: Case) -> list[str]:
+    """Return the offered tools that look called where nothing was read as a call."""
+    unread = case.reading.unread
+    return [tool.name for tool in case.tools if re.search(re.escape(tool.name) + _CALLED, unread)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

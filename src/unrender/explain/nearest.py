@@ -1,0 +1,113 @@
+"""A reading into the call syntax that reads most of it: the declared formats', the common ones', the template's own without markers.
+
+Strategy: each candidate replaces the template's own syntax, and the output is read again; what gives more whole calls than the
+template's own reading is nearer, and among equals what leaves less text over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from unrender.explain.reading import Reading
+from unrender.explain.report import Nearest
+from unrender.explain.syntaxes import COMMON
+from unrender.format import Format, Part, Slot, ToolMode, Tools
+from unrender.formats import declared_formats
+from unrender.messages import CallStatus, ToolCall
+
+
+def find_nearest(reading: Reading) -> Nearest | None:
+    """Return the syntax that reads more calls than the template's own, or None when none does or nothing was left unread."""
+    if not reading.turn.request.calls_allowed or not reading.unread.strip():
+        return None
+    best, nearest = reading, None
+    for candidate in _candidates():
+        other = read_as(reading, candidate.syntax)
+        if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
+            best, nearest = other, candidate
+    if nearest is None:
+        return None
+    return Nearest(name=nearest.name, why=nearest.why, calls=tuple(map(described, best.whole_calls)))
+
+
+def read_as(reading: Reading, syntax: Tools) -> Reading:
+    """Read the same output with another call syntax, and no other."""
+    format = replace(reading.turn.format, tools=syntax, tolerated=())
+    return Reading.of(replace(reading.turn, format=format), reading.output)
+
+
+def without_markers(format: Format) -> Iterator[tuple[str, Tools]]:
+    """Yield the template's own syntax as engines and tokenizers mutilate it, with words for what is missing."""
+    tools = format.tools
+    if tools.mode is ToolMode.NONE:
+        return
+    bare = _stripped(tools, format.preserved_tokens)
+    if bare != tools:
+        yield "without its special tokens", bare
+    openers = (tools.section_start, tools.call_start)
+    if any(text.strip() for text in openers):
+        yield "without its openers", replace(tools, section_start="", call_start="")
+        beheaded = [text.strip()[1:] for text in openers]
+        yield (
+            "with the first character of its opener missing",
+            replace(tools, section_start=beheaded[0], call_start=beheaded[1]),
+        )
+
+
+def described(call: ToolCall) -> str:
+    """Return a call as a person would write it."""
+    return f"{call.name}({call.arguments})" + ("" if call.status is CallStatus.COMPLETE else f" [{call.status}]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    name: str
+    why: str
+    syntax: Tools
+
+
+@cache
+def _candidates() -> tuple[_Candidate, ...]:
+    declared = (
+        _Candidate(f"the declared format {item.name!r}", item.why, tools)
+        for item in declared_formats()
+        for tools in _syntaxes(item.format)
+    )
+    common = (_Candidate(name, "a common way to write calls", tools) for name, tools in COMMON.items())
+    return (*common, *declared)
+
+
+def _syntaxes(format: Format) -> Iterator[Tools]:
+    yield from (tools for tools in (format.tools, *format.tolerated) if tools.mode is not ToolMode.NONE)
+
+
+def _stripped(tools: Tools, tokens: tuple[str, ...]) -> Tools:
+    """Return the syntax as it looks when `tokens` are taken out of the output."""
+    arguments = replace(
+        tools.arguments,
+        start=_without(tools.arguments.start, tokens),
+        end=_without(tools.arguments.end, tokens),
+        entry=_parts(tools.arguments.entry, tokens),
+    )
+    return replace(
+        tools,
+        section_start=_without(tools.section_start, tokens),
+        section_end=_without(tools.section_end, tokens),
+        call_start=_without(tools.call_start, tokens),
+        call_end=_without(tools.call_end, tokens),
+        separator=_without(tools.separator, tokens),
+        function=_parts(tools.function, tokens),
+        arguments=arguments,
+    )
+
+
+def _parts(skeleton: tuple[Part, ...], tokens: tuple[str, ...]) -> tuple[Part, ...]:
+    return tuple(part if isinstance(part, Slot) else _without(part, tokens) for part in skeleton)
+
+
+def _without(text: str, tokens: tuple[str, ...]) -> str:
+    for token in tokens:
+        text = text.replace(token, "")
+    return text

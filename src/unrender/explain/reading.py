@@ -1,0 +1,58 @@
+"""An output, read once under given rules: the unit that explanations compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from unrender.chat_template import Turn
+from unrender.grammar.nodes import Role
+from unrender.messages import CallStatus, Message, ToolCall
+from unrender.parsing.events import Event, Malformed
+from unrender.parsing.parser import Span
+
+UNREAD = (Role.CONTENT, Role.REASONING, Role.MALFORMED)
+"""What a stretch of text is when no call, and no part of one, was read there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What became of `output` behind a prompt."""
+
+    turn: Turn
+    output: str
+    events: tuple[Event, ...]
+    spans: tuple[Span, ...]
+    message: Message
+
+    @classmethod
+    def of(cls, turn: Turn, output: str) -> Self:
+        """Read a whole output as the answer to `turn`; no text is an error."""
+        parser = turn.parser()
+        events = (*parser.feed(output), *parser.finish())
+        return cls(turn=turn, output=output, events=events, spans=parser.spans, message=parser.message)
+
+    @cached_property
+    def malformed(self) -> tuple[Malformed, ...]:
+        """What the format does not allow, in the order of the text."""
+        return tuple(event for event in self.events if isinstance(event, Malformed))
+
+    @cached_property
+    def whole_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that were read to their end."""
+        return tuple(call for call in self.message.tool_calls if call.status is CallStatus.COMPLETE)
+
+    @cached_property
+    def unread(self) -> str:
+        """The text that no call was read from, everything else as white space, so that positions stay."""
+        pieces = []
+        for span in self.spans:
+            text = self.output[max(span.start, 0) : span.end]
+            pieces.append(text if span.role in UNREAD else " " * len(text))
+        return "".join(pieces)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """More is better: whole calls, less that is malformed, less text left over."""
+        return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())

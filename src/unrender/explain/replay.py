@@ -1,0 +1,136 @@
+"""Recorded chunks into what came out when, and whether other chunks would have given the same.
+
+Strategy: the whole output is parsed once for each other chunking. Outputs so long that this takes more than moments are cut in two
+at evenly spread places instead of everywhere; `tried` says how many chunkings there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from unrender.messages import Message
+from unrender.parsing.events import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText
+from unrender.parsing.parser import Parser
+
+_CHARACTERS = 2_000_000
+"""Characters that are fed in all to try cuts in two: about a second or two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one chunk brought."""
+
+    chunk: str | None
+    """None for the end of the output."""
+    events: tuple[Event, ...]
+    held: int
+    """Characters that are held back behind this chunk, since what follows may change their meaning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Another chunking that gave something else."""
+
+    chunking: str
+    """e.g. `single characters`, `cut at character 17`."""
+    message: Message
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """One recorded stream, and what other chunkings make of it."""
+
+    steps: tuple[Step, ...]
+    message: Message
+    events: tuple[Event, ...]
+    """All events, neighbouring pieces of the same text joined."""
+    tried: int
+    """Other chunkings that were tried."""
+    differences: tuple[Difference, ...]
+
+
+def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
+    """Feed recorded chunks to a new `parser()`, then the same text in other chunks, and compare.
+
+    Tried are: all at once, single characters, and every cut in two (evenly spread cuts when there are too many).
+
+    >>> from unrender import ChatTemplate
+    >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
+    >>> replay(template.parser, ["Hel", "lo"]).differences
+    ()
+    """
+    steps, recorded = _record(parser(), chunks)
+    tried, differences = 0, []
+    for chunking, message, events in _others(parser, "".join(chunks)):
+        tried += 1
+        if (message, _comparable(events)) != (recorded.message, _comparable(events_of(steps))):
+            differences.append(Difference(chunking=chunking, message=message, events=joined(events)))
+    return Replay(
+        steps=steps,
+        message=recorded.message,
+        events=joined(events_of(steps)),
+        tried=tried,
+        differences=tuple(differences),
+    )
+
+
+def joined(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Return the events with neighbouring pieces of the same text put together."""
+    found: list[Event] = []
+    for event in events:
+        last = found[-1] if found else None
+        match last, event:
+            case ContentText(a), ContentText(b):
+                found[-1] = ContentText(a + b)
+            case ReasoningText(a), ReasoningText(b):
+                found[-1] = ReasoningText(a + b)
+            case ArgumentsText(i, a), ArgumentsText(j, b) if i == j:
+                found[-1] = ArgumentsText(i, a + b)
+            case _:
+                found.append(event)
+    return tuple(found)
+
+
+def events_of(steps: Sequence[Step]) -> list[Event]:
+    """Return the events of all steps, in order."""
+    return [event for step in steps for event in step.events]
+
+
+def _record(parser: Parser, chunks: Sequence[str]) -> tuple[tuple[Step, ...], Parser]:
+    steps, fed = [], 0
+    for chunk in chunks:
+        events = tuple(parser.feed(chunk))
+        fed += len(chunk)
+        steps.append(Step(chunk=chunk, events=events, held=fed - _decided(parser)))
+    steps.append(Step(chunk=None, events=tuple(parser.finish()), held=0))
+    return tuple(steps), parser
+
+
+def _decided(parser: Parser) -> int:
+    return max(parser.spans[-1].end, 0) if parser.spans else 0
+
+
+def _others(parser: Callable[[], Parser], text: str) -> Iterator[tuple[str, Message, list[Event]]]:
+    yield "all at once", *_fed(parser(), [text])
+    yield "single characters", *_fed(parser(), text)
+    for cut in _cuts(len(text)):
+        yield f"cut at character {cut}", *_fed(parser(), [text[:cut], text[cut:]])
+
+
+def _fed(parser: Parser, chunks: Sequence[str]) -> tuple[Message, list[Event]]:
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    events += parser.finish()
+    return parser.message, events
+
+
+def _cuts(length: int) -> range:
+    every = max(1, -(-length * length // _CHARACTERS))
+    return range(1, length, every)
+
+
+def _comparable(events: Sequence[Event]) -> list[Event]:
+    """Leave out how much text a complaint quotes, and where pieces end: both depend on the chunks, by design."""
+    quiet = [replace(event, text="") if isinstance(event, Malformed) else event for event in events]
+    return [event for event in joined(quiet) if not isinstance(event, MessageFinished)]

@@ -1,0 +1,102 @@
+"""What an explanation holds: every character's role, where reading stopped, what would have helped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.messages import CallStatus, Message
+from unrender.parsing.events import Event
+from unrender.parsing.parser import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Where reading a call, or another part, could not go on."""
+
+    begun: int
+    """Where the part begins, counted in characters of the output."""
+    position: int
+    """The first character that does not fit."""
+    expected: str
+    """What could have stood there, e.g. `the name of one of the tools`."""
+    found: str
+    """What stood there instead, up to a line's end; empty at the end of the output."""
+
+    def __str__(self) -> str:
+        found = repr(self.found) if self.found else "the end of the output"
+        return f"at character {self.position}: expected {self.expected}, found {found}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The call syntax, other than the template's, that reads most calls of the output."""
+
+    name: str
+    """A declared format's name, or what a common syntax looks like."""
+    why: str
+    calls: tuple[str, ...]
+    """The calls that it reads, as `name(arguments)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """A likely cause, and what to do about it."""
+
+    name: str
+    """One of the names in `unrender.explain.hints.HINTS`, e.g. `special-tokens-stripped`."""
+    text: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.text}. {self.fix}" + ("" if self.fix.endswith("?") else ".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How an output was read, and why."""
+
+    output: str
+    message: Message
+    spans: tuple[Span, ...]
+    """The role of every character, in order and without gaps."""
+    events: tuple[Event, ...]
+    stops: tuple[Stop, ...] = ()
+    tolerances: tuple[str, ...] = ()
+    """Deviations from what the template writes that were read all the same."""
+    nearest: Nearest | None = None
+    hints: tuple[Hint, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """True when everything was read, every call is whole, and nothing looks like a call that was not read."""
+        whole = all(call.status is CallStatus.COMPLETE for call in self.message.tool_calls)
+        return whole and not self.stops and not self.hints
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain JSON data."""
+        return {
+            "clean": self.clean,
+            "message": self.message.to_openai(),
+            "spans": [
+                {
+                    "role": str(span.role),
+                    "start": span.start,
+                    "end": span.end,
+                    "text": self.output[span.start : span.end],
+                }
+                for span in self.spans
+            ],
+            "calls": [
+                {"name": call.name, "status": str(call.status), "arguments": call.arguments, "id": call.id}
+                for call in self.message.tool_calls
+            ],
+            "stops": [
+                {"begun": stop.begun, "position": stop.position, "expected": stop.expected, "found": stop.found}
+                for stop in self.stops
+            ],
+            "tolerances": list(self.tolerances),
+            "nearest": self.nearest
+            and {"name": self.nearest.name, "why": self.nearest.why, "calls": list(self.nearest.calls)},
+            "hints": [{"name": hint.name, "text": hint.text, "fix": hint.fix} for hint in self.hints],
+        }

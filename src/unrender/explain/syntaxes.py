@@ -1,0 +1,81 @@
+"""Common ways to write a call, by what they look like: tried on an output that the template's own way does not read.
+
+Rules: a name says what is seen in the output, in the order of the text; nothing here is ever generated, and the nearest match wins,
+so the order does not matter. Variants that a parser tolerates anyway (white space, other order) need no entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from unrender.format import Arguments, Codec, Envelope, Slot, Strings, ToolMode, Tools, Typing, Words
+
+_RAW = Codec(strings=Strings.RAW, words=Words.PYTHON, typed_by=Typing.SCHEMA)
+
+
+def _json(start: str, end: str, *, arguments: str = "arguments") -> Tools:
+    """Return calls that are a JSON object each, between `start` and `end`."""
+    return Tools(
+        mode=ToolMode.JSON_NATIVE,
+        call_start=start,
+        call_end=end,
+        separator="\n",
+        function=('{"name": "', Slot.NAME, f'", "{arguments}": ', Slot.ARGUMENTS, "}"),
+        envelope=Envelope(name_field=("name",), args_field=(arguments,)),
+    )
+
+
+def _json_list(start: str, end: str) -> Tools:
+    """Return calls that are the objects of one JSON list, between `start` and `end`."""
+    return Tools(
+        mode=ToolMode.JSON_NATIVE,
+        section_start=start + "[",
+        section_end="]" + end,
+        separator=", ",
+        function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+        envelope=Envelope(name_field=("name",), args_field=("arguments",), array_wrapped=True),
+    )
+
+
+def _tag(before_name: str, behind_name: str, end: str) -> Tools:
+    """Return calls that are a name in a tag and JSON arguments behind it."""
+    return Tools(mode=ToolMode.TAG_WITH_JSON, function=(before_name, Slot.NAME, behind_name, Slot.ARGUMENTS, end))
+
+
+def _tagged(before_name: str, behind_name: str, end: str, entry: tuple[str | Slot, ...]) -> Tools:
+    """Return calls whose arguments stand in tags of their own, values as they are."""
+    return Tools(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        function=(before_name, Slot.NAME, behind_name, Slot.ARGUMENTS, end),
+        arguments=Arguments(entry=entry, codec=_RAW),
+    )
+
+
+_PARAMETER = ("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n")
+_NAMED_PARAMETER = ('<parameter name="', Slot.KEY, '">', Slot.VALUE, "</parameter>\n")
+_KEY_AND_VALUE = ("<arg_key>", Slot.KEY, "</arg_key>\n<arg_value>", Slot.VALUE, "</arg_value>\n")
+
+COMMON: Mapping[str, Tools] = MappingProxyType(
+    {
+        "JSON between <tool_call> tags": _json("<tool_call>\n", "\n</tool_call>"),
+        "JSON between <function_call> tags": _json("<function_call>\n", "\n</function_call>"),
+        "bare JSON with the key `arguments`": _json("", ""),
+        "bare JSON with the key `parameters`": _json("", "", arguments="parameters"),
+        "JSON behind <|python_tag|>": _json("<|python_tag|>", "", arguments="parameters"),
+        "a bare JSON list": _json_list("", ""),
+        "a JSON list between <tool_calls> tags": _json_list("<tool_calls>", "</tool_calls>"),
+        "a JSON list between <|tool_call_start|> tokens": _json_list("<|tool_call_start|>", "<|tool_call_end|>"),
+        "a JSON list behind <|tool_call|>": _json_list("<|tool_call|>", ""),
+        "[TOOL_CALLS]name[ARGS]JSON": _tag("[TOOL_CALLS]", "[ARGS]", ""),
+        "<function=name>JSON</function>": _tag("<function=", ">", "</function>"),
+        ">>>name and JSON on the next line": _tag(">>>", "\n", ""),
+        "<function=name> with <parameter=…> tags": _tagged("<function=", ">\n", "</function>", _PARAMETER),
+        '<invoke name="…"> with <parameter name="…"> tags': _tagged(
+            '<invoke name="', '">\n', "</invoke>", _NAMED_PARAMETER
+        ),
+        "<tool_call>name with <arg_key> and <arg_value> tags": _tagged(
+            "<tool_call>", "\n", "</tool_call>", _KEY_AND_VALUE
+        ),
+    }
+)
