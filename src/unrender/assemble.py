@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from unrender.format import Format, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools
 from unrender.grammar.nodes import (
     Calls,
     Choice,
@@ -42,7 +43,7 @@ def assemble(format: Format, request: Request) -> Grammar:
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
-    generated = _generated(format, request, calls[0] if calls else None)
+    generated = _Generation(format, request, calls[0] if calls else None).answer()
     lead, trail = format.turn.start_to_content, _layout(format.turn.end)
     return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, lead, trail, format.cleans_content))
 
@@ -133,85 +134,101 @@ def _layout(joint: str) -> str:
 # What is generated.
 
 
-def _generated(format: Format, request: Request, calls: Calls | None) -> Node:
-    turn, markers = format.turn, format.reasoning
-    direct = _answer(format, request, calls, turn.start_to_content, turn.start_to_tools)
-    if not markers.end:
-        return direct
-    answer = _answer(format, request, calls, turn.reasoning_to_content, turn.reasoning_to_tools)
-    thought = Tag(Role.REASONING, Until(tuple(_stops(format, request))))
-    start, end = _opening(format), markers.end
-    # What is written for no reasoning at all, alone or with the joint behind it; the prompt may have written it already.
-    empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if end.strip() in text)
-    joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
-    after = Choice((answer, *(_sequence(Literal(joint), direct) for joint in joints)))
-    inside = [_sequence(thought, Literal(end), after)]
-    others: list[Node] = [direct]
-    for text in empty:
-        if not text.startswith(start + end):
-            closed = _sequence(Literal(text.removeprefix(start)), Choice((answer, direct)))
-            (inside if text.startswith(start) else others).append(closed)
-    return Choice((_sequence(Literal(start), Choice(tuple(inside))), *others))
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """Writes the generated half of a grammar."""
+
+    format: Format
+    request: Request
+    calls: Calls | None
+
+    def answer(self) -> Node:
+        """Return the whole answer: reasoning or none, and what follows it."""
+        turn, markers = self.format.turn, self.format.reasoning
+        direct = self.said(turn.start_to_content, turn.start_to_tools, reasoned=not markers.end)
+        if not markers.end:
+            return direct
+        answer = self.said(turn.reasoning_to_content, turn.reasoning_to_tools, reasoned=True)
+        thought = Tag(Role.REASONING, self.free_text())
+        start, end = _opening(self.format), markers.end
+        # What is written for no reasoning, alone or with the joint behind it; the prompt may have written it already.
+        empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if end.strip() in text)
+        joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
+        after = Choice((answer, *(_sequence(Literal(joint), direct) for joint in joints)))
+        inside = [_sequence(thought, Literal(end), after)]
+        others: list[Node] = [direct]
+        for text in empty:
+            if not text.startswith(start + end):
+                closed = _sequence(Literal(text.removeprefix(start)), Choice((answer, direct)))
+                (inside if text.startswith(start) else others).append(closed)
+        return Choice((_sequence(Literal(start), Choice(tuple(inside))), *others))
+
+    def said(self, to_content: str, to_tools: str, *, reasoned: bool) -> Node:
+        """Return content and calls; `reasoned` when reasoning stands before them, or the format has none."""
+        turn = self.format.turn
+        content = self.content(to_content, reasoned=reasoned)
+        if self.calls is None or self.request.response_schema is not None:
+            return content
+        limit = 1 if not (self.request.parallel_tool_calls and self.calls.syntax.parallel) else None
+        run = Calls(syntax=self.calls.syntax, tools=self.calls.tools, maximum=limit).generated
+        only_calls = _sequence(Literal(to_tools), run)
+        if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+            # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
+            opened = _sequence(content, Literal(turn.content_to_tools), run)
+            return Choice((only_calls, opened)) if self.format.content.start else only_calls
+        if not turn.tools_first:
+            both = _sequence(content, Optional(_sequence(Literal(turn.content_to_tools), run)))
+            return Choice((both, only_calls))
+        if turn.tools_to_content.strip():
+            return Choice((content, only_calls))  # What follows the calls is a turn of its own.
+        behind = _sequence(only_calls, self.content(turn.tools_to_content, reasoned=reasoned))
+        return Choice((content, only_calls, behind))
+
+    def content(self, joint: str, *, reasoned: bool) -> Node:
+        """Return content in its wrapper, which some formats write only behind reasoning."""
+        wrapper = self.format.content
+        if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned:
+            return _sequence(Literal(joint), self.text())
+        return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
+
+    def text(self) -> Node:
+        if self.request.response_schema is not None:
+            return Tag(Role.CONTENT, JsonValue(self.request.response_schema))
+        return Tag(Role.CONTENT, self.free_text())
+
+    def free_text(self) -> Until:
+        """Return text that holds nothing that the parser would take for a marker."""
+        wrapper, markers = self.format.content, self.format.reasoning
+        texts = [*_dropped(self.format), wrapper.start, wrapper.end, _opening(self.format), markers.end]
+        for calls in _calls(self.format, self.request):
+            texts += _signs(self.format, calls)
+        return Until(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
 
 
-def _answer(format: Format, request: Request, calls: Calls | None, to_content: str, to_tools: str) -> Node:
-    content = _sequence(
-        Literal(to_content + format.content.start),
-        _content_text(format, request),
-        Literal(format.content.end),
-    )
-    if calls is None or request.response_schema is not None:
-        return content
-    limit = 1 if not (request.parallel_tool_calls and calls.syntax.parallel) else None
-    run = Calls(syntax=calls.syntax, tools=calls.tools, maximum=limit).generated
-    only_calls = _sequence(Literal(to_tools), run)
-    if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
-        # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
-        opened = _sequence(content, Literal(format.turn.content_to_tools), run)
-        return Choice((only_calls, opened)) if format.content.start else only_calls
-    return Choice((_with_content(format, request, content, run), only_calls))
+def _signs(format: Format, calls: Calls) -> Iterator[str]:
+    """Yield the texts with which the parser begins a call.
 
-
-def _with_content(format: Format, request: Request, content: Node, run: Node) -> Node:
-    """Return an answer that says something, with or without calls."""
-    turn = format.turn
-    if not turn.tools_first:
-        return _sequence(content, Optional(_sequence(Literal(turn.content_to_tools), run)))
-    if turn.tools_to_content.strip():
-        return content  # What follows the calls is a turn of its own.
-    said = _sequence(
-        Literal(turn.tools_to_content + format.content.start),
-        _content_text(format, request),
-        Literal(format.content.end),
-    )
-    return Choice((content, _sequence(Literal(turn.start_to_tools), run, said)))
-
-
-def _content_text(format: Format, request: Request) -> Node:
-    if request.response_schema is not None:
-        return Tag(Role.CONTENT, JsonValue(request.response_schema))
-    return Tag(Role.CONTENT, Until(tuple(_stops(format, request))))
-
-
-def _stops(format: Format, request: Request) -> Iterator[str]:
-    """Yield what free text may not contain, because the parser would take it for a marker."""
-    texts = [*_dropped(format), format.content.start, format.content.end, _opening(format), format.reasoning.end]
-    for calls in _calls(format, request):
-        for literal in entry_literals(calls.syntax):
-            texts += map(_first_sign, _spellings(format, literal))
-    yield from dict.fromkeys(text.strip() for text in texts if text.strip())
+    The first word of a marker where that alone is no prose; else everything up to and with the name of a tool.
+    """
+    syntax = calls.syntax
+    parts = syntax.function
+    before = "" if not parts or isinstance(parts[0], Slot) else parts[0]
+    chain = [syntax.section_start, syntax.call_start, before]
+    name_follows = parts[1 if before else 0 :][:1] == (Slot.NAME,)
+    names = [tool.name for tool in calls.tools or ()] if name_follows else []
+    for at, literal in enumerate(chain):
+        for spelling in _spellings(format, literal) if literal.strip() else ():
+            word = spelling.split(maxsplit=1)[0].rstrip("[{")
+            if len(word) > 2 and _DISTINCTIVE.search(word):
+                yield word
+            else:
+                yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
 
 
 def _opening(format: Format) -> str:
     """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
     unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
     return format.reasoning.start or (format.turn.prefill if unmarked else "")
-
-
-def _first_sign(literal: str) -> str:
-    """Return the first word of a marker where that alone is no prose, as the parser begins a call with it."""
-    word = literal.split(maxsplit=1)[0].rstrip("[{")
-    return word if len(word) > 2 and _DISTINCTIVE.search(word) else literal
 
 
 def entry_literals(syntax: Tools) -> list[str]:

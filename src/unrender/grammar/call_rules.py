@@ -128,7 +128,7 @@ class _Writer:
         if self.arguments.as_string:
             yield self.as_string(shape)
         else:
-            yield self.json(shape, self.hint)
+            yield self.container(shape, self.hint)
 
     def json(self, shape: Shape, hint: str) -> Node:
         return self.tools.json(replace(self.parameters, shape=shape, unsupported=()), hint)
@@ -278,6 +278,9 @@ class _Writer:
         match self.codec.containers:
             case Containers.JSON:
                 return self.json(shape, hint)
+            case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
+                # Templates that write lists with `str()` may still write objects with `tojson`.
+                return choice([self.speller(n, hint).spell(shape, hint) for n in (PYTHON_NOTATION, JSON_NOTATION)])
             case Containers.PYTHON:
                 return self.speller(PYTHON_NOTATION, hint).spell(shape, hint)
             case Containers.BARE:

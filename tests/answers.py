@@ -1,0 +1,106 @@
+"""Answers for the grammar tests: tools with plain and awkward schemas, and what a template writes for a message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vendor import ROOT, vendor_templates
+
+from unrender.analysis import shape_context, shape_messages
+from unrender.chat_template import ChatTemplate, Turn
+from unrender.messages import read_messages
+
+QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]
+
+
+def _tool(name: str, properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    described = {key: {"description": key, **schema} for key, schema in properties.items()}
+    parameters = {"type": "object", "description": name, "properties": described, "required": list(required)}
+    return {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
+
+
+PLAIN = _tool("get_weather", {"city": {"type": "string"}, "days": {"type": "integer"}}, ["city"])
+AWKWARD = _tool(
+    "set_many",
+    {
+        "zip": {"type": "string", "pattern": "^[0-9]{5}$"},
+        "count": {"type": "integer", "minimum": 1, "maximum": 20},
+        "when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+        "opts": {
+            "type": "object",
+            "properties": {"on": {"type": "boolean"}, "sizes": {"type": "array", "items": {"type": "number"}}},
+            "required": ["on"],
+        },
+        "mode": {"type": "string", "enum": ["fast", "slow", "it's"]},
+        "note": {"type": "string"},
+    },
+    ["zip", "opts"],
+)
+NOTHING = _tool("ping", {})
+TOOL_SETS: Mapping[str, list[dict[str, Any]]] = {"none": [], "one": [PLAIN], "three": [PLAIN, AWKWARD, NOTHING]}
+PARAMETERS = {tool["function"]["name"]: tool["function"]["parameters"] for tool in (PLAIN, AWKWARD, NOTHING)}
+
+
+def _call(name: str, index: int = 0, **arguments: Any) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return {"id": f"proof{index:04d}", "type": "function", "function": function}
+
+
+_MANY = _call("set_many", zip="02134", opts={"on": True, "sizes": [1, -2.5]}, mode="fast", note="a < b && c > d\n{x}")
+MESSAGES: Mapping[str, dict[str, Any]] = {
+    "content": {"content": "Hello there.\n\na < b && c > d {x} [y]"},
+    "reasoning": {"content": "Hello.", "reasoning_content": "I think a < b."},
+    "call": {"content": "", "tool_calls": [_call("get_weather", city="Paris", days=3)]},
+    "content and call": {"content": "Let me see.", "tool_calls": [_call("get_weather", city="Zürich 東京")]},
+    "reasoning and call": {
+        "content": "",
+        "reasoning_content": "I think.",
+        "tool_calls": [_call("get_weather", city="Paris")],
+    },
+    "awkward call": {"content": "", "tool_calls": [_MANY]},
+    "calls": {"content": "", "tool_calls": [_call("get_weather", city="Paris"), _call("ping", 1)]},
+}
+
+
+def template_paths() -> dict[str, Path]:
+    """Return our own test templates and the vendors', by name."""
+    ours = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}
+    return {**ours, **vendor_templates()}
+
+
+@cache
+def template_named(name: str) -> ChatTemplate:
+    """Return a template, analysed once."""
+    return ChatTemplate.from_file(template_paths()[name], bos_token="<s>", eos_token="</s>")
+
+
+def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **settings: Any) -> str | None:
+    """Return what the template writes behind the turn's prompt for a message, without the end of turn.
+
+    None when it refuses the message, does not show all of it, or does not go on where the prompt ends.
+    """
+    tools = [tool.to_openai() for tool in turn.request.tools or ()]
+    conversation = read_messages([*QUESTION, {"role": "assistant", **message}])
+    context = shape_context(tools, template.capabilities, thinking=settings.get("enable_thinking"))
+    rendering = template.template.render(
+        shape_messages(conversation, template.capabilities), add_generation_prompt=False, **context
+    )
+    if rendering.error or not rendering.text.startswith(turn.prompt):
+        return None
+    text = _without_end(turn, rendering.text[len(turn.prompt) :])
+    names = [call["function"]["name"] for call in message.get("tool_calls", [])]
+    parts = [message["content"], message.get("reasoning_content", ""), *names]
+    return text if all(part in text for part in parts) else None
+
+
+def _without_end(turn: Turn, text: str) -> str:
+    ends = [end for end in (turn.format.turn.end, *turn.format.turn.ends) if end.strip()]
+    found = [(text.find(end.strip()), end) for end in ends if end.strip() in text]
+    if not found:
+        return text
+    at, end = min(found)
+    return text[:at].removesuffix(end[: len(end) - len(end.lstrip())])
