@@ -19,6 +19,7 @@ from unrender.emit.answer import Answer
 from unrender.emit.triggers import Trigger
 from unrender.errors import MessageError
 from unrender.format import Format
+from unrender.injection import Injection, plan_tools
 from unrender.messages import (
     Message,
     Request,
@@ -52,6 +53,8 @@ class Turn:
     """What may be said in the answer."""
     format: Format
     """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
+    injected: Injection | None = None
+    """What the prompt says of the tools because the template ignores them; None when the template was given them."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -196,6 +199,7 @@ class ChatTemplate:
         reasoning_format: ReasoningFormat = "auto",
         continue_final_message: Continued | Literal[False] | None = None,
         documents: Sequence[Any] | None = None,
+        tool_format: str = "auto",
         **template_kwargs: Any,
     ) -> Turn:
         """Render a conversation in OpenAI's form and return the turn that answers it.
@@ -206,6 +210,11 @@ class ChatTemplate:
         ("content", which True means, or "reasoning") the last message is the assistant's and is written on; the parsed
         message is the whole turn, with what was already there.
 
+        Where the template ignores tools, they are described in the system message, and calls and results of earlier turns
+        are written as text. `tool_format` is the call syntax that is then asked for: "auto" takes the template's own, or
+        JSON in tags; the name of a declared format takes that one, also where the template would offer tools itself;
+        "none" injects nothing.
+
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
         """
@@ -213,6 +222,8 @@ class ChatTemplate:
         template = self._with_tools if tools else self._default
         analysis = _analysis(template)
         format = self._given_format or analysis.format
+        plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
+        format = plan.format if tools else format
         conversation = read_messages(messages, more_roles=template.string_constants)
         begun = ""
         if continue_final_message:
@@ -220,12 +231,16 @@ class ChatTemplate:
             place = f"messages[{len(conversation_before)}]"
             begun = _begun(last, format, request, continue_final_message, where=place)
             conversation = tuple(conversation_before)
-        context = _context(tools, analysis.capabilities, documents, template_kwargs)
-        shaped = shape_messages(_with_known_roles(conversation, template), analysis.capabilities)
+        offered = None if plan.offers else tools
+        context = _context(offered, analysis.capabilities, documents, template_kwargs)
+        known = _with_known_roles(conversation, template)
+        said, injected = plan.inject(known, tools or (), parallel=parallel_tool_calls)
+        shaped = shape_messages(said, analysis.capabilities)
         prompt = _rendered(template, shaped, context)
         if continue_final_message:
             prompt = _up_to_header(prompt, format) + begun
-        return Turn(prompt=prompt, request=request, format=format.ended_by(template.eos_token))
+        ended = format.ended_by(template.eos_token)
+        return Turn(prompt=prompt, request=request, format=ended, injected=injected)
 
     def parser(
         self,

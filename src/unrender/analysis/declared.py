@@ -16,11 +16,12 @@ def complete(format: Format, source: str) -> Format:
     """Return `format` with everything that the declared formats matching the template's `source` add to it."""
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(source):
-            format = _merge(format, declared)
+            format = merge(format, declared)
     return format
 
 
-def _merge(format: Format, declared: Declared) -> Format:
+def merge(format: Format, declared: Declared) -> Format:
+    """Return `format` with what one declared format adds to it."""
     added = declared.format
     merged = replace(
         format,

@@ -1,0 +1,9 @@
+"""Tools for templates that ignore them: said in the system message, and calls and results written as text.
+
+`plan` decides what a template has to be helped with and which call syntax is used; `instructions` says tools and syntax in
+words; `history` writes the calls and results of earlier turns.
+"""
+
+from unrender.injection.plan import DEFAULT_FORMAT, Injection, Plan, plan_tools
+
+__all__ = ["DEFAULT_FORMAT", "Injection", "Plan", "plan_tools"]

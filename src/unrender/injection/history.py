@@ -1,0 +1,93 @@
+"""Calls and results of earlier turns → text, for templates that would drop them.
+
+Rules: a call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
+Results become the user's words; where two messages of the user would follow each other they become one, since many
+templates insist that roles alternate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unrender.format import Format
+from unrender.grammar.encode import encode_calls
+
+RESULT_OPEN = '<tool_response name="{name}">\n'
+RESULT_CLOSE = "\n</tool_response>"
+_RESULT_ROLES = ("tool", "function")
+
+
+def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[Mapping[str, Any]]:
+    """Return the conversation with all calls as text behind the content of their message."""
+    return [_with_calls_as_text(message, format) if message.get("tool_calls") else message for message in messages]
+
+
+def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the conversation with all results as messages of the user, neighbours joined."""
+    names = {call.get("id"): _function(call).get("name") for message in messages for call in _calls(message)}
+    written: list[Mapping[str, Any]] = []
+    joins = False
+    for message in messages:
+        is_result = message.get("role") in _RESULT_ROLES
+        said = {"role": "user", "content": _result(message, names)} if is_result else message
+        if joins and said.get("role") == "user":
+            said = {**said, "content": _joined(written.pop().get("content"), said.get("content"))}
+        written.append(said)
+        joins = is_result
+    return written
+
+
+def _with_calls_as_text(message: Mapping[str, Any], format: Format) -> Mapping[str, Any]:
+    content, turn = message.get("content"), format.turn
+    calls = [
+        (
+            str(_function(call).get("name")),
+            _values(_function(call).get("arguments")),
+            str(call.get("id") or f"call_{i}"),
+        )
+        for i, call in enumerate(_calls(message))
+    ]
+    text = (turn.content_to_tools if content else turn.start_to_tools) + encode_calls(calls, format.tools)
+    kept = {key: value for key, value in message.items() if key != "tool_calls"}
+    return kept | {"content": _joined(content, text, between="")}
+
+
+def _result(message: Mapping[str, Any], names: Mapping[Any, Any]) -> Any:
+    name = message.get("name") or names.get(message.get("tool_call_id")) or ""
+    opened = RESULT_OPEN.format(name=name)
+    return _joined(_joined(opened, message.get("content"), between=""), RESULT_CLOSE, between="")
+
+
+def _joined(first: Any, second: Any, *, between: str = "\n") -> Any:
+    """Return two contents as one, as text where both are."""
+    if isinstance(first, str | None) and isinstance(second, str | None):
+        return between.join(text for text in (first, second) if text)
+    return [*_parts(first), *_parts(between), *_parts(second)]
+
+
+def _parts(content: Any) -> list[Any]:
+    if isinstance(content, str | None):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content)
+
+
+def _values(arguments: Any) -> Mapping[str, Any]:
+    """Return the arguments as values; text that is no JSON object stays as one argument, so that nothing is lost."""
+    if isinstance(arguments, Mapping):
+        return arguments
+    try:
+        values = json.loads(arguments or "{}")
+    except json.JSONDecodeError:
+        values = None
+    return values if isinstance(values, dict) else {"arguments": arguments}
+
+
+def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function", call)
+    return function if isinstance(function, Mapping) else {}

@@ -1,0 +1,194 @@
+"""Tools and a call syntax → the words that tell a model how to call them.
+
+Strategy: the form is the format's own skeleton with words in capitals for its slots, the words are explained from the
+codec, and the example is a call of an offered tool, encoded as the grammars write it. Nothing is written by hand for any
+one syntax.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.format import Arguments, Codec, Containers, Slot, Strings, Tools, Typing, Words
+from unrender.grammar.encode import encode_calls
+from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
+
+_WORDS = {
+    Slot.NAME: "NAME",
+    Slot.ID: "ID",
+    Slot.INDEX: "INDEX",
+    Slot.KEY: "KEY",
+    Slot.VALUE: "VALUE",
+    Slot.TYPE: "TYPE",
+}
+_STRINGS = {
+    Strings.JSON: "strings in double quotes, as in JSON",
+    Strings.PYTHON: "strings in quotes, as in Python",
+    Strings.RAW: "strings as they are, without quotes",
+}
+_CONSTANTS = {
+    Words.JSON: "true, false and null",
+    Words.PYTHON: "True, False and None",
+    Words.PYTHON_NULL: "true, false and None",
+}
+_CONTAINERS = {
+    Containers.JSON: "lists and objects as JSON",
+    Containers.PYTHON: "lists and dicts as in Python",
+    Containers.BARE: "lists and objects as in JSON, but keys without quotes",
+}
+_BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
+_DEEPEST = 4
+"""Levels of an example's nested values; deeper ones are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """What a system message says of tools."""
+
+    syntax: Tools
+    parallel: bool = True
+    """More than one call may be asked for in one answer."""
+    tools_first: bool = False
+    """Words to the user stand behind calls."""
+    results_as_text: bool = False
+    """Results come as messages of the user."""
+
+    def write(self, tools: Sequence[Any]) -> str:
+        """Return the text that offers these tools, given in OpenAI's form."""
+        wrapped = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools]
+        schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in wrapped)
+        paragraphs = [
+            "# Tools",
+            "You can call functions. These are offered, each with the JSON Schema of its arguments:",
+            schemas,
+            "A call is written in exactly this form:",
+            _form(self.syntax),
+            "\n".join(f"- {line}" for line in _explained(self.syntax)),
+            "For example:",
+            _example(self.syntax, wrapped),
+            "\n".join(f"- {line}" for line in self._rules()),
+        ]
+        return "\n\n".join(paragraphs)
+
+    def _rules(self) -> Iterator[str]:
+        syntax = self.syntax
+        if not (self.parallel and syntax.parallel):
+            yield "Write at most one call in an answer."
+        elif syntax.section_start.strip():
+            around = f"stand together between one `{syntax.section_start.strip()}` and `{syntax.section_end.strip()}`"
+            yield f"Several calls {around}, with {_named(syntax.separator)} between them."
+        else:
+            yield f"Several calls follow each other, with {_named(syntax.separator)} between them."
+        place = "behind" if self.tools_first else "before"
+        yield f"Call a function only when it is needed. What you say to the user stands {place} the calls."
+        if self.results_as_text:
+            opened = RESULT_OPEN.format(name="NAME").strip()
+            yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
+
+
+def _form(syntax: Tools) -> str:
+    call = "".join(_shown(part, syntax.arguments) for part in syntax.function)
+    around = syntax.section_start + syntax.call_start, syntax.call_end + syntax.section_end
+    return (around[0] + call + around[1]).strip()
+
+
+def _shown(part: str | Slot, arguments: Arguments) -> str:
+    if part is not Slot.ARGUMENTS:
+        return _WORDS.get(part, "") if isinstance(part, Slot) else part
+    if not arguments.entry:
+        return "ARGUMENTS"
+    return arguments.start + _entry(arguments) + arguments.end
+
+
+def _entry(arguments: Arguments) -> str:
+    return "".join(_shown(part, arguments) for part in arguments.entry)
+
+
+def _explained(syntax: Tools) -> Iterator[str]:
+    """Yield a sentence for each word of the form."""
+    arguments = syntax.arguments
+    yield "NAME is the name of the function."
+    if Slot.ID in syntax.function:
+        yield "ID is a name that you give to this call, another one for each call."
+    if Slot.INDEX in syntax.function:
+        yield f"INDEX counts your calls, from {syntax.index_start}."
+    if arguments.entry:
+        yield from _explained_entry(arguments)
+    else:
+        yield _explained_object(arguments)
+    if arguments.when_empty is not None:
+        yield f"Without arguments, {_named(arguments.when_empty)} stands in their place."
+
+
+def _explained_object(arguments: Arguments) -> str:
+    kind = "a Python dict" if arguments.codec.containers is Containers.PYTHON else "one JSON object"
+    encoded = ", written as a JSON string" if arguments.as_string else ""
+    return f"ARGUMENTS is {kind} with all arguments by name{encoded}."
+
+
+def _explained_entry(arguments: Arguments) -> Iterator[str]:
+    between = f", with {_named(arguments.separator)} between them" if arguments.separator else ""
+    yield f"`{_entry(arguments).strip()}` is written once for each argument{between}."
+    yield f"KEY is the argument's name, VALUE its value: {'; '.join(_explained_values(arguments.codec))}."
+    if arguments.codec.typed_by is Typing.ATTRIBUTE:
+        words = ", ".join(f"{word} for {kind}" for kind, word in arguments.codec.types)
+        yield f"TYPE tells the type of the value: {words}."
+
+
+def _explained_values(codec: Codec) -> Iterator[str]:
+    quoted = f"strings between {codec.string_open} and {codec.string_close}"
+    yield _STRINGS.get(codec.strings, quoted)
+    yield f"{_CONSTANTS[codec.words]} as words"
+    yield _CONTAINERS.get(codec.containers, f"lists and objects as nested tags, a list's items named {codec.item_tag}")
+    if codec.omits_null:
+        yield "an argument that is null is left out"
+
+
+def _named(text: str) -> str:
+    """Return a text in words where it is only white space."""
+    names = {"": "nothing", " ": "a space", "\n": "a line break", "\n\n": "an empty line"}
+    return names.get(text, f"`{text}`")
+
+
+def _example(syntax: Tools, tools: Sequence[Mapping[str, Any]]) -> str:
+    functions = [tool["function"] for tool in tools]
+    speaking = [function for function in functions if (function.get("parameters") or {}).get("properties")]
+    function = (speaking or functions)[0]
+    values = _example_object(function.get("parameters") or {}, 0)
+    return encode_calls([(function["name"], values, "call_1")], syntax).strip()
+
+
+def _example_object(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    """Return values for what is required, or for one property when nothing is."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or depth > _DEEPEST:
+        return {}
+    required = [name for name in properties if name in (schema.get("required") or ())]
+    return {name: _example_value(properties[name], depth + 1) for name in required or list(properties)[:1]}
+
+
+def _example_value(schema: Any, depth: int) -> Any:
+    if not isinstance(schema, Mapping):
+        return _BY_TYPE["string"]
+    known = [*_listed(schema, "examples"), *_listed(schema, "enum")]
+    known += [schema[key] for key in ("const", "default") if key in schema]
+    if known:
+        return known[0]
+    options = [*_listed(schema, "anyOf"), *_listed(schema, "oneOf")]
+    if options:
+        return _example_value(options[0], depth)
+    kinds = schema.get("type", "string")
+    kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
+    if kind == "object":
+        return _example_object(schema, depth)
+    if kind == "array":
+        return [_example_value(schema.get("items"), depth + 1)] if depth < _DEEPEST else []
+    return _BY_TYPE.get(kind, _BY_TYPE["string"]) if isinstance(kind, str) else _BY_TYPE["string"]
+
+
+def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:
+    values = schema.get(key)
+    return values if isinstance(values, list) else []

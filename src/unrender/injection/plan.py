@@ -1,0 +1,138 @@
+"""A template's format and capabilities → what has to be done for it so that tools can be used.
+
+Rules: a template is helped only with what it does not do itself. One that writes calls keeps its own syntax, whoever
+offers the tools; a declared syntax is used when there is none, or when it was asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.analysis.analyze import preserved_tokens
+from unrender.analysis.capabilities import Capabilities
+from unrender.analysis.declared import merge
+from unrender.errors import MessageError
+from unrender.format import Format, ToolMode, Tools
+from unrender.formats import Declared, declared_formats
+from unrender.injection.history import write_calls, write_results
+from unrender.injection.instructions import Instructions
+
+AUTO = "auto"
+NONE = "none"
+DEFAULT_FORMAT = "tool-call-json"
+"""The declared format that is used when the template writes no calls and none was named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What the prompt says of tools because the template does not."""
+
+    format_name: str
+    """The declared format whose call syntax is asked for; empty when it is the template's own."""
+    text: str
+    """What was put into the system message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is done for a template."""
+
+    format: Format
+    """How the answer is written when tools are offered."""
+    format_name: str = ""
+    offers: bool = False
+    """The tools are put into the system message, not handed to the template."""
+    writes_calls: bool = False
+    """Calls of earlier turns become text."""
+    writes_results: bool = False
+    """Their results become text."""
+
+    def inject(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any], *, parallel: bool
+    ) -> tuple[list[Mapping[str, Any]], Injection | None]:
+        """Return the conversation that the template can render, and what was injected into it, if anything.
+
+        Tools are injected once: a system message that already has the text stays as it is. No argument is changed.
+        """
+        conversation = list(messages)
+        if self.writes_results:
+            conversation = write_results(conversation)
+        if self.writes_calls:
+            conversation = write_calls(conversation, self.format)
+        if not (self.offers and tools):
+            return conversation, None
+        instructions = Instructions(
+            syntax=self.format.tools, parallel=parallel, tools_first=self.format.turn.tools_first,
+            results_as_text=self.writes_results,
+        )  # fmt: skip
+        text = instructions.write(tools)
+        return _with_system_text(conversation, text), Injection(format_name=self.format_name, text=text)
+
+
+def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
+    """Return what has to be done for the template with this format, these capabilities and this `source`.
+
+    `tool_format` is "auto", "none", which leaves everything to the template, or the name of a declared format, which is
+    then used whatever the template does. Raises `MessageError` for a name that is none of these.
+    """
+    if tool_format == NONE:
+        return Plan(format=format)
+    if tool_format != AUTO:
+        return _with_declared(format, tool_format, source)
+    own = format.tools.mode is not ToolMode.NONE
+    if not own and not capabilities.supports_tools:
+        return _with_declared(format, DEFAULT_FORMAT, source)
+    unwritten = own and not capabilities.supports_tool_calls
+    return Plan(
+        format=format,
+        offers=own and not capabilities.supports_tools,
+        writes_calls=unwritten,
+        writes_results=unwritten and not capabilities.supports_tool_role,
+    )
+
+
+def _with_declared(format: Format, name: str, source: str) -> Plan:
+    known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
+    if name not in known:
+        raise MessageError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
+    spoken = _speaking(format, known[name])
+    spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
+    return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)
+
+
+def _speaking(format: Format, declared: Declared) -> Format:
+    """Return the template's format with the declared call syntax; the template's own is still read."""
+    added, turn = declared.format, format.turn
+    own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
+    merged = merge(replace(format, tools=Tools(), tolerated=(*own, *format.tolerated)), declared)
+    joints = replace(
+        turn,
+        content_to_tools=added.turn.content_to_tools,
+        reasoning_to_tools=turn.reasoning_to_content if turn.reasoning_to_content.isspace() else "",
+        start_to_tools="",
+        tools_to_content="",
+        tools_first=False,
+    )
+    return replace(merged, turn=joints, cleans_content=format.cleans_content or added.cleans_content)
+
+
+def _with_system_text(messages: list[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
+    first = messages[0] if messages else {}
+    if first.get("role") not in ("system", "developer"):
+        return [{"role": "system", "content": text}, *messages]
+    content = first.get("content")
+    if text in _text_of(content):
+        return messages
+    if isinstance(content, str) or not content:
+        joined: Any = f"{content}\n\n{text}" if content else text
+    else:
+        joined = [*content, {"type": "text", "text": f"\n\n{text}"}]
+    return [{**first, "content": joined}, *messages[1:]]
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, list | tuple):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return str(content or "")
