@@ -1,0 +1,38 @@
+"""Declared formats: each is well-formed, gives its reason, and is found by name or by evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.errors import FormatError
+from unrender.format import Format
+from unrender.formats import Declared, Evidence, declared_format, declared_formats
+
+
+@pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
+def test_a_declared_format_says_why(declared: Declared) -> None:
+    """No data without a reason, and none that would not survive being written down."""
+    assert declared.why.endswith(".")
+    assert Format.from_json(declared.format.to_json()) == declared.format
+
+
+def test_names_are_unique() -> None:
+    """One name, one format."""
+    names = [declared.name for declared in declared_formats()]
+
+    assert len(set(names)) == len(names)
+
+
+def test_a_format_is_found_by_name() -> None:
+    """An unknown name is an error that lists the known ones."""
+    assert declared_format("none") == Format()
+    with pytest.raises(FormatError, match="expected one of .*'none'.*, found 'nope'"):
+        declared_format("nope")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"), [("a b", True), ("a c", True), ("a", False), ("b", False), ("a b x", False)]
+)
+def test_evidence_is_what_the_source_has_and_has_not(source: str, found: bool) -> None:
+    """All of some texts, any of others, and none of the rest."""
+    assert Evidence(all=("a",), any=("b", "c"), none=("x",)).found_in(source) is found
