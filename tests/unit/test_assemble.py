@@ -65,6 +65,6 @@ def test_the_literals_that_begin_calls() -> None:
 
 def test_literals_are_collected_through_choices() -> None:
     """Texts of literals, inside choices and tolerated parts, in order."""
-    nodes = (Literal("a"), Choice((Literal("b"), Tolerated(Literal("c")))), Tag("content", Sequence(())))  # type: ignore[arg-type]
+    nodes = (Literal("a"), Choice((Literal("b"), Tolerated(Literal("c")))), Tag("content", Sequence(())))
 
     assert literals(nodes) == ["a", "b", "c"]

@@ -59,7 +59,7 @@ def test_a_tool_is_read_in_both_forms() -> None:
 def test_a_broken_tool_names_the_place(tools: object, message: str) -> None:
     """An error in a caller's tools says where it stands and what was expected."""
     with pytest.raises(MessageError, match=message):
-        read_tools(tools)  # type: ignore[arg-type]
+        read_tools(tools)
 
 
 @pytest.mark.parametrize(
