@@ -1,0 +1,265 @@
+"""One grammar: what every dialect allows is what the parser reads, for every template and request.
+
+Own renderings are accepted by each dialect, as read by its own engine; random answers are read without a malformed part,
+call only what may be called, with arguments that obey their schema, and mean what the template writes for them; and
+all engines give the same verdict on answers that were damaged. `pytest -m full` asks more of each.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jsonschema
+import pytest
+from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths, written
+from engines import END, Accepts, ebnf_reader, installed, lark_matcher, lark_reader, tag_reader
+
+from unrender.chat_template import Turn
+from unrender.errors import SchemaWarning, TemplateError
+from unrender.messages import CallStatus, Message
+from unrender.parsing.events import Malformed
+
+pytestmark = pytest.mark.engine
+
+NAMED = {"type": "function", "function": {"name": "get_weather"}}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "no tools": {"tools": "none"},
+    "one tool": {"tools": "one"},
+    "three tools": {"tools": "three"},
+    "one at a time": {"tools": "three", "parallel_tool_calls": False},
+    "no call": {"tools": "three", "tool_choice": "none"},
+    "some call": {"tools": "three", "tool_choice": "required"},
+    "this call": {"tools": "three", "tool_choice": NAMED, "parallel_tool_calls": False},
+}
+DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
+    "lark": ("llguidance", Turn.lark, lark_reader),
+    "gbnf": ("xgrammar", Turn.gbnf, ebnf_reader),
+    "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
+}
+UNWRITTEN = {
+    # The history puts calls into the reasoning block, which a model does not reliably close behind them.
+    ("Apertus-8B-Instruct", "reasoning and call"),
+    # The history drops reasoning, and with it the closer that a model has to write behind what the prompt has opened.
+    ("NVIDIA-Nemotron-Nano-v2", "content"),
+    ("NVIDIA-Nemotron-Nano-v2", "content and call"),
+}
+"""Renderings that no model writes: the template's history differs from what its prompt asks for."""
+
+TEMPLATES = pytest.mark.parametrize("name", template_paths())
+THINKING = pytest.mark.parametrize("thinking", [True, False], ids=["thinking", "not thinking"])
+ASKED = pytest.mark.parametrize("asked", REQUESTS)
+BOTH_ENGINES = pytest.mark.skipif(
+    not (installed("llguidance") and installed("xgrammar")), reason="two engines are compared"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A template asked for an answer, and the readers of its grammar."""
+
+    name: str
+    thinking: bool
+    turn: Turn
+    readers: dict[str, Accepts]
+
+
+@cache
+def subject(name: str, asked: str, thinking: bool) -> Subject:
+    """Prepare a turn, and compile its grammar in every dialect whose engine is installed."""
+    settings = {**REQUESTS[asked], "tools": TOOL_SETS[REQUESTS[asked]["tools"]]}
+    try:
+        turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, **settings)
+    except TemplateError as error:
+        pytest.skip(f"the template refuses the tools: {error}")
+    with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+        readers = {name: read(write(turn)) for name, (engine, write, read) in DIALECTS.items() if installed(engine)}
+    return Subject(name, thinking, turn, readers)
+
+
+def renderings(asked: Subject) -> dict[str, str]:
+    """Return what the template writes for each message that this turn allows."""
+    request = asked.turn.request
+    allowed = {tool.name for tool in request.tools or ()} if request.calls_allowed else set()
+    found = {}
+    for kind, message in MESSAGES.items():
+        called = {call["function"]["name"] for call in message.get("tool_calls", [])}
+        if called <= allowed and (asked.name, kind) not in UNWRITTEN:
+            found[kind] = written(template_named(asked.name), asked.turn, message, enable_thinking=asked.thinking)
+    return {kind: text for kind, text in found.items() if text is not None}
+
+
+@TEMPLATES
+@THINKING
+@pytest.mark.parametrize("asked", ["no tools", "one tool", "three tools"])
+def test_what_the_template_writes_is_accepted(name, asked, thinking):
+    """Each dialect accepts the template's own rendering of a valid answer."""
+    found = subject(name, asked, thinking)
+    texts = renderings(found)
+
+    refused = {
+        (kind, dialect): text
+        for kind, text in texts.items()
+        for dialect, accepts in found.readers.items()
+        if not accepts(text)
+    }
+
+    assert refused == {}
+
+
+def check_samples(asked: Subject, seeds: range) -> None:
+    for seed in seeds:
+        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+            text = asked.turn.sample(seed)
+        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(text)]
+        message, malformed = read(asked.turn, text)
+
+        assert (malformed, refused) == ([], []), f"seed {seed}: {text!r}"
+        check_calls(asked.turn, message)
+
+
+def read(turn: Turn, text: str) -> tuple[Message, list[Malformed]]:
+    parser = turn.parser()
+    events = [*parser.feed(text), *parser.finish()]
+    return parser.message, [event for event in events if isinstance(event, Malformed)]
+
+
+def check_calls(turn: Turn, message: Message) -> None:
+    """Check that a message calls what may be called, completely and with arguments that obey their schema."""
+    names = {"named": [turn.request.named_tool]}.get(turn.request.tool_choice, list(PARAMETERS))
+    counts = {"none": (0, 0), "required": (1, 99), "named": (1, 99)}.get(turn.request.tool_choice, (0, 99))
+    most = counts[1] if turn.request.parallel_tool_calls else min(counts[1], 1)
+
+    assert counts[0] <= len(message.tool_calls) <= most
+    for call in message.tool_calls:
+        assert (call.status, call.name in names) == (CallStatus.COMPLETE, True)
+        jsonschema.validate(json.loads(call.arguments), PARAMETERS[call.name])
+
+
+def can_call(turn: Turn) -> bool:
+    return turn.format.tools.mode != "none" or not turn.request.calls_allowed
+
+
+@TEMPLATES
+@THINKING
+@ASKED
+def test_samples_are_read_as_they_were_meant(name, asked, thinking):
+    """Random answers are accepted by every dialect, read without a malformed part, and call as the request allows."""
+    found = subject(name, asked, thinking)
+    if not can_call(found.turn):
+        pytest.skip("the template writes no calls")
+
+    check_samples(found, range(4))
+
+
+@pytest.mark.full
+@TEMPLATES
+@THINKING
+@ASKED
+def test_many_samples_are_read_as_they_were_meant(name, asked, thinking):
+    """The same, for two hundred random answers to each request."""
+    found = subject(name, asked, thinking)
+    if not can_call(found.turn):
+        pytest.skip("the template writes no calls")
+
+    check_samples(found, range(200))
+
+
+def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
+    """Yield damaged copies: a stretch left out, doubled, or put elsewhere, or the end cut off."""
+    for _ in range(count if text else 0):
+        start = draw.randrange(len(text))
+        end = min(len(text), start + draw.choice([1, 1, 2, 5, 20]))
+        piece, rest = text[start:end], text[:start] + text[end:]
+        at = draw.randrange(len(rest) + 1)
+        yield draw.choice([rest, text[:end] + piece + text[end:], rest[:at] + piece + rest[at:], text[:start]])
+
+
+def check_mutants(asked: Subject, count: int) -> None:
+    draw = random.Random(f"{asked.name} {asked.thinking}")
+    differing = []
+    for text in renderings(asked).values():
+        for mutant in mutants(text, draw, count):
+            verdicts = {dialect: accepts(mutant) for dialect, accepts in asked.readers.items()}
+            if len(set(verdicts.values())) > 1:
+                differing.append((mutant, verdicts))
+
+    assert differing == []
+
+
+@BOTH_ENGINES
+@TEMPLATES
+@THINKING
+def test_the_dialects_agree_on_damaged_answers(name, thinking):
+    """What one dialect rejects the others reject, too."""
+    check_mutants(subject(name, "one at a time", thinking), 12)
+
+
+@pytest.mark.full
+@BOTH_ENGINES
+@TEMPLATES
+@THINKING
+@ASKED
+def test_the_dialects_agree_on_many_damaged_answers(name, asked, thinking):
+    """The same, for a hundred damages to each rendering."""
+    check_mutants(subject(name, asked, thinking), 100)
+
+
+WALK = 3000
+_LETTERS = "abc xyz 123"
+
+
+def walk(turn: Turn, seed: int) -> str:
+    """Return an answer drawn through llguidance's masks, byte by byte: words and markers are tried, EOS when it may be."""
+    with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+        matcher = lark_matcher(turn.lark())
+    draw = random.Random(seed)
+    fmt = turn.format
+    closers = [
+        fmt.reasoning.end,
+        fmt.content.end,
+        fmt.tools.section_end,
+        fmt.tools.call_end,
+        *fmt.tools.arguments.entry,
+    ]
+    openers = [fmt.tools.section_start + fmt.tools.call_start, fmt.content.start, *fmt.tools.function]
+    words = [*closers, *openers, '"', "}", "]", *_LETTERS]
+    taken = b""
+    while len(taken) < WALK:
+        if matcher.is_accepting() and (matcher.is_stopped() or draw.random() < 0.2):
+            return taken.decode()
+        word = draw.choice(words).encode()
+        allowed = matcher.validate_tokens(list(word))
+        if allowed == 0:
+            allowed, word = 1, bytes([draw_byte(matcher, draw)])
+        matcher.consume_tokens(list(word[:allowed]))
+        taken += word[:allowed]
+    pytest.skip("the walk did not come to an end")
+
+
+def draw_byte(matcher: Any, draw: random.Random) -> int:
+    """Draw a byte that the mask allows, printable ones first."""
+    mask = matcher.compute_logit_bias()
+    able = [token for token in range(END) if mask[token]]
+    return draw.choice([token for token in able if 32 <= token < 127] or able)
+
+
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+@TEMPLATES
+@pytest.mark.parametrize("asked", ["three tools", "some call"])
+def test_a_walk_through_the_masks_ends_in_a_message(name, asked):
+    """Generation without a model, under llguidance's masks, ends in an answer that the parser reads."""
+    turn = subject(name, asked, thinking=True).turn
+    if not can_call(turn):
+        pytest.skip("the template writes no calls")
+    text = walk(turn, seed=7)
+
+    message, malformed = read(turn, text)
+
+    assert malformed == [], text
+    check_calls(turn, message)
