@@ -30,6 +30,10 @@ class GrammarError(UnrenderError):
     """A grammar cannot be built or expressed in the requested dialect."""
 
 
+class ExportError(UnrenderError):
+    """A `Format` cannot be written as another system's description of formats, or such a description is malformed."""
+
+
 class SchemaWarning(UserWarning):
     """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
 

@@ -1,0 +1,237 @@
+"""From a format's call syntax to the `tool_calls` field of a response template.
+
+Strategy: whole JSON objects and lists are read as JSON and taken apart by a `transform`, so their keys may come in any order;
+elsewhere the opener captures the function's name, and what stands between opener and closer is its arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from unrender.emit.response_patterns import (
+    ANYWHERE,
+    any_of,
+    at_most,
+    beside_layout,
+    escape,
+    maybe,
+    skeleton,
+    spelled,
+    turn_ends,
+)
+from unrender.errors import ExportError
+from unrender.format import Arguments, Codec, Containers, Envelope, Format, Part, Slot, Strings, Tools, Words
+
+Field = dict[str, Any]
+
+_PLACEHOLDER = re.compile(r"\w+")
+"""Keys that a transform can name."""
+_LEAST_MARKER = 3
+"""Characters that a marker needs that stands in free text: fewer are common there."""
+
+
+def calls_field(format: Format) -> Field:
+    """Return the field that reads the format's calls; raises `ExportError`, saying why, when no field can."""
+    tools = format.tools
+    if tools.envelope is None:
+        return _named_field(format)
+    _check_envelope(tools, tools.envelope)
+    return _list_field(format, tools.envelope) if tools.envelope.array_wrapped else _object_field(format, tools.envelope)
+
+
+def between_calls(format: Format) -> list[str]:
+    """Return the patterns of what stands outside of calls and belongs to none: ends of sections, separators.
+
+    Raises `ExportError` where that is common in text.
+    """
+    tools = format.tools
+    if tools.envelope is not None and tools.envelope.array_wrapped:
+        return []
+    markers = [text.strip() for text in (tools.section_end, tools.separator) if text.strip()]
+    weak = [text for text in markers if len(text) < _LEAST_MARKER]
+    if weak:
+        raise ExportError(f"tool calls: {weak[0]!r} between calls cannot be told from text")
+    return [ANYWHERE + escape(text) + ANYWHERE for text in markers]
+
+
+def calls_opener(format: Format) -> str:
+    """Return the pattern that opens a call; raises `ExportError` as `calls_field` does."""
+    return str(calls_field(format)["open_pattern"])
+
+
+def _check_envelope(tools: Tools, envelope: Envelope) -> None:
+    if envelope.name_is_key:
+        raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
+    if not _is_json(tools.arguments.codec):
+        raise ExportError("tool calls: the arguments are no JSON, though what is around them is")
+    odd = [key for key in (*envelope.name_field, *envelope.args_field) if not _PLACEHOLDER.fullmatch(key)]
+    if odd:
+        raise ExportError(f"tool calls: a transform cannot name the JSON key {odd[0]!r}")
+
+
+def _is_json(codec: Codec) -> bool:
+    return (codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON)
+
+
+def _list_field(format: Format, envelope: Envelope) -> Field:
+    """Return the field for one JSON list of all calls."""
+    tools = format.tools
+    start, _, rest = tools.section_start.rpartition("[")
+    end = tools.section_end.strip()
+    if rest.strip() or not end.startswith("]") or (tools.call_start + tools.call_end).strip():
+        raise ExportError("tool calls: the list of calls has more than JSON in it")
+    opened = any_of([spelled(format, start)]) + r"(?=\s*\[)" if start.strip() else r"(?=\[\s*\{)"
+    return {
+        "open_pattern": ANYWHERE + opened,
+        **_closed(_list_end(format, beside_layout([end[1:]]))),
+        "content": "json",
+        "transform_each": True,
+        "transform": _transform(envelope, under=""),
+    }
+
+
+def _list_end(format: Format, behind: str) -> str:
+    """Return a pattern for what ends a list, given what stands behind its bracket; JSON is full of brackets."""
+    if not behind:
+        return any_of(turn_ends(format))
+    if behind.strip("\\}]"):
+        return behind + ANYWHERE
+    return behind + ANYWHERE + any_of([*turn_ends(format), r"\Z"])
+
+
+def _object_field(format: Format, envelope: Envelope) -> Field:
+    """Return the field for calls that are a JSON object each."""
+    tools = format.tools
+    opened = _begun(format)
+    if tools.parallel and not (tools.call_start + tools.call_end).strip():
+        raise ExportError("tool calls: no marker stands between two calls, so that their JSON alone tells where one ends")
+    return {
+        "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})",
+        **_closed(_closers(format, [tools.call_end], opened)),
+        "repeats": True,
+        "content": "json",
+        "transform": _transform(envelope, under="content."),
+    }
+
+
+def _first_key(function: Sequence[Part]) -> str:
+    """Return a pattern for the beginning of a call up to its first key: more is there for the JSON parser to read."""
+    text = function[0] if function and not isinstance(function[0], Slot) else ""
+    found = re.match(r'(\{)\s*("[^"]*")', text)
+    return rf"\{{\s*{escape(found[2])}" if found else r"\{"
+
+
+def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
+    def place(path: Sequence[str]) -> str:
+        return "{" + under + ".".join(path) + "}"
+
+    function = {"name": place(envelope.name_field), "arguments": place(envelope.args_field)}
+    call_id = {"id": place(envelope.id_field)} if envelope.id_field else {}
+    return {"type": "function", **call_id, "function": function}
+
+
+def _named_field(format: Format) -> Field:
+    """Return the field for calls whose name is captured, with the arguments between opener and closer."""
+    tools = format.tools
+    content = _arguments(tools.arguments)
+    at = tools.function.index(Slot.ARGUMENTS)
+    head, tail = tools.function[:at], tools.function[at + 1 :]
+    if Slot.NAME not in head:
+        raise ExportError("tool calls: the function's name stands behind its arguments")
+    if len((tools.call_start + _first_literal(head)).strip()) < _LEAST_MARKER:
+        raise ExportError("tool calls: nothing but its name tells a call from text")
+    behind = [part if not isinstance(part, Slot) else "" for part in tail]
+    begun = _begun(format)
+    # Nothing verbatim follows an opener: its line breaks are layout.
+    opened = begun + _captured(tools, head, [_first_argument(tools.arguments), *behind, tools.call_end]).replace(r"\n", ANYWHERE)
+    captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
+    function = {"name": captures.pop("name"), "arguments": "{content}"}
+    return {
+        "open_pattern": ANYWHERE + opened,
+        **_closed(_closers(format, [*tail, tools.call_end], begun + escape(_first_literal(head)))),
+        "repeats": True,
+        **content,
+        "transform": {"type": "function", **captures, "function": function},
+    }
+
+
+def _first_literal(parts: Sequence[Part]) -> str:
+    return parts[0] if parts and not isinstance(parts[0], Slot) else ""
+
+
+def _first_argument(arguments: Arguments) -> str:
+    return arguments.start or _first_literal(arguments.entry) or "{"
+
+
+def _captured(tools: Tools, head: Sequence[Part], follows: Sequence[str]) -> str:
+    """Return a pattern for what stands before the arguments, name and id captured."""
+    stops = [text for text in follows if text.strip()]
+    slots = (Slot.NAME, Slot.ID)
+    if tools.id_parts is None or tools.id_parts[1] > len(head):
+        return skeleton(head, follows=stops, groups=slots)
+    a, b = tools.id_parts
+    around = [text for text in head[b : b + 1] if not isinstance(text, Slot)] or stops
+    call_id = f"(?P<id>{skeleton(head[a:b], follows=around, groups=slots)})"
+    return skeleton(head[:a]) + call_id + skeleton(head[b:], follows=stops)
+
+
+def _begun(format: Format) -> str:
+    """Return a pattern for what stands before a call, the section's start optional where each call has a start too."""
+    tools = format.tools
+    section, start = spelled(format, tools.section_start), beside_layout([tools.call_start])
+    section += ANYWHERE if section else ""
+    others = [text.strip() for text in (format.content.start, format.reasoning.start)]
+    opener = (tools.call_start + _first_literal(tools.function)).strip()
+    avoided = "".join(f"(?!{escape(text)})" for text in others if opener and text.startswith(opener))
+    return (maybe(section) if opener else section) + avoided + start
+
+
+def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
+    """Return a pattern for what ends a call: its own end, or what stands behind it."""
+    tools = format.tools
+    ended = beside_layout(tail)
+    if ended.replace(ANYWHERE, ""):
+        return ANYWHERE + ended + ANYWHERE
+    after = [escape(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
+    return any_of([*after, *([f"(?={ANYWHERE}{opened})"] if opened else []), *turn_ends(format)])
+
+
+def _closed(pattern: str) -> dict[str, str]:
+    return {"close_pattern": pattern.replace(ANYWHERE * 2, ANYWHERE)} if pattern else {}
+
+
+def _arguments(arguments: Arguments) -> Field:
+    """Return how the text between a call's opener and closer is read."""
+    codec = arguments.codec
+    if not arguments.entry:
+        if not _is_json(codec):
+            raise ExportError("tool calls: the arguments are a Python literal")
+        return {"content": "json"}
+    if codec.containers is Containers.BARE and codec.strings is Strings.QUOTED and arguments.start.strip() == "{":
+        delimiters = [[codec.string_open, codec.string_close]]
+        return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
+    if isinstance(arguments.entry[-1], Slot) or codec.strings in (Strings.PYTHON, Strings.QUOTED):
+        raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
+    return {"content": "xml-inline", "content_args": _entries(arguments)}
+
+
+def _entries(arguments: Arguments) -> Field:
+    codec = arguments.codec
+    value = {"name": "text", "args": {"strip": False}}
+    if codec.strings is Strings.JSON:
+        value = {"name": "json", "args": {"allow_non_json": True}}
+    return {"tag_pattern": _entry(arguments), "value_parser": value}
+
+
+def _entry(arguments: Arguments) -> str:
+    """Return the pattern of one argument: the value exact, a key that is there twice the same both times."""
+    at = arguments.entry.index(Slot.VALUE)
+    before, after = (str(arguments.entry[i]) for i in (at - 1, at + 1))
+    parts = (*arguments.entry[: at - 1], before.rstrip(), Slot.VALUE, after.strip(), *arguments.entry[at + 2 :])
+    opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
+    value = "(?P<value>.*?)"
+    front, back = at_most(before[len(before.rstrip()) :]), at_most(after[: len(after) - len(after.lstrip())])
+    exact = front + opened + value + closed + back
+    return skeleton(parts, groups=(Slot.KEY, Slot.VALUE)).replace(value, exact)

@@ -1,0 +1,66 @@
+"""From a Format to what a response template cannot say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unrender.format import Arguments, Containers, Format, ReasoningMode, Slot, Strings, ToolMode, Tools, Typing, Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """Something of the Format that its response template does not express."""
+
+    what: str
+    """In a sentence, e.g. `lists and objects are Python literals: those that are no JSON come as text`."""
+    concerns: tuple[str, ...] = ()
+    """The capabilities that it may cost, named as `unrender.verify` names them."""
+
+
+def omissions(format: Format) -> tuple[Omission, ...]:
+    """Return what the format's response template leaves out."""
+    return tuple(_omissions(format))
+
+
+def _omissions(format: Format) -> Iterator[Omission]:
+    if format.reasoning.mode is ReasoningMode.DELIMITER:
+        yield Omission(
+            what="reasoning has no opener: what comes before the delimiter, or without any, is read as reasoning",
+            concerns=("content", "content and tool calls"),
+        )
+    if format.tolerated:
+        yield Omission(what="call syntaxes that are tolerated but not generated are not read")
+    if format.tools.mode is not ToolMode.NONE:
+        yield from _of_calls(format.tools)
+
+
+def _of_calls(tools: Tools) -> Iterator[Omission]:
+    at = tools.function.index(Slot.ARGUMENTS)
+    if tools.envelope is None and Slot.ID in tools.function[at:]:
+        yield Omission(what="ids that stand behind the arguments are not read", concerns=("call ids",))
+    if tools.arguments.as_string:
+        yield Omission(what="arguments come as JSON text, not as an object")
+    if tools.arguments.when_empty is not None and not tools.arguments.entry:
+        yield Omission(what="a call without arguments has no JSON to read", concerns=("no arguments",))
+    if tools.arguments.entry:
+        yield from _of_values(tools.arguments)
+
+
+def _of_values(arguments: Arguments) -> Iterator[Omission]:
+    codec = arguments.codec
+    if codec.typed_by is Typing.SCHEMA:
+        yield Omission(what="values are typed by the tools' schemas, so the parser must be given `tools`")
+    if codec.typed_by is Typing.ATTRIBUTE:
+        yield Omission(what="types written beside values are not read: the tools' schemas type them, given `tools`")
+    if codec.containers is Containers.PYTHON:
+        yield Omission(
+            what="lists and objects are Python literals: those that are no JSON come as text",
+            concerns=("objects", "arrays"),
+        )
+    if codec.containers is Containers.XML:
+        yield Omission(what="lists and objects are written as tags: they come as text", concerns=("objects", "arrays"))
+    if codec.containers is Containers.BARE:
+        yield Omission(what="keys that are no words break the reading of a call", concerns=("objects", "arrays"))
+    if codec.strings is Strings.QUOTED and codec.words is not Words.JSON:
+        yield Omission(what="a null that is not spelled as in JSON breaks the reading of a call", concerns=("null",))

@@ -1,0 +1,139 @@
+"""From a Format to the `response_template` that transformers, vLLM and SGLang read: regions of text, opened and closed.
+
+Strategy: what belongs to no other region is content (with reasoning that has no opener: reasoning), so wrappers of content,
+joints and ends of turn *close* that region, which costs nothing where it is empty. Layout is eaten by openers and closers:
+a second region of content, were it of white space only, would replace the first.
+
+Rules: what cannot be expressed at all raises `ExportError`; what is expressed in part is an `Omission`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from unrender.emit.response_calls import between_calls, calls_field, calls_opener
+from unrender.emit.response_omissions import Omission, omissions
+from unrender.emit.response_patterns import (
+    ANYWHERE,
+    any_of,
+    at_most,
+    beside_layout,
+    beside_text,
+    escape,
+    spelled,
+    turn_ends,
+)
+from unrender.format import Format, ReasoningMode, ToolMode
+
+
+class Target(StrEnum):
+    """Who reads the response template."""
+
+    TRANSFORMERS = "transformers"
+    """Reasoning is called `reasoning_content`, as most chat templates read it back."""
+    VLLM = "vllm"
+    """Reasoning is called `thinking`: the only name that vLLM and SGLang accept."""
+
+
+REASONING_NAMES = {Target.TRANSFORMERS: "reasoning_content", Target.VLLM: "thinking"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A response template, and what it leaves out."""
+
+    template: dict[str, Any]
+    """Plain JSON data: the value of `response_template` in a `tokenizer_config.json`."""
+    omissions: tuple[Omission, ...] = ()
+
+    def to_json(self) -> str:
+        """Return the template as indented JSON."""
+        return json.dumps(self.template, indent=2, ensure_ascii=False)
+
+
+def response_template(format: Format, *, target: Target = Target.TRANSFORMERS) -> Exported:
+    r"""Return the Format as a response template of version 1.
+
+    Raises `ExportError`, saying what stands in the way, when its calls cannot be expressed.
+
+    >>> from unrender.format import Turn
+    >>> exported = response_template(Format(turn=Turn(headers=("<|assistant|>\n",), end="<|end|>\n")))
+    >>> exported.template["fields"]["content"]["close_pattern"]
+    '<\\|end\\|>\\s*'
+    """
+    regions = dict(_fields(format, REASONING_NAMES[target]))
+    template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
+    return Exported(template=template, omissions=omissions(format))
+
+
+def _anchor(format: Format) -> dict[str, Any]:
+    """Say where in the prompt the answer begins."""
+    headers = list(format.turn.headers)
+    if not headers:
+        return {"start_anchor_pattern": r"\Z"}
+    return {"start_anchor": headers[0] if len(headers) == 1 else headers}
+
+
+def _fields(format: Format, reasoning: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    delimited = format.reasoning.mode is ReasoningMode.DELIMITER
+    if format.reasoning.mode is not ReasoningMode.NONE:
+        yield reasoning, _text(close=_closers(format)) if delimited else _reasoning(format)
+    if format.tools.mode is not ToolMode.NONE:
+        yield "tool_calls", calls_field(format)
+    yield "content", _delimited_content(format) if delimited else _text(close=_closers(format))
+
+
+def _text(**anchors: str) -> dict[str, Any]:
+    """Return a field of verbatim text, between what `open` and `close` match."""
+    patterns = {f"{name}_pattern": pattern for name, pattern in anchors.items() if pattern}
+    return {**patterns, "content": "text", "content_args": {"strip": False}}
+
+
+def _reasoning(format: Format) -> dict[str, Any]:
+    reasoning = format.reasoning
+    closed = beside_text(reasoning.end, spelled(format, reasoning.end))
+    opened = beside_text(reasoning.start, spelled(format, reasoning.start))
+    # An answer without reasoning may begin with the closer alone.
+    opened = any_of((opened, rf"\A(?={ANYWHERE}{closed})"))
+    ended = [f"(?={end})" for end in turn_ends(format)]
+    return _text(open=opened, close=any_of((closed + _joint(format.turn.reasoning_to_content), *ended)))
+
+
+def _delimited_content(format: Format) -> dict[str, Any]:
+    """Return content that begins where reasoning without an opener ends."""
+    end = format.reasoning.end
+    opened = beside_text(end, spelled(format, end)) + _joint(format.turn.reasoning_to_content)
+    calls = [f"(?={calls_opener(format)})"] if format.tools.mode is not ToolMode.NONE else []
+    return _text(open=opened, close=any_of((*calls, *turn_ends(format))))
+
+
+def _joint(text: str) -> str:
+    """Return a pattern for the layout between two parts; what is more than layout closes a region of its own."""
+    return at_most(text) if text.isspace() else ""
+
+
+def _closers(format: Format) -> str:
+    """Return what ends the text that belongs to no other region, or is dropped from it."""
+    ignored = map(escape, format.ignored)
+    return any_of((*turn_ends(format), *_wrappers(format), *_joints(format), *between_calls(format), *ignored))
+
+
+def _wrappers(format: Format) -> Iterator[str]:
+    start, end = format.content.start, format.content.end
+    if start.strip():
+        yield ANYWHERE + beside_text(start.lstrip(), spelled(format, start))
+    if end.strip():
+        yield beside_text(end.rstrip(), spelled(format, end)) + ANYWHERE
+
+
+def _joints(format: Format) -> Iterator[str]:
+    turn = format.turn
+    for joint in (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content):
+        if joint.strip():
+            yield beside_text(joint, beside_layout([joint.strip()]))
+    if turn.start_to_content.isspace():
+        yield rf"\A\s{{1,{len(turn.start_to_content)}}}"
