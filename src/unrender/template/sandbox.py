@@ -173,7 +173,7 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     assert isinstance(node, nodes.Expr)
     made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     made.set_environment(node.environment)  # type: ignore[arg-type]
-    if isinstance(node, nodes.List):
+    if isinstance(node, nodes.List) and node.items:
         node.set_environment(node.items[0].environment)  # type: ignore[arg-type]
     return made
 

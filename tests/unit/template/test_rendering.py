@@ -61,6 +61,7 @@ EXPRESSIONS = [
     "{% for i in x.b %}{{ loop.index }}/{{ loop.length }}{% if not loop.last %}, {% endif %}{% else %}none{% endfor %}",
     "{% for i in x.b if i > 1 %}{{ i }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.revindex }}{% endfor %}",
     "{% for i in nothing %}{% else %}empty{% endfor %}",
+    "{% for i in [] %}{% else %}empty{% endfor %}",
     "{% for k, v in x.items() %}{% if v is string %}{% continue %}{% endif %}{{ k }}={{ v }};{% endfor %}",
     "{% for i in range(10) %}{% if i > 3 %}{% break %}{% endif %}{{ i }}{% endfor %}",
     "{% for i in [[1, [2]], [3]] recursive %}{% if i is iterable %}({{ loop(i) }}){% else %}{{ i }}{% endif %}{% endfor %}",
