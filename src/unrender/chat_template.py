@@ -231,7 +231,7 @@ class ChatTemplate:
             place = f"messages[{len(conversation_before)}]"
             begun = _begun(last, format, request, continue_final_message, where=place)
             conversation = tuple(conversation_before)
-        offered = None if plan.offers else tools
+        offered = None if plan.withholds else tools
         context = _context(offered, analysis.capabilities, documents, template_kwargs)
         known = _with_known_roles(conversation, template)
         said, injected = plan.inject(known, tools or (), parallel=parallel_tool_calls)

@@ -110,10 +110,14 @@ def _find_roles(prober: Prober) -> dict[str, Any]:
     typed = prober.with_capabilities(supports_typed_content=True).render(
         [{"role": "user", "content": parts}], thinking=None
     )
+    told = prober.with_capabilities(supports_tool_role=True).render(
+        [user(), assistant(CONTENT), {"role": "tool", "content": RESULT}], thinking=None
+    )
     writes_parts = typed is not None and USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
     return {
         "supports_system_role": text is not None and SYSTEM in text and USER in text,
         "supports_typed_content": writes_parts,
+        "supports_tool_role": told is not None and RESULT in told,
     }
 
 

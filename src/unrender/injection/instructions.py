@@ -8,7 +8,7 @@ one syntax.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,23 +65,23 @@ class Instructions:
             "You can call functions. These are offered, each with the JSON Schema of its arguments:",
             schemas,
             "A call is written in exactly this form:",
-            _form(self.syntax),
-            "\n".join(f"- {line}" for line in _explained(self.syntax)),
+            _form(self.syntax, 1),
+            _listed(_explained(self.syntax)),
             "For example:",
             _example(self.syntax, wrapped),
-            "\n".join(f"- {line}" for line in self._rules()),
+            *self._several(),
+            _listed(self._rules()),
         ]
         return "\n\n".join(paragraphs)
 
+    def _several(self) -> Iterator[str]:
+        if self.parallel and self.syntax.parallel:
+            yield "Several calls in one answer stand together in this form:"
+            yield _form(self.syntax, 2)
+
     def _rules(self) -> Iterator[str]:
-        syntax = self.syntax
-        if not (self.parallel and syntax.parallel):
+        if not (self.parallel and self.syntax.parallel):
             yield "Write at most one call in an answer."
-        elif syntax.section_start.strip():
-            around = f"stand together between one `{syntax.section_start.strip()}` and `{syntax.section_end.strip()}`"
-            yield f"Several calls {around}, with {_named(syntax.separator)} between them."
-        else:
-            yield f"Several calls follow each other, with {_named(syntax.separator)} between them."
         place = "behind" if self.tools_first else "before"
         yield f"Call a function only when it is needed. What you say to the user stands {place} the calls."
         if self.results_as_text:
@@ -89,10 +89,14 @@ class Instructions:
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
 
 
-def _form(syntax: Tools) -> str:
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _form(syntax: Tools, calls: int) -> str:
     call = "".join(_shown(part, syntax.arguments) for part in syntax.function)
-    around = syntax.section_start + syntax.call_start, syntax.call_end + syntax.section_end
-    return (around[0] + call + around[1]).strip()
+    run = syntax.separator.join([syntax.call_start + call + syntax.call_end] * calls)
+    return (syntax.section_start + run + syntax.section_end).strip()
 
 
 def _shown(part: str | Slot, arguments: Arguments) -> str:
@@ -173,11 +177,11 @@ def _example_object(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
 def _example_value(schema: Any, depth: int) -> Any:
     if not isinstance(schema, Mapping):
         return _BY_TYPE["string"]
-    known = [*_listed(schema, "examples"), *_listed(schema, "enum")]
+    known = [*_values(schema, "examples"), *_values(schema, "enum")]
     known += [schema[key] for key in ("const", "default") if key in schema]
     if known:
         return known[0]
-    options = [*_listed(schema, "anyOf"), *_listed(schema, "oneOf")]
+    options = [*_values(schema, "anyOf"), *_values(schema, "oneOf")]
     if options:
         return _example_value(options[0], depth)
     kinds = schema.get("type", "string")
@@ -189,6 +193,6 @@ def _example_value(schema: Any, depth: int) -> Any:
     return _BY_TYPE.get(kind, _BY_TYPE["string"]) if isinstance(kind, str) else _BY_TYPE["string"]
 
 
-def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:
+def _values(schema: Mapping[str, Any], key: str) -> list[Any]:
     values = schema.get(key)
     return values if isinstance(values, list) else []

@@ -43,7 +43,9 @@ class Plan:
     """How the answer is written when tools are offered."""
     format_name: str = ""
     offers: bool = False
-    """The tools are put into the system message, not handed to the template."""
+    """The tools are put into the system message."""
+    withholds: bool = False
+    """The template, which would write them as well, is not given the tools."""
     writes_calls: bool = False
     """Calls of earlier turns become text."""
     writes_results: bool = False
@@ -80,7 +82,8 @@ def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, sou
     if tool_format == NONE:
         return Plan(format=format)
     if tool_format != AUTO:
-        return _with_declared(format, tool_format, source)
+        named = _with_declared(format, tool_format, source)
+        return replace(named, withholds=capabilities.supports_tools)
     own = format.tools.mode is not ToolMode.NONE
     if not own and not capabilities.supports_tools:
         return _with_declared(format, DEFAULT_FORMAT, source)
@@ -109,7 +112,7 @@ def _speaking(format: Format, declared: Declared) -> Format:
     merged = merge(replace(format, tools=Tools(), tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,
-        content_to_tools=added.turn.content_to_tools,
+        content_to_tools=added.turn.content_to_tools or "\n",
         reasoning_to_tools=turn.reasoning_to_content if turn.reasoning_to_content.isspace() else "",
         start_to_tools="",
         tools_to_content="",

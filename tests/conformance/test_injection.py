@@ -1,0 +1,162 @@
+"""Behind templates that ignore tools, or drop calls, a whole loop works: offer, call, result, next prompt.
+
+Rules: templates are chosen by their capabilities, never by name; the vendors' are asked when they are at hand.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import installed, lark_reader
+from splitting import fed_only, splits
+from vendor import vendor_templates
+
+from unrender import ChatTemplate, Message
+from unrender.analysis import Capabilities
+from unrender.chat_template import Turn
+from unrender.format import ToolMode
+from unrender.formats import declared_formats
+from unrender.grammar.encode import encode_answer
+from unrender.parsing.parser import prefill
+
+OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
+TEMPLATES = {path.stem: path for path in OWN} | vendor_templates()
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Tell the weather.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
+}
+QUESTION = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Will it rain?"}]
+CALLS = (("get_weather", {"city": "Paris"}, "c1"), ("get_weather", {"city": "Rome", "days": 2}, "c2"))
+NAMED = [item.name for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE]
+
+
+@cache
+def template(name: str) -> ChatTemplate:
+    return ChatTemplate.from_file(TEMPLATES[name], bos_token="<s>", eos_token="</s>")
+
+
+def lacking(capability: str) -> list[str]:
+    return [name for name in TEMPLATES if not getattr(template(name).capabilities, capability)]
+
+
+def answer(turn: Turn, capabilities: Capabilities) -> str:
+    """Return what the model writes behind what the prompt has begun: calls, and words where a history may hold both."""
+    calls = CALLS if turn.format.tools.parallel else CALLS[:1]
+    drops_one = capabilities.supports_tool_calls and not capabilities.supports_content_with_calls
+    text = encode_answer(turn.format, content="" if drops_one else "Let me look.", calls=calls)
+    begun = prefill(turn.format, turn.prompt)
+    if text.startswith(begun):
+        return text.removeprefix(begun)
+    closed = turn.format.reasoning.end + turn.format.turn.reasoning_to_content if begun.strip() else ""
+    return closed + text
+
+
+def read(turn: Turn, text: str) -> Message:
+    """Read the answer at several chunkings, all of which give the same message."""
+    first, *others = [_parsed(turn, chunks) for chunks in splits(text)]
+    assert [other for other in others if other != first] == []
+    return first
+
+
+def _parsed(turn: Turn, chunks: list[str]) -> Message:
+    parser = turn.parser()
+    fed_only(parser, chunks)
+    parser.finish()
+    return parser.message
+
+
+def continued(message: Message) -> list[dict[str, Any]]:
+    """Return the conversation with the calls answered."""
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "content": f"sunny, call {i}"}
+        for i, call in enumerate(message.tool_calls)
+    ]
+    return [*QUESTION, message.to_openai(), *results]
+
+
+def check_loop(name: str, tool_format: str) -> None:
+    turn = template(name).prepare(QUESTION, tools=[TOOL], tool_format=tool_format)
+    assert turn.prompt.count(json.dumps(TOOL)) == 1
+
+    message = read(turn, answer(turn, template(name).capabilities))
+    found = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    assert found == [(called, values) for called, values, _ in CALLS[: len(found)]] != []
+
+    again = template(name).prepare(continued(message), tools=[TOOL], tool_format=tool_format)
+    assert again.injected == turn.injected
+    assert again.prompt.count(json.dumps(TOOL)) == 1
+    assert [i for i in range(len(found)) if f"sunny, call {i}" not in again.prompt] == []
+    assert all(str(values["city"]) in again.prompt for _, values in found)
+
+
+@pytest.mark.parametrize("name", lacking("supports_tools"))
+def test_a_loop_works_without_tool_support(name: str) -> None:
+    """Tools are in the prompt once, a call is read at any chunking, and call and results are in the next prompt."""
+    check_loop(name, "auto")
+
+
+@pytest.mark.parametrize("tool_format", NAMED)
+def test_a_loop_works_in_every_declared_format(tool_format: str) -> None:
+    """Any declared call syntax can be asked for."""
+    check_loop("two-roles", tool_format)
+
+
+@pytest.mark.parametrize("name", sorted(set(lacking("supports_tool_calls")) - set(lacking("supports_tools"))))
+def test_calls_that_a_template_drops_are_kept(name: str) -> None:
+    """Where a template offers tools and drops calls, the next prompt shows call and result all the same."""
+    turn = template(name).prepare(QUESTION, tools=[TOOL])
+    message = read(turn, answer(turn, template(name).capabilities))
+
+    again = template(name).prepare(continued(message), tools=[TOOL]).prompt
+
+    assert turn.injected is None
+    assert [city for city in ("Paris", "sunny, call 0") if city not in again] == []
+
+
+@pytest.mark.parametrize("name", lacking("supports_tool_calls"))
+def test_a_written_call_continues_what_was_generated(name: str) -> None:
+    """Where nothing is begun by the prompt, the next prompt extends this prompt and the answer, as caches need it."""
+    turn = template(name).prepare(QUESTION, tools=[TOOL])
+    if prefill(turn.format, turn.prompt) or turn.format.reasoning.end or turn.format.content.start:
+        pytest.skip("the history differs from what was generated before any call")
+    text = answer(turn, template(name).capabilities)
+
+    again = template(name).prepare(continued(turn.parse(text)), tools=[TOOL]).prompt
+
+    assert again.startswith(turn.prompt + text)
+
+
+@pytest.mark.parametrize("name", lacking("supports_tools"))
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance reads the grammars")
+def test_the_injected_syntax_constrains(name: str) -> None:
+    """A required call is enforced in the injected syntax: grammar and parser agree on what is sampled."""
+    turn = template(name).prepare(QUESTION, tools=[TOOL], tool_choice="required")
+    accepts = lark_reader(turn.lark())
+
+    for seed in range(5):
+        text = turn.sample(seed)
+        assert accepts(text)
+        assert turn.parse(text).tool_calls
+
+
+@pytest.mark.parametrize("name", lacking("supports_tools"))
+def test_nothing_is_injected_without_need(name: str) -> None:
+    """Without tools, and with "none", prompt and format are the template's own."""
+    plain = template(name).prepare(QUESTION)
+    opted_out = template(name).prepare(QUESTION, tools=[TOOL], tool_format="none")
+
+    assert (plain.injected, opted_out.injected) == (None, None)
+    assert "get_weather" not in plain.prompt + opted_out.prompt
+    assert plain.format == opted_out.format

@@ -1,0 +1,109 @@
+"""Earlier calls and results as text."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from unrender.format import Format
+from unrender.formats import declared_format
+from unrender.injection.history import write_calls, write_results
+
+FORMAT = declared_format("tool-call-json")
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+WRITTEN = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "42"}
+TOLD = '<tool_response name="f">\n42\n</tool_response>'
+
+
+def assistant(content, *calls):
+    return {"role": "assistant", "content": content, "tool_calls": list(calls)}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", WRITTEN),
+        (None, WRITTEN),
+        ("Hm.", "Hm.\n" + WRITTEN),
+        (
+            [{"type": "text", "text": "Hm."}],
+            [{"type": "text", "text": "Hm."}, {"type": "text", "text": "\n" + WRITTEN}],
+        ),
+    ],
+)
+def test_calls_stand_behind_content(content, expected):
+    """A call is written as the format has it, behind whatever the message says."""
+    assert write_calls([assistant(content, CALL)], FORMAT) == [{"role": "assistant", "content": expected}]
+
+
+def test_several_calls_are_one_run():
+    """Calls of one message stand together as the format joins them, arguments as text or as a mapping."""
+    other = {"function": {"name": "g", "arguments": {"b": "x"}}}
+
+    (message,) = write_calls([assistant("", CALL, other)], declared_format("tool-call-json-list"))
+
+    assert message["content"] == (
+        '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {"b": "x"}}]'
+    )
+
+
+@pytest.mark.parametrize("arguments", ["{broken", "[1]", '"text"'])
+def test_arguments_that_are_no_object_are_not_lost(arguments):
+    """What cannot be read as arguments is still in the text."""
+    call = {"function": {"name": "f", "arguments": arguments}}
+
+    (message,) = write_calls([assistant("", call)], declared_format("kimi-xml"))
+
+    assert arguments in message["content"]
+
+
+def test_other_fields_and_messages_stay():
+    """Reasoning and messages without calls are left alone, and nothing given is changed."""
+    given = [{"role": "user", "content": "?"}, assistant("", CALL) | {"reasoning_content": "so"}]
+    before = copy.deepcopy(given)
+
+    written = write_calls(given, FORMAT)
+
+    assert (written[0], written[1]["reasoning_content"]) == (given[0], "so")
+    assert given == before
+
+
+def test_results_are_named_after_their_call():
+    """A result says which function it comes from, by its own name or by its call's."""
+    named = RESULT | {"name": "own"}
+
+    assert write_results([assistant("", CALL), RESULT])[1:] == [{"role": "user", "content": TOLD}]
+    assert 'name="own"' in write_results([assistant("", CALL), named])[1]["content"]
+
+
+def test_results_and_what_the_user_adds_are_one_message():
+    """Roles alternate as before, since no template has to take two messages of the user in a row."""
+    question = {"role": "user", "content": "And?"}
+
+    (_, message) = write_results([assistant("", CALL, CALL), RESULT, RESULT, question])
+
+    assert message == {"role": "user", "content": f"{TOLD}\n{TOLD}\nAnd?"}
+
+
+def test_messages_of_the_user_stay_apart_elsewhere():
+    """Only results are joined with their neighbours."""
+    given = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+
+    assert write_results(given) == given
+
+
+def test_parts_of_a_result_stay_parts():
+    """A result that is not only text keeps its parts between the tags."""
+    picture = {"type": "image", "url": "x"}
+
+    (message,) = write_results([{"role": "tool", "name": "f", "content": [picture]}])
+
+    assert message["content"][1] == picture
+    assert [part["text"] for part in message["content"][::2]] == ['<tool_response name="f">\n', "\n</tool_response>"]
+
+
+def test_a_format_without_calls_writes_none():
+    """What has no syntax is not invented."""
+    assert write_calls([assistant("Hm.", CALL)], Format())[0]["content"].startswith("Hm.")

@@ -1,0 +1,138 @@
+"""The words that describe a call syntax."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unrender.format import Arguments, Codec, Containers, Slot, Strings, ToolMode, Tools, Typing, Words
+from unrender.formats import declared_format, declared_formats
+from unrender.injection.instructions import Instructions
+from unrender.messages import Request, read_tools
+from unrender.parsing.parser import Parser
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "note": {"type": "string"},
+        "unit": {"enum": ["C", "F"]},
+        "place": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
+        "days": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["unit", "place", "days"],
+}
+TOOL = {"type": "function", "function": {"name": "get_weather", "description": "É!", "parameters": SCHEMA}}
+SPOKEN = [item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE]
+
+
+def example_of(text):
+    return text.partition("For example:\n\n")[2].partition("\n\nSeveral calls")[0]
+
+
+@pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
+def test_the_example_is_read_as_a_call(declared):
+    """The example is a call that the parser of the same format reads completely, with values that fit the schema."""
+    text = Instructions(syntax=declared.format.tools).write([TOOL])
+    parser = Parser(declared.format, Request(tools=read_tools([TOOL])), strict=True)
+
+    parser.feed(example_of(text))
+    parser.finish()
+
+    (call,) = parser.message.tool_calls
+    assert call.name == "get_weather"
+    assert json.loads(call.arguments) == {"unit": "C", "place": {"x": 1.5}, "days": [1]}
+
+
+@pytest.mark.parametrize("declared", SPOKEN, ids=lambda item: item.name)
+def test_the_form_shows_every_marker(declared):
+    """All literals around a call are in the form, as the model has to write them."""
+    syntax = declared.format.tools
+
+    text = Instructions(syntax=syntax).write([TOOL])
+
+    literals = [syntax.section_start, syntax.call_start, syntax.call_end, syntax.section_end, *syntax.function]
+    assert [part for part in literals if not isinstance(part, Slot) and part.strip() not in text] == []
+
+
+def test_schemas_are_whole():
+    """Each tool stands there with all that the caller said of it, characters as they are."""
+    text = Instructions(syntax=declared_format("qwen3").tools).write([TOOL, TOOL["function"]])
+
+    assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2
+    assert "É!" in text
+
+
+@pytest.mark.parametrize(("parallel", "supported"), [(False, True), (True, False)])
+def test_one_call_is_said_to_be_the_most(parallel, supported):
+    """Where only one call may be written, the model is told so, and shown no other form."""
+    syntax = Tools(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
+
+    text = Instructions(syntax=syntax, parallel=parallel).write([TOOL])
+
+    assert "at most one call" in text
+    assert "Several calls" not in text
+
+
+def test_two_calls_are_shown_as_they_are_joined():
+    """The form of several calls has the section once and the separator between them."""
+    text = Instructions(syntax=declared_format("python-call-list").tools).write([TOOL])
+
+    assert "<|tool_call_start|>[NAME(KEY=VALUE), NAME(KEY=VALUE)]<|tool_call_end|>" in text
+
+
+@pytest.mark.parametrize(
+    ("codec", "said"),
+    [
+        (Codec(strings=Strings.RAW), "strings as they are, without quotes"),
+        (Codec(strings=Strings.PYTHON, words=Words.PYTHON), "True, False and None as words"),
+        (Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"), "strings between <| and |>"),
+        (Codec(containers=Containers.BARE), "keys without quotes"),
+        (Codec(containers=Containers.XML, item_tag="item"), "items named item"),
+        (Codec(omits_null=True), "an argument that is null is left out"),
+        (
+            Codec(typed_by=Typing.ATTRIBUTE, types=(("string", "true"), ("number", "false"))),
+            "true for string, false for",
+        ),
+    ],
+)
+def test_values_are_explained_from_the_codec(codec, said):
+    """Each way of writing values is told in words."""
+    entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
+    arguments = Arguments(entry=entry, codec=codec)
+    syntax = Tools(mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
+
+    assert said in Instructions(syntax=syntax).write([TOOL])
+
+
+def test_ids_counters_and_missing_arguments_are_explained():
+    """Each word of the form has its sentence."""
+    function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
+    arguments = Arguments(as_string=True, when_empty="-")
+    text = Instructions(
+        syntax=Tools(mode=ToolMode.TAG_WITH_JSON, function=function, arguments=arguments, index_start=1)
+    ).write([TOOL])
+
+    assert "NAME#ID:INDEX ARGUMENTS" in text
+    assert "ID is a name that you give" in text
+    assert "INDEX counts your calls, from 1" in text
+    assert "written as a JSON string" in text
+    assert "Without arguments, `-` stands in their place" in text
+
+
+def test_schemas_that_say_little_have_an_example():
+    """Booleans, missing parameters, unions and loops give an example rather than an error."""
+    odd = {
+        "a": True,
+        "b": {"anyOf": [{"type": "null"}]},
+        "c": {"type": ["integer"]},
+        "d": {"type": 3},
+        "e": {"type": "array"},
+    }
+    function = {"name": "f", "parameters": {"type": "object", "properties": odd, "required": list(odd)}}
+
+    text = Instructions(syntax=declared_format("qwen3").tools).write([function, {"name": "g"}])
+    bare = Instructions(syntax=declared_format("qwen3").tools).write([{"name": "g"}])
+
+    assert '{"name": "f", "arguments": {"a": "text", "b": null, "c": 1, "d": "text", "e": ["text"]}}' in text
+    assert '{"name": "g", "arguments": {}}' in example_of(bare)

@@ -1,0 +1,128 @@
+"""What is done for a template, by what it can do itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender import Format, MessageError
+from unrender.analysis.capabilities import Capabilities
+from unrender.format import Slot, ToolMode, Tools, Turn
+from unrender.formats import declared_format
+from unrender.injection import DEFAULT_FORMAT, plan_tools
+
+OWN = Tools(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
+SPEAKING = Format(tools=OWN, turn=Turn(tools_first=True, content_to_tools="[then]"))
+USER = {"role": "user", "content": "Hello"}
+TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def can(**capabilities):
+    return Capabilities(**{f"supports_{name}": value for name, value in capabilities.items()})
+
+
+def test_a_template_that_does_everything_is_left_alone():
+    """Offering tools and writing calls are the template's own business."""
+    plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True, tool_role=True), "auto")
+
+    assert plan.format == SPEAKING
+    assert (plan.offers, plan.withholds, plan.writes_calls, plan.writes_results) == (False, False, False, False)
+
+
+def test_a_template_without_tools_gets_the_default():
+    """Tools, calls and results are all written for it, in the declared default."""
+    plan = plan_tools(Format(), can(), "auto")
+
+    assert plan.format.tools == declared_format(DEFAULT_FORMAT).tools
+    assert (plan.format_name, plan.withholds) == (DEFAULT_FORMAT, False)
+    assert (plan.offers, plan.writes_calls, plan.writes_results) == (True, True, True)
+
+
+def test_a_template_that_writes_calls_keeps_its_syntax():
+    """Where only the offer is missing, nothing but the offer is added."""
+    plan = plan_tools(SPEAKING, can(tool_calls=True, tool_role=True), "auto")
+
+    assert (plan.format, plan.format_name, plan.offers) == (SPEAKING, "", True)
+    assert (plan.writes_calls, plan.writes_results) == (False, False)
+
+
+def test_calls_that_a_template_drops_are_written():
+    """Where tools are offered and calls dropped, as a declared format completes it, calls become text."""
+    plan = plan_tools(SPEAKING, can(tools=True, tool_role=True), "auto")
+
+    assert (plan.offers, plan.writes_calls, plan.writes_results) == (False, True, False)
+
+
+def test_a_format_asked_for_by_name_is_used_whatever_the_template_does():
+    """The template's own syntax is then read, never generated, and the template is not given the tools."""
+    plan = plan_tools(SPEAKING, can(tools=True, tool_calls=True), "qwen3")
+
+    assert plan.format.tools == declared_format("qwen3").tools
+    assert plan.format.tolerated[0] == OWN
+    assert (plan.offers, plan.withholds, plan.writes_calls) == (True, True, True)
+    assert (plan.format.turn.tools_first, plan.format.turn.content_to_tools) == (False, "\n")
+
+
+def test_the_tokens_of_the_syntax_are_preserved():
+    """Markers of the injected syntax must not be stripped from the output."""
+    assert "<tool_call>" in plan_tools(Format(), can(), "auto").format.preserved_tokens
+
+
+def test_none_injects_nothing():
+    """The way out leaves the conversation as it is."""
+    conversation = [USER, {"role": "tool", "content": "42"}]
+
+    assert plan_tools(Format(), can(), "none").inject(conversation, TOOLS, parallel=True) == (conversation, None)
+
+
+@pytest.mark.parametrize("name", ["json", "", "common-call-lists"])
+def test_unknown_names_are_refused(name):
+    """A name that declares no call syntax is an error that lists those that do."""
+    with pytest.raises(MessageError, match=r"tool_format: expected one of \['auto', 'none', .*'qwen3'"):
+        plan_tools(Format(), can(), name)
+
+
+def test_tools_are_injected_once():
+    """A system message that has the text already stays as it is, however often it is given."""
+    plan = plan_tools(Format(), can(), "auto")
+
+    once, injected = plan.inject([{"role": "system", "content": "Be kind."}, USER], TOOLS, parallel=True)
+    twice, _ = plan.inject(once, TOOLS, parallel=True)
+
+    assert injected is not None
+    assert once == twice
+    assert once[0]["content"] == "Be kind.\n\n" + injected.text
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([USER], "{text}"),
+        ([{"role": "developer", "content": "Be kind."}, USER], "Be kind.\n\n{text}"),
+        ([{"role": "system", "content": ""}, USER], "{text}"),
+    ],
+)
+def test_the_system_message_is_extended_or_made(given, expected):
+    """The text goes behind what the system message says, or becomes one, and the rest is as it was."""
+    messages, injected = plan_tools(Format(), can(), "auto").inject(given, TOOLS, parallel=True)
+
+    assert injected is not None
+    assert messages[0]["content"] == expected.format(text=injected.text)
+    assert messages[1:] == [USER]
+
+
+def test_parts_of_a_system_message_are_kept():
+    """A system message made of parts gets another part, once."""
+    part = {"type": "text", "text": "Be kind."}
+    plan = plan_tools(Format(), can(), "auto")
+
+    once, _ = plan.inject([{"role": "system", "content": [part]}, USER], TOOLS, parallel=True)
+    twice, _ = plan.inject(once, TOOLS, parallel=True)
+
+    assert once[0]["content"][0] == part
+    assert len(once[0]["content"]) == 2
+    assert twice == once
+
+
+def test_without_tools_nothing_is_offered():
+    """A conversation without tools gets no system message."""
+    assert plan_tools(Format(), can(), "auto").inject([USER], (), parallel=True) == ([USER], None)
