@@ -11,6 +11,7 @@ from unrender.cli.formats import format_
 from unrender.cli.grammar import grammar
 from unrender.cli.inputs import BadInput
 from unrender.cli.inspect import inspect
+from unrender.cli.lint import lint_
 from unrender.cli.parse import parse
 from unrender.cli.replay import replay_
 from unrender.cli.verify import verify_
@@ -39,5 +40,5 @@ def app() -> None:
     """
 
 
-for command in (inspect, parse, explain_, replay_, verify_, grammar, format_):
+for command in (inspect, parse, explain_, replay_, verify_, lint_, grammar, format_):
     app.add_command(command)

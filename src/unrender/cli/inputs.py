@@ -6,6 +6,7 @@ Rules: whatever is wrong with an input ends the command with code 2 and a senten
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ def load(source: str) -> ChatTemplate:
     except UnrenderError as error:
         named = source in str(error)
         raise BadInput(str(error) if named else f"{source}: {error}") from error
+
+
+_MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
+
+
+def expanded(template: str) -> Iterator[str]:
+    """Yield the template itself, or all templates of a directory that is no model's."""
+    path = Path(template)
+    found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
+    yield from map(str, found) if found else (template,)
 
 
 def _setting(text: str) -> tuple[str, Any]:

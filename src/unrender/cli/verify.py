@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from unrender.cli.describe import Row
-from unrender.cli.inputs import json_option, load
+from unrender.cli.inputs import expanded, json_option, load
 from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
 from unrender.messages import CallStatus
 from unrender.verify import Finding, Report, Verdict, verify
 
 WORDS = ("expected", "found")
-
-_MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 
 
 @click.command("verify", short_help="Prove a format on its template.")
@@ -35,7 +33,7 @@ def verify_(templates: tuple[str, ...], *, samples: int, seed: int, as_json: boo
 
     Each of TEMPLATES may also be a directory of templates. The exit code is 1 when a capability is refuted.
     """
-    names = [name for template in templates for name in _expanded(template)]
+    names = [name for template in templates for name in expanded(template)]
     reports = _verified(names, samples, seed)
     if as_json:
         print_json({name: report.to_dict() for name, report in reports.items()})
@@ -50,13 +48,6 @@ def finding_row(finding: Finding) -> Row:
     """Return a capability and what is known of it."""
     capability, _, verdict = str(finding).partition(": ")
     return capability, verdict
-
-
-def _expanded(template: str) -> Iterator[str]:
-    """Yield the template itself, or all templates of a directory that is no model's."""
-    path = Path(template)
-    found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
-    yield from map(str, found) if found else (template,)
 
 
 def _verified(names: Sequence[str], samples: int, seed: int) -> dict[str, Report]:

@@ -1,0 +1,126 @@
+"""Ordinary conversations in OpenAI's form, with words that can be found again, and a template to write them down.
+
+Rules: a word like ZEBRA occurs in one place of a conversation; where it stands in a rendering, there that place was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.format import Format
+from unrender.template.rendering import Rendering, Template
+
+Message = Mapping[str, Any]
+Conversation = Sequence[Message]
+
+QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
+ANSWER, THOUGHT, RULES, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
+CITY = "NAIROBI"
+
+USER: Message = {"role": "user", "content": QUESTION}
+NEXT_USER: Message = {"role": "user", "content": AGAIN}
+SYSTEM: Message = {"role": "system", "content": RULES}
+ASSISTANT: Message = {"role": "assistant", "content": ANSWER}
+
+FIRST, SECOND = "find_animal", "draw_animal"
+TOOLS: tuple[dict[str, Any], ...] = tuple(
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Call {name}.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string", "description": "A city."}},
+                "required": ["city"],
+            },
+        },
+    }
+    for name in (FIRST, SECOND)
+)
+
+
+def calling(*names: str, **fields: Any) -> Message:
+    """Return an assistant's message that calls tools, arguments as JSON text, as servers return it."""
+    calls = [
+        {
+            "id": f"call{index:05}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps({"city": CITY})},
+        }
+        for index, name in enumerate(names)
+    ]
+    return {"role": "assistant", "content": "", "tool_calls": calls, **fields}
+
+
+def with_objects(message: Message) -> Message:
+    """Return the message with its calls' arguments as objects, as transformers documents it."""
+    calls = [
+        {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
+
+
+def result(index: int = 0) -> Message:
+    """Return the result of the call at `index`."""
+    name = (FIRST, SECOND)[index]
+    return {"role": "tool", "tool_call_id": f"call{index:05}", "name": name, "content": RESULT}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The template under examination, and what analysis knows of it."""
+
+    template: Template
+    format: Format
+    capabilities: Capabilities
+
+    def raw(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
+        """Render a prompt from messages as they are, as servers hand them on."""
+        return self._render(messages, tools, add_generation_prompt=True, **context)
+
+    def prompt(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
+        """Render a prompt from messages in the shape that the template wants."""
+        return self._render(self._shaped(messages), tools, add_generation_prompt=True, **context)
+
+    def history(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
+        """Render messages in the shape that the template wants, without a generation prompt."""
+        return self._render(self._shaped(messages), tools, add_generation_prompt=False, **context)
+
+    @cached_property
+    def takes_tools(self) -> bool:
+        """True when the tools that are offered stand in the prompt."""
+        return FIRST in self.prompt([USER], TOOLS).text
+
+    @cached_property
+    def writes_calls(self) -> bool:
+        """True when a call in the history is written."""
+        return FIRST in self.history([USER, calling(FIRST)]).text
+
+    @cached_property
+    def writes_reasoning(self) -> bool:
+        """True when the last answer's reasoning is written."""
+        return THOUGHT in self.history([USER, {**ASSISTANT, "reasoning_content": THOUGHT}], **self.thinking).text
+
+    @cached_property
+    def writes_reasoning_with_calls(self) -> bool:
+        """True when reasoning before calls is written, as long as the calls come last."""
+        return THOUGHT in self.history([USER, calling(FIRST, reasoning_content=THOUGHT)], TOOLS, **self.thinking).text
+
+    @property
+    def thinking(self) -> dict[str, Any]:
+        """The variables that switch thinking on."""
+        return dict(self.capabilities.thinking_on)
+
+    def _shaped(self, messages: Conversation) -> list[dict[str, Any]]:
+        return shape_messages(messages, self.capabilities)
+
+    def _render(self, messages: Conversation, tools: Sequence[Any], **context: Any) -> Rendering:
+        variables = shape_context(tools, self.capabilities) | context
+        return self.template.render(messages, **variables)

@@ -1,0 +1,76 @@
+"""Rules about prompts: how they end, and whether one extends the one before."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from unrender.analysis.split import common_prefix
+from unrender.lint.conversations import (
+    ANSWER,
+    ASSISTANT,
+    FIRST,
+    NEXT_USER,
+    THOUGHT,
+    TOOLS,
+    USER,
+    Conversation,
+    Subject,
+    calling,
+    result,
+)
+from unrender.lint.shown import Shown, around
+
+
+def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
+    """Yield a question behind which no prompt asks for the answer, although all answers have a header in the history."""
+    asked = subject.history([USER]).text
+    if subject.prompt([USER]).text != asked or not asked:
+        return
+    kinds = [ASSISTANT]
+    kinds += [calling(FIRST)] if subject.writes_calls else []
+    kinds += [{**ASSISTANT, "reasoning_content": THOUGHT}] if subject.writes_reasoning else []
+    answers = [subject.history([USER, kind]).text.removeprefix(asked) for kind in kinds]
+    header = common_prefix([*answers, answers[0].partition(ANSWER)[0]])
+    if ANSWER in answers[0] and header.strip():
+        yield Shown(f"`add_generation_prompt` does nothing; {header.strip()!r} is never asked for", [USER])
+
+
+def generation_prompt_always(subject: Subject) -> Iterator[Shown]:
+    """Yield a finished conversation behind which an answer is asked for all the same."""
+    messages = [USER, ASSISTANT]
+    text = subject.history(messages).text
+    tail = text[text.rfind(ANSWER) + len(ANSWER) :]
+    header = next((header for header in subject.format.turn.headers if len(header.strip()) > 1 and header in tail), "")
+    if ANSWER in text and header and tail.endswith(header):
+        sentence = "the prompt for the next answer is written although `add_generation_prompt` is false"
+        yield Shown(sentence, messages, around(text, len(text) - len(header), len(text)))
+
+
+def not_prefix_stable(subject: Subject) -> Iterator[Shown]:
+    """Yield conversations whose next prompt does not begin with the last prompt, or with the answer as it was written."""
+    yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, (), "the next question")
+    if subject.takes_tools:
+        yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, TOOLS, "the next question, with tools")
+    if subject.writes_calls:
+        yield from _unstable(subject, [USER, calling(FIRST)], result(), TOOLS, "a tool's result")
+
+
+def _unstable(
+    subject: Subject, answered: Conversation, following: Any, tools: Sequence[Any], what: str
+) -> Iterator[Shown]:
+    messages = [*answered, following]
+    asked, written, later = (
+        subject.prompt(answered[:-1], tools),
+        subject.history(answered, tools),
+        subject.prompt(messages, tools),
+    )
+    if any(rendering.error for rendering in (asked, written, later)):
+        return
+    for before, whose in ((asked.text, "prompt"), (written.text.rstrip(), "answer")):
+        if not later.text.startswith(before):
+            same = len(os.path.commonprefix([before, later.text]))
+            sentence = f"{what} changes the {whose} before it: {before[same : same + 40]!r} is not kept"
+            yield Shown(sentence, messages, around(later.text, same, same))
+            return

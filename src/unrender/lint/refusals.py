@@ -1,0 +1,102 @@
+"""Rules about what a template refuses, or garbles, although it is ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from unrender.lint.conversations import (
+    ASSISTANT,
+    CITY,
+    FIRST,
+    NEXT_USER,
+    SECOND,
+    SYSTEM,
+    TOOLS,
+    USER,
+    Conversation,
+    Message,
+    Subject,
+    calling,
+    result,
+    with_objects,
+)
+from unrender.lint.shown import Shown, excerpt
+
+_ORDINARY: Mapping[str, tuple[Conversation, tuple[Any, ...]]] = MappingProxyType(
+    {
+        "a question": ([USER], ()),
+        "a system message and a question": ([SYSTEM, USER], ()),
+        "a second question": ([USER, ASSISTANT, NEXT_USER], ()),
+        "an answer that is an empty text": ([USER, {**ASSISTANT, "content": ""}, NEXT_USER], ()),
+        "a question with tools": ([USER], TOOLS),
+    }
+)
+
+
+def ordinary_messages(subject: Subject) -> Iterator[Shown]:
+    """Yield the ordinary conversations that the template refuses."""
+    for what, (messages, tools) in _ORDINARY.items():
+        error = subject.raw(messages, tools).error
+        if error:
+            yield Shown(f"{what} is refused: {error}", messages)
+
+
+def null_content(subject: Subject) -> Iterator[Shown]:
+    """Yield an assistant's message without content that is refused or written as `None`, whatever form its calls have."""
+    forms = [with_objects(calling(FIRST)), calling(FIRST)]
+    # What is refused with an empty text, too, is not refused for want of content.
+    taken = [message for message in forms if subject.raw([USER, message, result()], TOOLS).error is None]
+    found = [next(_null_content(subject, message), None) for message in taken]
+    if found and found[0] and all(found):
+        yield found[0]
+
+
+def _null_content(subject: Subject, message: Message) -> Iterator[Shown]:
+    messages = [USER, {**message, "content": None}, result()]
+    empty, null = subject.raw([USER, message, result()], TOOLS), subject.raw(messages, TOOLS)
+    if null.error:
+        yield Shown(f"`content: null` beside calls is refused: {null.error}", messages)
+    elif null.text.count("None") > empty.text.count("None"):
+        yield Shown("`content: null` is written as text", messages, excerpt(null.text, "None"))
+
+
+def string_arguments(subject: Subject) -> Iterator[Shown]:
+    """Yield a call whose arguments are JSON text, as servers return them, that is refused although objects are not."""
+    yield from _one_form(subject, calling(FIRST), with_objects(calling(FIRST)), "JSON text")
+
+
+def object_arguments(subject: Subject) -> Iterator[Shown]:
+    """Yield a call whose arguments are an object that is refused although JSON text is not."""
+    yield from _one_form(subject, with_objects(calling(FIRST)), calling(FIRST), "an object")
+
+
+def _one_form(subject: Subject, message: Any, other: Any, form: str) -> Iterator[Shown]:
+    messages = [USER, message, result()]
+    refused, accepted = subject.raw(messages, TOOLS), subject.raw([USER, other, result()], TOOLS)
+    if refused.error and not accepted.error and CITY in accepted.text:
+        yield Shown(f"arguments that are {form} are refused: {refused.error}", messages)
+
+
+def double_encoding(subject: Subject) -> Iterator[Shown]:
+    """Yield a call whose JSON text is encoded once more, as a string in JSON."""
+    messages = [USER, calling(FIRST), result()]
+    once, twice = (
+        subject.raw([USER, form, result()], TOOLS).text for form in (with_objects(calling(FIRST)), calling(FIRST))
+    )
+    escaped = '\\"city\\"'
+    if escaped in twice and escaped not in once and CITY in once:
+        yield Shown("arguments that are JSON text are encoded a second time", messages, excerpt(twice, escaped))
+
+
+def second_call(subject: Subject) -> Iterator[Shown]:
+    """Yield two calls in one message of which the second is refused or not written."""
+    messages = [USER, calling(FIRST, SECOND), result(), result(1)]
+    one, two = subject.history([USER, calling(FIRST)]), subject.history(messages)
+    if FIRST not in one.text:
+        return
+    if two.error:
+        yield Shown(f"two calls in one answer are refused: {two.error}", messages)
+    elif SECOND not in two.text:
+        yield Shown("the second of two calls in one answer is not written", messages, excerpt(two.text, FIRST))
