@@ -38,7 +38,9 @@ def calls_field(format: Format) -> Field:
     if tools.envelope is None:
         return _named_field(format)
     _check_envelope(tools, tools.envelope)
-    return _list_field(format, tools.envelope) if tools.envelope.array_wrapped else _object_field(format, tools.envelope)
+    return (
+        _list_field(format, tools.envelope) if tools.envelope.array_wrapped else _object_field(format, tools.envelope)
+    )
 
 
 def between_calls(format: Format) -> list[str]:
@@ -106,7 +108,9 @@ def _object_field(format: Format, envelope: Envelope) -> Field:
     tools = format.tools
     opened = _begun(format)
     if tools.parallel and not (tools.call_start + tools.call_end).strip():
-        raise ExportError("tool calls: no marker stands between two calls, so that their JSON alone tells where one ends")
+        raise ExportError(
+            "tool calls: no marker stands between two calls, so that their JSON alone tells where one ends"
+        )
     return {
         "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})",
         **_closed(_closers(format, [tools.call_end], opened)),
@@ -145,7 +149,9 @@ def _named_field(format: Format) -> Field:
     behind = [part if not isinstance(part, Slot) else "" for part in tail]
     begun = _begun(format)
     # Nothing verbatim follows an opener: its line breaks are layout.
-    opened = begun + _captured(tools, head, [_first_argument(tools.arguments), *behind, tools.call_end]).replace(r"\n", ANYWHERE)
+    opened = begun + _captured(tools, head, [_first_argument(tools.arguments), *behind, tools.call_end]).replace(
+        r"\n", ANYWHERE
+    )
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
     return {

@@ -133,7 +133,9 @@ def _wrappers(format: Format) -> Iterator[str]:
 def _joints(format: Format) -> Iterator[str]:
     turn = format.turn
     for joint in (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content):
-        if joint.strip():
-            yield beside_text(joint, beside_layout([joint.strip()]))
+        # A parser that has seen the end of turn that a joint begins with does not wait for the rest.
+        rests = dict.fromkeys(joint.strip().removeprefix(end.strip()).strip() for end in ("", turn.end, *turn.ends))
+        bare = joint.strip()
+        yield from (beside_text(joint.replace(bare, rest), beside_layout([rest])) for rest in rests if rest)
     if turn.start_to_content.isspace():
         yield rf"\A\s{{1,{len(turn.start_to_content)}}}"

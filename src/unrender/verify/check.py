@@ -9,22 +9,19 @@ end of turn.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from os.path import commonprefix
 from random import Random
-from typing import Any
 
-from unrender.analysis import Analysis, Capabilities, analyze, shape_context, shape_messages
-from unrender.format import Format, ReasoningMode
+from unrender.analysis import Analysis, analyze
+from unrender.format import Format
 from unrender.messages import CallStatus, Message, Request, read_tools
-from unrender.parsing.parser import Parser, prefill
+from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer, call_id
 from unrender.verify.report import Counterexample, Finding, Report, Verdict
+from unrender.verify.shown import Shown, Subject, show
 
-_QUESTION = "What about zebra crossings?"
 _REQUEST = Request(tools=read_tools(TOOLS))
 
 
@@ -42,7 +39,9 @@ def verify(
     capability as it begins. Raises nothing: what a template refuses to render is not observable.
     """
     known = analysis or analyze(template)
-    subject = _Subject(template, known.format.ended_by(template.eos_token), known.capabilities)
+    subject = Subject(
+        template=template, format=known.format.ended_by(template.eos_token), capabilities=known.capabilities
+    )
     findings = []
     for capability, axis in AXES.items():
         if progress:
@@ -53,33 +52,8 @@ def verify(
     return Report(findings=tuple(findings))
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    template: Template
-    format: Format
-    capabilities: Capabilities
-
-    def render(self, messages: list[dict[str, Any]], *, prompts: bool) -> str | None:
-        """Return the rendering, or None when the template refuses."""
-        context = shape_context(TOOLS, self.capabilities)
-        shaped = shape_messages(messages, self.capabilities)
-        rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
-        return None if rendering.error else rendering.text
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What a rendering shows of an answer: the prompt to parse it behind, and what it must mean."""
-
-    prompt: str
-    begun: str
-    """What stands before `text` in the rendering."""
-    text: str
-    expected: Answer
-
-
-def _find(subject: _Subject, capability: str, answers: list[Answer], random: Random) -> Finding:
-    shown = [found for answer in answers if (found := _show(subject, answer))]
+def _find(subject: Subject, capability: str, answers: list[Answer], random: Random) -> Finding:
+    shown = [found for answer in answers if (found := show(subject, answer))]
     if not shown:
         return Finding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason="the template does not render it")
     failures = [failure for found in shown if (failure := _refute(subject, found, random))]
@@ -93,71 +67,7 @@ def _find(subject: _Subject, capability: str, answers: list[Answer], random: Ran
     )
 
 
-def _show(subject: _Subject, answer: Answer) -> _Shown | None:
-    """Render an answer; None when the rendering does not show all its parts."""
-    user = {"role": "user", "content": _QUESTION}
-    prompt = subject.render([user], prompts=True)
-    full = subject.render([user, answer.to_openai()], prompts=False)
-    if prompt is None or full is None or _QUESTION not in full:
-        return None
-    begun = _begun(subject.format, prompt, full)
-    if begun is None:
-        return None
-    text = full[len(begun) :]
-    if not full.startswith(prompt.removesuffix(prefill(subject.format, prompt))):
-        text = _without_epilogue(subject, text)
-    expected = _visible(answer, text, subject.format)
-    if expected is None:
-        return None
-    # Reasoning without an opening marker is reasoning because the prompt has begun it.
-    unmarked = expected.reasoning and subject.format.reasoning.mode is ReasoningMode.DELIMITER
-    return _Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected)
-
-
-def _begun(format: Format, prompt: str, full: str) -> str | None:
-    """Return the part of `full` that the model did not write."""
-    if full.startswith(prompt):
-        return prompt
-    header = prompt.removesuffix(prefill(format, prompt))
-    return header if full.startswith(header) else _up_to_header(format, full)
-
-
-def _up_to_header(format: Format, full: str) -> str | None:
-    """Find the answer by its header alone, where a prompt says more between question and answer than the history does."""
-    asked = full.rfind(_QUESTION)
-    found = (full.find(header, asked) + len(header) for header in format.turn.headers if full.find(header, asked) >= 0)
-    at = min(found, default=-1)
-    return full[:at] if at >= 0 else None
-
-
-def _without_epilogue(subject: _Subject, text: str) -> str:
-    """Cut off what the template writes behind every answer, whatever it says."""
-    user = {"role": "user", "content": _QUESTION}
-    other = subject.render([user, {"role": "assistant", "content": "Quite so."}], prompts=False) or ""
-    epilogue = commonprefix([text[::-1], other[::-1]])
-    return text[: len(text) - len(epilogue)]
-
-
-def _visible(answer: Answer, text: str, format: Format) -> Answer | None:
-    content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
-    named = all(name in text for name, _ in answer.calls)
-    if not named or (answer.content and not content) or (answer.reasoning and not reasoning):
-        return None
-    return Answer(content=content, reasoning=reasoning, calls=tuple(_written_calls(answer, format)))
-
-
-def _as_written(text: str, rendering: str) -> str:
-    """Return `text` as the rendering shows it; some templates trim it. Empty when it is not shown."""
-    return next((form for form in (text, text.strip()) if form and form in rendering), "")
-
-
-def _written_calls(answer: Answer, format: Format) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    omits = format.tools.arguments.codec.omits_null
-    for name, arguments in answer.calls:
-        yield name, {key: value for key, value in arguments.items() if not (omits and value is None)}
-
-
-def _refute(subject: _Subject, shown: _Shown, random: Random) -> Counterexample | None:
+def _refute(subject: Subject, shown: Shown, random: Random) -> Counterexample | None:
     for text in _with_and_without_end(subject.format, shown.text):
         for chunking, chunks in _chunkings(text, random):
             message = _parse(subject.format, shown.prompt, chunks)
@@ -168,12 +78,11 @@ def _refute(subject: _Subject, shown: _Shown, random: Random) -> Counterexample 
     return None
 
 
-def _written_alike(subject: _Subject, message: Message, shown: _Shown) -> bool:
+def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
     """True when the template writes what was parsed exactly as it wrote what was meant: no reader could tell."""
     if any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
         return False
-    user = {"role": "user", "content": _QUESTION}
-    again = subject.render([user, message.to_openai()], prompts=False)
+    again = subject.render(message.to_openai())
     return again is not None and again == shown.begun + shown.text
 
 
@@ -222,10 +131,10 @@ def _describe_message(message: Message) -> str:
     return json.dumps({**message.to_openai(), **({"statuses": statuses} if statuses else {})}, ensure_ascii=False)
 
 
-def _find_ids(subject: _Subject) -> Finding:
+def _find_ids(subject: Subject) -> Finding:
     """Check that a call's id comes back where the template writes it."""
     answer = Answer(calls=((TOOLS[0]["function"]["name"], {"text": "id"}),))
-    shown = _show(subject, answer)
+    shown = show(subject, answer)
     if not shown or call_id(0) not in shown.text:
         return Finding(
             capability="call ids",

@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from unrender.analysis import Analysis, analyze, shape_context, shape_messages
+from unrender.analysis import Analysis, analyze
 from unrender.emit.response_template import REASONING_NAMES, Exported
 from unrender.errors import ExportError
-from unrender.format import Format, ReasoningMode
 from unrender.messages import CallStatus, Message, Request, read_tools
-from unrender.parsing.parser import Parser, prefill
+from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
 from unrender.verify.report import Counterexample, Finding, Report, Verdict
+from unrender.verify.shown import Subject, show
 
 _CHUNK = 3
 """Characters: shorter than every marker."""
-_QUESTION = {"role": "user", "content": "What about zebra crossings?"}
 _REQUEST = Request(tools=read_tools(TOOLS))
 
 Reader = Callable[..., Any]
@@ -47,11 +46,12 @@ def check_export(
     """
     read = _reader(exported)
     known = analysis or analyze(template)
-    subject = _Subject(template=template, format=_ended(known.format, template.eos_token), analysis=known)
+    format = known.format.ended_by(template.eos_token)
+    subject = Subject(template=template, format=format, capabilities=known.capabilities)
     findings = []
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
-        shown = [it for _ in range(samples) for it in subject.shown(axis(random))]
+        shown = [it for _ in range(samples) for it in _shown(subject, axis(random))]
         findings.append(_find(capability, list(dict.fromkeys(shown)), read, exported))
     return Report(findings=tuple(findings))
 
@@ -79,69 +79,25 @@ def _reader(exported: Exported) -> Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """An answer as the template writes it behind a prompt."""
+class _Read:
+    """An answer as the template writes it behind a prompt, and our message, in the form that is compared."""
 
     prompt: str
     text: str
-    meant: str
-    """Our message, in the form that is compared."""
+    ours: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Subject:
-    template: Template
-    format: Format
-    analysis: Analysis
-
-    def shown(self, answer: Answer) -> Iterator[_Shown]:
-        """Yield what the template writes for an answer, once per mode of thinking in which it shows all of it."""
-        for thinking in (None, True, False):
-            prompt = self._render([_QUESTION], thinking, prompts=True)
-            full = self._render([_QUESTION, answer.to_openai()], thinking, prompts=False)
-            begun = _begun(self.format, prompt, full)
-            if begun is None:
-                continue
-            unmarked = answer.reasoning and self.format.reasoning.mode is ReasoningMode.DELIMITER
-            shown = prompt if unmarked else begun
-            text = full[len(begun) :].removesuffix(_asking(self.format, prompt))
-            message = _parse(self.format, shown, text)
-            if _says_all(message, answer):
-                yield _Shown(shown, text, _comparable(message.to_openai()))
-
-    def _render(self, messages: list[dict[str, Any]], thinking: bool | None, *, prompts: bool) -> str:
-        """Return the rendering, "" when the template refuses."""
-        capabilities = self.analysis.capabilities
-        context = shape_context(TOOLS, capabilities, thinking=thinking)
-        shaped = shape_messages(messages, capabilities)
-        return self.template.render(shaped, add_generation_prompt=prompts, **context).text
-
-
-def _ended(format: Format, eos_token: str) -> Format:
-    ends = (*format.turn.ends, eos_token) if eos_token.strip() else format.turn.ends
-    return replace(format, turn=replace(format.turn, ends=ends))
-
-
-def _begun(format: Format, prompt: str, full: str) -> str | None:
-    """Return the part of `full` that the model did not write."""
-    if not prompt or not full:
-        return None
-    header = prompt.removesuffix(prefill(format, prompt))
-    return next((begun for begun in (prompt, header) if full.startswith(begun)), None)
-
-
-def _asking(format: Format, prompt: str) -> str:
-    """Return what asks for an answer in the prompt: some templates ask for the next one behind each that they write."""
-    header = prompt.removesuffix(prefill(format, prompt))
-    asked = [header.rindex(text) for text in format.turn.headers if header.endswith(text)]
-    return prompt[min(asked) :] if asked else ""
-
-
-def _parse(format: Format, prompt: str, text: str) -> Message:
-    parser = Parser(format, _REQUEST, prompt=prompt)
-    parser.feed(text)
-    parser.finish()
-    return parser.message
+def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
+    """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
+    for thinking in (None, True, False):
+        shown = show(replace(subject, thinking=thinking), answer)
+        if shown is None:
+            continue
+        parser = Parser(subject.format, _REQUEST, prompt=shown.prompt)
+        parser.feed(shown.text)
+        parser.finish()
+        if _says_all(parser.message, answer):
+            yield _Read(shown.prompt, shown.text, _comparable(parser.message.to_openai()))
 
 
 def _says_all(message: Message, answer: Answer) -> bool:
@@ -153,7 +109,7 @@ def _says_all(message: Message, answer: Answer) -> bool:
     )
 
 
-def _find(capability: str, shown: list[_Shown], read: Reader, exported: Exported) -> Finding:
+def _find(capability: str, shown: list[_Read], read: Reader, exported: Exported) -> Finding:
     if not shown:
         return Finding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason="the template does not render it")
     failures = [failure for it in shown if (failure := _difference(it, read))]
@@ -169,7 +125,7 @@ def _find(capability: str, shown: list[_Shown], read: Reader, exported: Exported
     )
 
 
-def _difference(shown: _Shown, read: Reader) -> Counterexample | None:
+def _difference(shown: _Read, read: Reader) -> Counterexample | None:
     pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
     for chunking, chunks in (("whole", [shown.text]), (f"every {_CHUNK}", pieces)):
         try:
@@ -177,8 +133,8 @@ def _difference(shown: _Shown, read: Reader) -> Counterexample | None:
         except (ValueError, KeyError) as error:
             # Their parser raises where a region cannot be read, and the whole message is lost.
             found = json.dumps(f"{type(error).__name__}: {error}")
-        if found != shown.meant:
-            return Counterexample(answer=shown.text, expected=shown.meant, found=found, chunking=chunking)
+        if found != shown.ours:
+            return Counterexample(answer=shown.text, expected=shown.ours, found=found, chunking=chunking)
     return None
 
 

@@ -1,0 +1,125 @@
+"""A template and an answer into the text that a model would have written, and the prompt before it.
+
+Rules: what the model writes is what the rendering of the whole adds behind the generation prompt, or behind the header where
+the prompt writes more than the history keeps. What an answer is shown to mean is only what the rendering shows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import Any
+
+from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.format import Format, ReasoningMode
+from unrender.parsing.parser import prefill
+from unrender.template.rendering import Template
+from unrender.verify.axes import TOOLS, Answer
+
+_QUESTION = "What about zebra crossings?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A template under test, and what is known of it."""
+
+    template: Template
+    format: Format
+    capabilities: Capabilities
+    thinking: bool | None = None
+    """Whether prompts switch thinking on or off; None leaves that to the template."""
+
+    @property
+    def prompt(self) -> str | None:
+        """The prompt that asks a question, or None when the template refuses."""
+        return self._render([], prompts=True)
+
+    def render(self, answer: Mapping[str, Any]) -> str | None:
+        """Return the conversation with an answer, in OpenAI's form, behind the question; None when the template refuses."""
+        return self._render([dict(answer)], prompts=False)
+
+    def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
+        messages = [{"role": "user", "content": _QUESTION}, *answers]
+        context = shape_context(TOOLS, self.capabilities, thinking=self.thinking)
+        shaped = shape_messages(messages, self.capabilities)
+        rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
+        return None if rendering.error else rendering.text
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a rendering shows of an answer: the prompt to parse it behind, and what it must mean."""
+
+    prompt: str
+    begun: str
+    """What stands before `text` in the rendering."""
+    text: str
+    expected: Answer
+
+
+def show(subject: Subject, answer: Answer) -> Shown | None:
+    """Render an answer; None when the rendering does not show all its parts."""
+    prompt, full = subject.prompt, subject.render(answer.to_openai())
+    if prompt is None or full is None or _QUESTION not in full:
+        return None
+    begun = _begun(subject.format, prompt, full)
+    if begun is None:
+        return None
+    text = full[len(begun) :].removesuffix(_asking(subject.format, prompt))
+    if not full.startswith(prompt.removesuffix(prefill(subject.format, prompt))):
+        text = _without_epilogue(subject, text)
+    expected = _visible(answer, text, subject.format)
+    if expected is None:
+        return None
+    # Reasoning without an opening marker is reasoning because the prompt has begun it.
+    unmarked = expected.reasoning and subject.format.reasoning.mode is ReasoningMode.DELIMITER
+    return Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected)
+
+
+def _begun(format: Format, prompt: str, full: str) -> str | None:
+    """Return the part of `full` that the model did not write."""
+    if full.startswith(prompt):
+        return prompt
+    header = prompt.removesuffix(prefill(format, prompt))
+    return header if full.startswith(header) else _up_to_header(format, full)
+
+
+def _up_to_header(format: Format, full: str) -> str | None:
+    """Find the answer by its header alone, where a prompt says more between question and answer than the history does."""
+    asked = full.rfind(_QUESTION)
+    found = (full.find(header, asked) + len(header) for header in format.turn.headers if full.find(header, asked) >= 0)
+    at = min(found, default=-1)
+    return full[:at] if at >= 0 else None
+
+
+def _asking(format: Format, prompt: str) -> str:
+    """Return what asks for an answer in the prompt: some templates ask for the next one behind each that they write."""
+    header = prompt.removesuffix(prefill(format, prompt))
+    return next((prompt[len(header) - len(text) :] for text in format.turn.headers if header.endswith(text)), "")
+
+
+def _without_epilogue(subject: Subject, text: str) -> str:
+    """Cut off what the template writes behind every answer, whatever it says."""
+    other = subject.render({"role": "assistant", "content": "Quite so."}) or ""
+    epilogue = commonprefix([text[::-1], other[::-1]])
+    return text[: len(text) - len(epilogue)]
+
+
+def _visible(answer: Answer, text: str, format: Format) -> Answer | None:
+    content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
+    named = all(name in text for name, _ in answer.calls)
+    if not named or (answer.content and not content) or (answer.reasoning and not reasoning):
+        return None
+    return Answer(content=content, reasoning=reasoning, calls=tuple(_written_calls(answer, format)))
+
+
+def _as_written(text: str, rendering: str) -> str:
+    """Return `text` as the rendering shows it; some templates trim it. Empty when it is not shown."""
+    return next((form for form in (text, text.strip()) if form and form in rendering), "")
+
+
+def _written_calls(answer: Answer, format: Format) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    omits = format.tools.arguments.codec.omits_null
+    for name, arguments in answer.calls:
+        yield name, {key: value for key, value in arguments.items() if not (omits and value is None)}
