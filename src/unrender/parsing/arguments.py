@@ -17,7 +17,7 @@ from unrender.parsing.instructions import MAX_BLANK, SPACE
 from unrender.parsing.machine import CallState, Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
-from unrender.parsing.values import LiteralScanner, LiteralStyle, Status, escape
+from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status, escape
 from unrender.parsing.xml import TagStyle, XmlScanner
 
 FENCE = "```"
@@ -32,13 +32,13 @@ def run_scanner(machine: Machine) -> Status:
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
-    if status == Status.MORE and not machine.final:
-        return Status.MORE
-    if status != Status.DONE:
-        machine.fail("the rest of the arguments" if status == Status.MORE else "a JSON value")
-        return Status.FAILED
+    if status == MORE and not machine.final:
+        return MORE
+    if status != DONE:
+        machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
+        return FAILED
     machine.scanner = None
-    return Status.DONE
+    return DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class JsonArguments:
                 return False
             machine.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
         status = run_scanner(machine)
-        if status is Status.DONE:
+        if status is DONE:
             assert machine.call is not None
             machine.call.closed = True
             machine.pc += 1
-        return status is Status.MORE
+        return status is MORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ class Value:
         if machine.scanner is None and not self._open(machine, call):
             return True
         status = run_scanner(machine)
-        if status is Status.DONE:
+        if status is DONE:
             if call.kind == CDATA_START:
                 machine.take(Role.MARKER, machine.at + len(CDATA_END))
             call.kind = ""
             machine.pc += 1
-        return status is Status.MORE
+        return status is MORE
 
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):

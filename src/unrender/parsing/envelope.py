@@ -17,7 +17,7 @@ from unrender.parsing.instructions import SPACE
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.slots import MAX_NAME
-from unrender.parsing.values import LiteralScanner, LiteralStyle, Status
+from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,}\]]+")
@@ -203,19 +203,19 @@ class ReadEnvelope:
 
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
         status = run_scanner(machine)
-        if status is Status.DONE:
+        if status is DONE:
             machine.scanner = state
             state.step = _NEXT
-        return status is Status.MORE
+        return status is MORE
 
     def _skip(self, machine: Machine, state: EnvelopeState) -> bool:
         end, _, status = state.scan(machine.buffer, machine.at, final=machine.final)
         machine.take(Role.MARKER, end)
-        if status is Status.DONE:
+        if status is DONE:
             state.step = _NEXT
-        elif status is Status.FAILED or machine.final:
+        elif status is FAILED or machine.final:
             self._fail(machine, "a JSON value")
-        return status is Status.MORE and not machine.final
+        return status is MORE and not machine.final
 
     def _next(self, machine: Machine, state: EnvelopeState) -> bool:
         if machine.buffer.startswith("}", machine.at):

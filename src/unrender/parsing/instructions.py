@@ -62,7 +62,7 @@ class Text:
         return min(limit, len(machine.buffer) - next(found, 0))
 
     def _emit(self, machine: Machine, end: int) -> None:
-        if self.role is Role.CONTENT and not machine.answered:
+        if not machine.answered and self.role is Role.CONTENT:
             blank = end - machine.at < MAX_BLANK and not machine.buffer[machine.at : end].strip()
             if blank:
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
-from unrender.parsing.values import LiteralScanner, LiteralStyle, Status, escape, may_be_word
+from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status, escape, may_be_word
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
 _STRUCTURED = frozenset(("object", "array"))
@@ -49,9 +49,9 @@ class RawScanner:
             return self._scan_literal(text, start, final=final)
         end, _ = self.finder.find(text, start)
         if end >= 0:
-            return end, self._take(text[start:end]) + self._finish(), Status.DONE
+            return end, self._take(text[start:end]) + self._finish(), DONE
         cut = len(text) if final else self.finder.undecided_from(text, start)
-        return cut, self._take(text[start:cut]), Status.MORE
+        return cut, self._take(text[start:cut]), MORE
 
     def _is_structured(self, text: str, start: int) -> bool:
         begins = not self.held and not self.begun and text[start : start + 1] in ("{", "[")

@@ -42,6 +42,10 @@ class Status(IntEnum):
     FAILED = 2
 
 
+MORE, DONE, FAILED = Status
+"""The same as module constants: to look a member up in its enum costs as much as to scan a few characters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralStyle:
     """Which values a `LiteralScanner` reads beside JSON's own."""
@@ -107,8 +111,8 @@ class LiteralScanner:
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         pieces: list[str] = []
-        at, before, status = start, -1, Status.MORE
-        while before < at < len(text) and status is Status.MORE:
+        at, before, status = start, -1, MORE
+        while before < at < len(text) and status is MORE:
             before = at
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end
@@ -119,7 +123,7 @@ class LiteralScanner:
                 if at < len(text):
                     at, status = _STEPS[self.state](self, text, at, pieces, final)
             if self.state == END:
-                status = Status.DONE
+                status = DONE
         return at, "".join(pieces), status
 
     def _may_be_json(self) -> bool:
@@ -161,7 +165,7 @@ class LiteralScanner:
         if verbatim and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
             size = len(style.quote_open)
             if len(text) - at < size:
-                return at, Status.FAILED if final else Status.MORE
+                return at, FAILED if final else MORE
             return self._open_string(style.quote_open, at, pieces)
         if char == '"' or (char == "'" and not style.strict):
             return self._open_string(char, at, pieces)
@@ -169,18 +173,18 @@ class LiteralScanner:
 
     def _open(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
         if len(self.stack) >= MAX_DEPTH:
-            return at, Status.FAILED
+            return at, FAILED
         self._flush_comma(pieces)
         self.stack += char
         self.state = FIRST_KEY if char == "{" else FIRST_ITEM
         pieces.append(char)
-        return at + 1, Status.MORE
+        return at + 1, MORE
 
     def _open_string(self, quote: str, at: int, pieces: list[str]) -> tuple[int, Status]:
         self._flush_comma(pieces)
         self.quote, self.state = quote, KEY_STRING if self.state in (FIRST_KEY, KEY) else STRING
         pieces.append('"')
-        return at + len(quote), Status.MORE
+        return at + len(quote), MORE
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = _WORD.match(text, at).end()  # type: ignore[union-attr]
@@ -189,12 +193,12 @@ class LiteralScanner:
             end = stop if stop >= 0 else end
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
-            return at, Status.FAILED
+            return at, FAILED
         if end == len(text) and not final:
-            return at, Status.MORE if may_be_word(word) else Status.FAILED
+            return at, MORE if may_be_word(word) else FAILED
         json_word = self._json_word(word)
         if not json_word:
-            return at, Status.FAILED
+            return at, FAILED
         self._flush_comma(pieces)
         pieces.append(json_word)
         return end, self._after_value()
@@ -217,7 +221,7 @@ class LiteralScanner:
 
     def _after_value(self) -> Status:
         self.state = NEXT if self.stack else END
-        return Status.MORE
+        return MORE
 
     def _item_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         if text[at] == "]" and self._may_end(FIRST_ITEM):
@@ -238,36 +242,36 @@ class LiteralScanner:
         if quote and text.startswith(quote, at):
             return self._open_string(quote, at, pieces)
         if quote and not final and quote.startswith(text[at:]):
-            return at, Status.MORE
-        return self._bare_key(text, at, pieces, final) if self.style.bare_keys else (at, Status.FAILED)
+            return at, MORE
+        return self._bare_key(text, at, pieces, final) if self.style.bare_keys else (at, FAILED)
 
     def _bare_key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
         if end == at or end - at > MAX_WORD:
-            return at, Status.FAILED
+            return at, FAILED
         if not final and _KEY_MAY_GO_ON.match(text, end):
-            return at, Status.MORE
+            return at, MORE
         self._flush_comma(pieces)
         pieces.append(f'"{escape(text[at:end])}"')
         self.state = COLON
-        return end, Status.MORE
+        return end, MORE
 
     def _colon(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
         if text[at] != ":":
-            return at, Status.FAILED
+            return at, FAILED
         self.state = VALUE
         pieces.append(": " if self.style.bare_keys else ":")
-        return at + 1, Status.MORE
+        return at + 1, MORE
 
     def _next(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
         char = text[at]
         if char == ",":
             self.comma = char
             self.state = KEY if self.stack[-1] == "{" else ITEM
-            return at + 1, Status.MORE
+            return at + 1, MORE
         if char == ("}" if self.stack[-1] == "{" else "]"):
             return self._close(char, at, pieces)
-        return at, Status.FAILED
+        return at, FAILED
 
     def _close(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
         self.comma = ""
@@ -291,17 +295,17 @@ class LiteralScanner:
             if end > at:
                 pieces.append(text[at:end])
             if end == len(text):
-                return end, Status.MORE
+                return end, MORE
             char = text[end]
             if char == self.quote:
                 return self._end_string(end + 1, pieces)
             if char == "\\":
                 at, decoded = _read_escape(text, end, final)
                 if at == end:
-                    return at, Status.MORE
+                    return at, MORE
                 pieces.append(decoded)
             elif self.style.strict:
-                return end, Status.FAILED
+                return end, FAILED
             else:
                 pieces.append(escape(char))
                 at = end + 1
@@ -314,13 +318,13 @@ class LiteralScanner:
             return self._end_string(end + len(close), pieces)
         cut = len(text) if final else -end - 1
         pieces.append(escape(text[at:cut]))
-        return cut, Status.MORE
+        return cut, MORE
 
     def _end_string(self, at: int, pieces: list[str]) -> tuple[int, Status]:
         pieces.append('"')
         if self.state == KEY_STRING:
             self.state = COLON
-            return at, Status.MORE
+            return at, MORE
         return at, self._after_value()
 
 

@@ -42,16 +42,14 @@ _STEPS = {
     KEY_STRING: re.compile(rf'{_INSIDE}(?:(?P<name>")|(?P<key_text>\Z))'),
 }
 _STEPS[ITEM] = _STEPS[VALUE]
-_FOLLOWING = {
+_FOLLOWING: dict[str | None, int] = {
     "value": NEXT,
     "key": VALUE,
     "name": COLON,
-    "list": FIRST_ITEM,
-    "object": FIRST_KEY,
     "text": STRING,
     "key_text": KEY_STRING,
 }
-_OPENED = {"list": "[", "object": "{"}
+_OPENED = {"list": ("[", FIRST_ITEM), "object": ("{", FIRST_KEY)}
 _CLOSES = {"]": "[", "}": "{"}
 
 
@@ -63,21 +61,21 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
     """
     comma, size = -1, len(text)
     while at < size and (found := _STEPS[state].match(text, at)):
-        kind, end = str(found.lastgroup), found.end()
-        if kind == "close":
-            if _CLOSES[text[end - 1]] != stack[-1]:
-                break
-            stack = stack[:-1]
-            state = NEXT
+        kind, end = found.lastgroup, found.end()
+        if kind in _FOLLOWING:
+            state = _FOLLOWING[kind]
         elif kind == "comma":
             comma = end - 1
             state = ITEM if stack[-1] == "[" else KEY
-        else:
-            opened = _OPENED.get(kind, "")
-            if opened and len(stack) >= depth:
+        elif kind == "close":
+            if _CLOSES[text[end - 1]] != stack[-1]:
                 break
-            state = _FOLLOWING[kind]
-            stack += opened
+            stack, state = stack[:-1], NEXT
+        elif len(stack) < depth:
+            bracket, state = _OPENED[str(kind)]
+            stack += bracket
+        else:
+            break
         at = end
         if state == NEXT and not stack:
             return at, END, stack, -1
