@@ -2,7 +2,8 @@
 
 Rules, for who writes a page:
 - A `python` block is executed; one with `>>>` is a doctest. A page's blocks share their names, in order.
-- A `console` block is a session: `$ unrender …` is run and its output compared, `...` stands for anything.
+- A `console` block is a session: `$ unrender …` or `$ pytest …` is run and its output compared, `...` stands for
+  anything.
   `< FILE`, `> FILE` and `$ echo $?` work as in a shell.
 - A block after `<!-- file: NAME -->` is written to that file first; what nobody needs to see stands in the comment itself,
   below the name. Every page has a folder of its own.
@@ -13,9 +14,12 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +117,9 @@ def check_session(block: Block, where: str) -> None:
 
 def run(command: str) -> tuple[str, int]:
     program, *words = shlex.split(command)
-    assert program == "unrender", f"only unrender is run in console blocks, not {program}"
+    if program == "pytest":
+        return run_pytest(words)
+    assert program == "unrender", f"only unrender and pytest are run in console blocks, not {program}"
     redirects = {sign: words[words.index(sign) + 1] for sign in "<>" if sign in words}
     arguments = words[: min((words.index(sign) for sign in redirects), default=len(words))]
     typed = Path(redirects["<"]).read_bytes() if "<" in redirects else b""
@@ -122,3 +128,9 @@ def run(command: str) -> tuple[str, int]:
         Path(redirects[">"]).write_text(result.stdout, encoding="utf-8")
         return "", result.exit_code
     return result.output, result.exit_code
+
+
+def run_pytest(words: list[str]) -> tuple[str, int]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "80"})
+    return result.stdout, result.returncode

@@ -21,6 +21,7 @@ from unrender.testing.grammars import refusals
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The conversation when none is given."""
+_DIFFERS = "the output means something else (- expected, + found)"
 
 
 class Chat:
@@ -130,7 +131,7 @@ class Case:
             difference = expected.differences(found)
             if difference:
                 advice = ["if what was found is right, expect it:", *found.source().splitlines()]
-                raise AssertionError(self._report("\n".join(difference), mode, chunks, events, advice))
+                raise AssertionError(self._report("\n".join([_DIFFERS, *difference]), mode, chunks, events, advice))
         return message
 
     def _report(
