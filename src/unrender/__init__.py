@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate, Turn
+    from unrender.emit.response_template import Exported
     from unrender.emit.triggers import Trigger, TriggerKind
     from unrender.errors import (
+        ExportError,
         FormatError,
         FormatVersionError,
         GrammarError,
@@ -50,6 +52,8 @@ __all__ = [
     "ChatTemplate",
     "ContentText",
     "Event",
+    "ExportError",
+    "Exported",
     "Format",
     "FormatError",
     "FormatVersionError",
@@ -83,8 +87,10 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "unrender.chat_template": ("ChatTemplate", "Turn"),
+        "unrender.emit.response_template": ("Exported",),
         "unrender.emit.triggers": ("Trigger", "TriggerKind"),
         "unrender.errors": (
+            "ExportError",
             "FormatError",
             "FormatVersionError",
             "GrammarError",

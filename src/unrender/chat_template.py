@@ -16,6 +16,7 @@ from unrender.analysis import Analysis, analyze
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import REASONING_FIELDS, shape_context, shape_messages
 from unrender.emit.answer import Answer
+from unrender.emit.response_template import Exported, Target, response_template
 from unrender.emit.triggers import Trigger
 from unrender.errors import MessageError
 from unrender.format import Format
@@ -263,6 +264,13 @@ class ChatTemplate:
         return Parser(
             self.format.ended_by(self._loaded.eos_token), request, prompt=prompt, strict=strict, policy=policy
         )
+
+    def response_template(self, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
+        """Return the format as the response template that transformers ("transformers") or vLLM and SGLang ("vllm") read.
+
+        Raises `ExportError`, saying what stands in the way, when it cannot be expressed.
+        """
+        return response_template(self.format.ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"

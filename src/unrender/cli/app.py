@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from unrender.cli.diff import diff_
 from unrender.cli.explain import explain_
+from unrender.cli.export import export
 from unrender.cli.formats import format_
 from unrender.cli.grammar import grammar
 from unrender.cli.inputs import BadInput
@@ -40,5 +42,5 @@ def app() -> None:
     """
 
 
-for command in (inspect, parse, explain_, replay_, verify_, lint_, grammar, format_):
+for command in (inspect, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_):
     app.add_command(command)

@@ -27,6 +27,7 @@ from unrender.emit.response_patterns import (
     spelled,
     turn_ends,
 )
+from unrender.errors import ExportError
 from unrender.format import Format, ReasoningMode, ToolMode
 
 
@@ -55,17 +56,19 @@ class Exported:
         return json.dumps(self.template, indent=2, ensure_ascii=False)
 
 
-def response_template(format: Format, *, target: Target = Target.TRANSFORMERS) -> Exported:
+def response_template(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
     r"""Return the Format as a response template of version 1.
 
-    Raises `ExportError`, saying what stands in the way, when its calls cannot be expressed.
+    Raises `ExportError`, saying what stands in the way, when its calls cannot be expressed, or when there is no such target.
 
     >>> from unrender.format import Turn
     >>> exported = response_template(Format(turn=Turn(headers=("<|assistant|>\n",), end="<|end|>\n")))
     >>> exported.template["fields"]["content"]["close_pattern"]
     '<\\|end\\|>\\s*'
     """
-    regions = dict(_fields(format, REASONING_NAMES[target]))
+    if target not in REASONING_NAMES:
+        raise ExportError(f"target: expected one of {[str(known) for known in Target]}, found {target!r}")
+    regions = dict(_fields(format, REASONING_NAMES[Target(target)]))
     template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
     return Exported(template=template, omissions=omissions(format))
 

@@ -1,0 +1,51 @@
+"""`unrender diff`: two templates, or Formats in files, into what differs between their Formats."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from unrender.cli.inputs import json_option, load
+from unrender.cli.output import print_json
+from unrender.format import Format
+from unrender.format_diff import differences
+
+
+@click.command("diff", short_help="Compare two formats.")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@json_option
+def diff_(before: str, after: str, *, as_json: bool) -> None:
+    """Compare the formats of A and B, each a template or a file written by `unrender format`.
+
+    Names each part that differs as the Format does. The exit code is 1 when anything differs.
+    """
+    found = differences(_format(before), _format(after))
+    if as_json:
+        print_json([asdict(difference) for difference in found])
+    else:
+        for difference in found:
+            click.echo(str(difference))
+    raise SystemExit(1 if found else 0)
+
+
+def _format(source: str) -> Format:
+    """Return the Format in a file, or that of a template."""
+    path = Path(source)
+    if path.suffix == ".json" and path.is_file():
+        text = path.read_text(encoding="utf-8")
+        if _is_format(text):
+            return Format.from_json(text)
+    return load(source).format
+
+
+def _is_format(text: str) -> bool:
+    """Tell a Format from the other JSON that a template may be in: only a Format has a version and no template."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(data, dict) and "version" in data and "chat_template" not in data

@@ -1,0 +1,103 @@
+"""`unrender export`: a template into the response template that transformers, vLLM and SGLang read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unrender.chat_template import ChatTemplate
+from unrender.cli.describe import Row
+from unrender.cli.inputs import json_option, load, read_json, template_argument
+from unrender.cli.output import console, print_heading, print_json, print_rows
+from unrender.cli.verify import finding_row
+from unrender.emit.response_reading import read_response_template
+from unrender.emit.response_template import Exported, Target
+from unrender.verify.export import check_export
+
+_KEY = "response_template"
+_LONGEST = 300
+"""Characters of a value that are printed: what is read wrongly is often the whole prompt."""
+
+
+@click.command(short_help="Write the format for other parsers.")
+@template_argument
+@click.option(
+    "--field-names",
+    type=click.Choice([str(target) for target in Target]),
+    default=str(Target.TRANSFORMERS),
+    show_default=True,
+    help="Whose name reasoning has; SGLang takes vLLM's.",
+)
+@click.option("--write", "config", metavar="FILE", help="Put it into this tokenizer_config.json.")
+@click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
+@click.option("--declared", metavar="FILE", callback=read_json, help="Check this response template instead.")
+@json_option
+def export(template: str, *, field_names: str, config: str | None, checks: bool, declared: Any, as_json: bool) -> None:
+    """Print the format as a Hugging Face response template.
+
+    What the response template cannot express is named on standard error; a format whose calls it cannot express at all is
+    refused with exit code 2. With --check or --declared, which need transformers, prints what held instead; the exit code
+    is 1 when transformers reads something else than unrender does.
+    """
+    loaded = load(template)
+    exported = loaded.response_template(target=Target(field_names)) if declared is None else _declared(declared)
+    for omission in exported.omissions:
+        click.echo(f"not expressed: {omission.what}", err=True)
+    if config is not None:
+        _write(exported, Path(config))
+    elif checks or declared is not None:
+        _check(loaded, exported, template, as_json=as_json)
+    else:
+        click.echo(exported.to_json())
+
+
+def _declared(data: Any) -> Exported:
+    """Read a response template, or the one in a tokenizer's configuration."""
+    return read_response_template(data.get(_KEY, data) if isinstance(data, dict) else data)
+
+
+def _write(exported: Exported, path: Path) -> None:
+    """Put a response template into a JSON file; what else is in the file stays."""
+    config = read_json(click.get_current_context(), click.Option(["--write"]), str(path))
+    if not isinstance(config, dict):
+        raise click.BadParameter(f"{path}: expected a JSON object, found {type(config).__name__}")
+    text = json.dumps({**config, _KEY: exported.template}, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> None:
+    report = check_export(loaded.template, exported, analysis=loaded.analysis)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        out = console()
+        print_heading(out, name, "read by transformers")
+        print_rows(out, [finding_row(finding) for finding in report.findings])
+        for finding in report.refuted:
+            example = finding.counterexample
+            if example:
+                print_heading(out, finding.capability, f"read differently, fed {example.chunking}")
+                print_rows(out, [("answer", repr(example.answer)), *_differences(example.expected, example.found)])
+    sys.exit(bool(report.refuted))
+
+
+def _differences(ours: str, theirs: str) -> Iterator[Row]:
+    """Yield the parts of two messages that differ; a parser that raised has no message."""
+    mine, other = json.loads(ours), json.loads(theirs)
+    if isinstance(other, str):
+        yield "transformers", _short(other)
+        return
+    for part in mine:
+        if mine[part] != other[part]:
+            yield f"{part} unrender", _short(mine[part])
+            yield f"{part} transformers", _short(other[part])
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
