@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         UnrenderError,
     )
     from unrender.format import Format
+    from unrender.injection import Injection
     from unrender.formats import declared_format
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parsing.deltas import deltas
@@ -58,6 +59,7 @@ __all__ = [
     "FormatError",
     "FormatVersionError",
     "GrammarError",
+    "Injection",
     "Malformed",
     "MalformedOutput",
     "Message",
@@ -101,6 +103,7 @@ _MODULES = MappingProxyType(
             "UnrenderError",
         ),
         "unrender.format": ("Format",),
+        "unrender.injection": ("Injection",),
         "unrender.formats": ("declared_format",),
         "unrender.messages": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
         "unrender.parsing.events": (

@@ -15,6 +15,8 @@ from rich.text import Text
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.format import Arguments, Content, Format, Part, Reasoning, Slot, ToolMode, Tools
+from unrender.injection import Plan
+from unrender.injection.instructions import call_form
 
 SLOT_STYLE = "bold cyan"
 MARKER_STYLE = "green"
@@ -87,6 +89,17 @@ def capability_rows(capabilities: Capabilities) -> list[Row]:
     rows += [("demands", ", ".join(map(_words, demands)))] if demands else []
     others = ((name, value) for name, (value, default) in values.items() if name not in kinds and value != default)
     return rows + [(_words(name), _pairs(value) if isinstance(value, tuple) else str(value)) for name, value in others]
+
+
+def help_rows(plan: Plan) -> list[Row]:
+    """Return what `prepare` does about tools because the template does not; nothing where the template does it all."""
+    rows = []
+    if plan.offers:
+        whose = f"the declared format {plan.format_name}" if plan.format_name else "the template's own syntax"
+        rows = [("tools", "described in the system message"), ("calls", f"asked for in {whose}")]
+        rows += [("", line) for line in call_form(plan.format.tools).splitlines()]
+    history = [name for name, done in (("calls", plan.writes_calls), ("results", plan.writes_results)) if done]
+    return rows + ([("history", f"{' and '.join(history)} become text")] if history else [])
 
 
 def shown(value: Any) -> str:

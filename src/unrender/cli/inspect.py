@@ -11,10 +11,11 @@ from rich.text import Text
 
 from unrender.analysis import Analysis
 from unrender.chat_template import ChatTemplate
-from unrender.cli.describe import answers, capability_rows, sections
+from unrender.cli.describe import answers, capability_rows, help_rows, sections
 from unrender.cli.inputs import json_option, load, template_argument
 from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
 from unrender.cli.verify import finding_row
+from unrender.injection import Plan, plan_tools
 from unrender.verify import Report, verify
 
 
@@ -36,11 +37,16 @@ def inspect(template: str, *, compare: str | None, as_json: bool) -> None:
         _show(console(), template, loaded)
 
 
+def _plan(template: ChatTemplate) -> Plan:
+    return plan_tools(template.format, template.capabilities, "auto", template.template.source)
+
+
 def _as_data(template: ChatTemplate) -> dict[str, Any]:
-    analysis = template.analysis
+    analysis, plan = template.analysis, _plan(template)
     return {
         "format": template.format.to_dict(),
         "capabilities": asdict(analysis.capabilities),
+        "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
         "proof": _prove(template).to_dict(),
         "evidence": [asdict(evidence) for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
@@ -72,6 +78,10 @@ def _show(out: Console, name: str, template: ChatTemplate) -> None:
         print_rows(out, rows)
     print_heading(out, "Capabilities", "what the template does with a conversation")
     print_rows(out, capability_rows(analysis.capabilities))
+    helped = help_rows(_plan(template))
+    if helped:
+        print_heading(out, "Help", "what prepare() does for tools, as the template does not")
+        print_rows(out, helped)
     print_heading(out, "Proof", "answers that the template wrote, parsed back")
     print_rows(out, [finding_row(finding) for finding in _prove(template).findings])
     print_heading(out, "Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")

@@ -65,7 +65,7 @@ class Instructions:
             "You can call functions. These are offered, each with the JSON Schema of its arguments:",
             schemas,
             "A call is written in exactly this form:",
-            _form(self.syntax, 1),
+            call_form(self.syntax, 1),
             _listed(_explained(self.syntax)),
             "For example:",
             _example(self.syntax, wrapped),
@@ -77,7 +77,7 @@ class Instructions:
     def _several(self) -> Iterator[str]:
         if self.parallel and self.syntax.parallel:
             yield "Several calls in one answer stand together in this form:"
-            yield _form(self.syntax, 2)
+            yield call_form(self.syntax, 2)
 
     def _rules(self) -> Iterator[str]:
         if not (self.parallel and self.syntax.parallel):
@@ -89,14 +89,22 @@ class Instructions:
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
 
 
-def _listed(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+def call_form(syntax: Tools, calls: int = 1) -> str:
+    """Return how so many calls are written, with words in capitals for what differs from call to call.
 
-
-def _form(syntax: Tools, calls: int) -> str:
+    >>> from unrender.formats import declared_format
+    >>> print(call_form(declared_format("tool-call-json").tools))
+    <tool_call>
+    {"name": "NAME", "arguments": ARGUMENTS}
+    </tool_call>
+    """
     call = "".join(_shown(part, syntax.arguments) for part in syntax.function)
     run = syntax.separator.join([syntax.call_start + call + syntax.call_end] * calls)
     return (syntax.section_start + run + syntax.section_end).strip()
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _shown(part: str | Slot, arguments: Arguments) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +81,15 @@ def test_broken_template_is_bad_input(run, tmp_path):
 
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: broken.jinja: ")
+
+
+def test_says_what_is_done_for_tools(run):
+    """Behind a template that ignores tools, the page shows the call syntax that is asked for instead."""
+    Path("plain.jinja").write_text("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", encoding="utf-8")
+
+    shown = run("inspect", "plain.jinja").stdout
+    data = json.loads(run("inspect", "plain.jinja", "--json").stdout)["help"]
+
+    assert '{"name": "NAME", "arguments": ARGUMENTS}' in shown
+    assert data == {"offers": True, "format_name": "tool-call-json", "writes_calls": True, "writes_results": True}
+    assert "Help" not in run("inspect", "chat_template.jinja").stdout
