@@ -149,6 +149,9 @@ def _counted(shape: shapes.Object, places: Places, context: Context) -> Shape:
     fits = (most is None or (not shape.extra and most >= required + optional)) and least <= required
     if fits:
         return shape
+    for place in places if least > required + 1 else ():
+        if place.get("minProperties") is not None:
+            context.report(place.path, "minProperties", "keys that are not declared may repeat")
     if optional == 0 and (shape.extra or least <= required):
         rest = None if most is None else most - required
         return (

@@ -58,9 +58,8 @@ def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[P
         elif forbidden is not False:
             report(place.path, "not", "only types and single values can be excluded")
     words = frozenset(value for value in values if isinstance(value, str))
-    excluded = Excluded(
-        types=frozenset(types), values=frozenset(map(canonical, values)), words=words, everything=everything
-    )
+    others = frozenset(canonical(value) for value in values if not isinstance(value, str))
+    excluded = Excluded(types=frozenset(types), values=others, words=words, everything=everything)
     return tuple(place.without("not") for place in places), excluded
 
 
@@ -77,7 +76,7 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
     types = _types(places) - excluded.types
     if excluded.everything or not types:
         return Nothing()
-    if types == set(TYPES) and not excluded.types and not excluded.values:
+    if types == set(TYPES) and excluded == Excluded():
         return Anything()
     readers = _READERS if not types >= {"number", "integer"} else {k: v for k, v in _READERS.items() if k != "integer"}
     found = [reader(places, excluded, context) for kind, reader in readers.items() if kind in types]

@@ -82,10 +82,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excluded:
-    """What `not` forbids: whole types, and single values (canonical JSON text)."""
+    """What `not` forbids: whole types, and single values."""
 
     types: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
+    """As canonical JSON text, strings left out."""
     words: frozenset[str] = frozenset()
     """The values that are strings."""
     everything: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from math import lcm
+from math import ceil, floor, lcm
 
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
@@ -64,8 +64,8 @@ def _decimal(place: Place, value: float) -> Decimal:
 def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the whole numbers that are allowed."""
     bounds = _bounds(places)
-    low = None if bounds.low is None else int(-((-bounds.low) // 1)) + (bounds.open_low and bounds.low % 1 == 0)
-    high = None if bounds.high is None else int(bounds.high // 1) - (bounds.open_high and bounds.high % 1 == 0)
+    low = None if bounds.low is None else ceil(bounds.low) + (bounds.open_low and bounds.low % 1 == 0)
+    high = None if bounds.high is None else floor(bounds.high) - (bounds.open_high and bounds.high % 1 == 0)
     step = 1
     for place, value in bounds_of(places, "multipleOf", float):
         if value == int(value) and value > 0:
@@ -105,7 +105,7 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
 
 
 def _report_values(places: Places, excluded: Excluded, context: Context, kind: str) -> None:
-    if places and excluded.values - excluded.words - {"null", "true", "false"}:
+    if places and excluded.values - {"null", "true", "false"}:
         context.report(places[0].path, "not", f"single values cannot be excluded from a {kind}")
 
 
