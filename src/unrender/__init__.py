@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         UnrenderError,
     )
     from unrender.format import Format
-    from unrender.injection import Injection
     from unrender.formats import declared_format
+    from unrender.injection import Injection
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parsing.deltas import deltas
     from unrender.parsing.events import (
