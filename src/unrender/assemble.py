@@ -109,7 +109,7 @@ def _dropped(format: Format) -> Iterator[str]:
     # Models repeat the last token of their header.
     texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
     if format.reasoning.mode is not ReasoningMode.DELIMITER:
-        texts += _spellings(format, format.reasoning.end)
+        texts += [end + _layout(turn.reasoning_to_content) for end in _spellings(format, format.reasoning.end)]
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     texts += [joint for joint in joints if joint.strip()]
     yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)

@@ -211,6 +211,8 @@ class Tail:
     """What begins another call: where to go, and where to try when a failure must leave it text."""
     optional: frozenset[str]
     """Closers that are ends of turn, too."""
+    excess: frozenset[str]
+    """Brackets that models write once too often before a closer."""
     separator: str
     after: str
     """Layout that may follow the last call."""
@@ -239,7 +241,17 @@ class Tail:
             return self._separator(machine, at, mark)
         if mark in (*self.closers, *self.section) and mark and self._close(machine, at, mark):
             return False
-        return self._leave(machine, at)
+        return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
+
+    def _excess(self, machine: Machine, at: int, mark: str) -> bool:
+        behind = SPACE.match(machine.buffer, at + 1, at + 1 + MAX_BLANK).end()  # type: ignore[union-attr]
+        if not machine.final and (behind >= len(machine.buffer) or self.marks.may_grow(machine.buffer, behind)):
+            return True
+        if len(self.marks.at(machine.buffer, behind)) < 2:  # noqa: PLR2004 - a closer is more than a bracket
+            return self._leave(machine, at)
+        machine.malformed(mark, "a closer")
+        machine.take(Role.MARKER, at + 1)
+        return False
 
     def _close(self, machine: Machine, at: int, mark: str) -> bool:
         expected = (*self.closers, *self.section)

@@ -17,7 +17,7 @@ from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, Entrie
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
-from unrender.parsing.instructions import Attempt, Hold, Jump, Lit, Loosen, MaybeFence, Soft, Space
+from unrender.parsing.instructions import Attempt, Hold, Jump, Lit, Loosen, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.machine import Instruction
 from unrender.parsing.slots import (
     BeginCall,
@@ -110,8 +110,14 @@ class CallCode:
         found: list[Instruction] = []
         for token in self.split(text):
             found.append(Space())
-            found.append(MaybeFence() if _FENCED.fullmatch(token) else Lit(token))
+            found.append(self._token(token))
         return found
+
+    def _token(self, token: str) -> Instruction:
+        if _FENCED.fullmatch(token):
+            return MaybeFence()
+        # One call needs no list around it, even where the syntax wants one.
+        return Maybe("[") if token == "[" and self.syntax.envelope and not self.syntax.whole else Lit(token)
 
     # One call.
 
@@ -137,8 +143,11 @@ class CallCode:
             bare=not marked,
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
+            ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
         )
-        self.code.emit(Space(), MaybeFence(), Space(), read)
+        # A list around one call is a list of one, where the syntax wants none.
+        listed: list[Instruction] = [Maybe("["), Space()] if marked and not syntax.whole else []
+        self.code.emit(Space(), MaybeFence(), Space(), *listed, read)
 
     def _skeleton(self) -> None:
         parts = self.syntax.function
@@ -186,7 +195,8 @@ class CallCode:
 
     def _arguments(self, arguments: Arguments) -> None:
         if not arguments.entry:
-            self.code.emit(JsonArguments(LiteralStyle(strict=self.syntax.whole)))
+            whole = self.syntax.whole
+            self.code.emit(JsonArguments(LiteralStyle(strict=whole, loose_keys=not whole)))
             return
         self.code.emit(*self._literal(arguments.start))
         between = self.code.reserve()
@@ -276,10 +286,11 @@ class CallCode:
         chained = bool(separator or section or not syntax.whole)
         openers = {opener: (call, tried)} if chained and (opener or separator) else {}
         ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])
-        marks = Finder([*closers, *section, *openers, separator, FENCE])
+        excess = frozenset("}]" if syntax.envelope and not syntax.whole else "")
+        marks = Finder([*closers, *section, *openers, separator, FENCE, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers}
-        self.code.put(self.tail, Tail(closers, section, openers, optional, separator, after, marks, self.hub))
+        self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))
 
 
 def _text(part: Part) -> str:

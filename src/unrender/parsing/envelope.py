@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from unrender.format import Envelope
 from unrender.grammar.nodes import Role
 from unrender.parsing.arguments import run_scanner
+from unrender.parsing.finder import Finder
 from unrender.parsing.instructions import SPACE
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
@@ -60,6 +61,8 @@ class ReadEnvelope:
     waits: bool
     """The id comes after the arguments, which wait for it."""
     strict: bool
+    ends: Finder
+    """What closes the call: where it stands, the object has ended, brace or not."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner
@@ -194,7 +197,7 @@ class ReadEnvelope:
             state.scanner = LiteralScanner(LiteralStyle(strict=self.strict))
             state.step = _SKIP
             return False
-        style = LiteralStyle(strict=self.strict)
+        style = LiteralStyle(strict=self.strict, loose_keys=not self.strict)
         state.scanner = LiteralScanner(style) if head == "{" else QuotedScanner(style)
         assert machine.call is not None
         machine.call.count = 1
@@ -220,6 +223,11 @@ class ReadEnvelope:
     def _next(self, machine: Machine, state: EnvelopeState) -> bool:
         if machine.buffer.startswith("}", machine.at):
             return self._close(machine, state)
+        if not machine.final and self.ends.may_grow(machine.buffer, machine.at):
+            return True
+        if self.ends.at(machine.buffer, machine.at):
+            machine.malformed("", "'}'")
+            return self._finish(machine)
         return self._punctuation(machine, state, ",", _KEY)
 
     def _close(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -229,10 +237,16 @@ class ReadEnvelope:
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = state.path[:-1], _NEXT
             return False
+        if call.name:
+            machine.take(Role.MARKER, machine.at + 1)
+        return self._finish(machine)
+
+    def _finish(self, machine: Machine) -> bool:
+        call = machine.call
+        assert call is not None
         if not call.name:
             self._fail(machine, "the tool's name")
             return False
-        machine.take(Role.MARKER, machine.at + 1)
         if call.count == 0:
             machine.arguments("{}")
         machine.start_call()

@@ -57,6 +57,8 @@ class LiteralStyle:
     quote_close: str = ""
     bare_keys: bool = False
     """Keys may stand without quotes."""
+    loose_keys: bool = False
+    """Keys of JSON objects may stand without quotes, as in JavaScript."""
     stop: str = ""
     """A character that ends a number or a word, e.g. the `|` of `k=3|`."""
 
@@ -243,7 +245,8 @@ class LiteralScanner:
             return self._open_string(quote, at, pieces)
         if quote and not final and quote.startswith(text[at:]):
             return at, MORE
-        return self._bare_key(text, at, pieces, final) if self.style.bare_keys else (at, FAILED)
+        unquoted = self.style.bare_keys or self.style.loose_keys
+        return self._bare_key(text, at, pieces, final) if unquoted else (at, FAILED)
 
     def _bare_key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
