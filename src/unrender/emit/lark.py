@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from unrender.emit.lowering import Lowered, Stopped, lower, references
 from unrender.errors import GrammarError
@@ -48,14 +48,16 @@ def lark(grammar: Grammar) -> str:
 
 def write_lark(expansion: Expansion) -> str:
     """Return an expanded grammar in llguidance's Lark."""
-    writer = _Writer(lower(expansion.grammar))
+    lowered = lower(expansion.grammar)
+    writer = _Writer(lowered, _regular(lowered))
     return "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
 
 
 @dataclass(slots=True)
 class _Writer:
     lowered: Lowered
-    terminals: dict[str, bool] = field(default_factory=dict)
+    terminals: frozenset[str]
+    """The rules that are regular, and become one lexeme each."""
 
     def lines(self) -> Iterator[tuple[str, str]]:
         for name, node in self.lowered.rules.items():
@@ -68,20 +70,7 @@ class _Writer:
         if rule == self.lowered.root:
             return "start"
         plain = rule.replace("-", "_")
-        return f"T_{plain.upper()}" if self.is_terminal(rule) else f"r_{plain}"
-
-    def is_terminal(self, rule: str) -> bool:
-        """Return whether a rule is regular: no text up to a stop, no schema, no recursion."""
-        if rule not in self.terminals:
-            node = self.lowered.rules[rule]
-            self.terminals[rule] = False
-            self.terminals[rule] = rule != self.lowered.root and self.is_regular(node)
-        return self.terminals[rule]
-
-    def is_regular(self, node: Node | Stopped) -> bool:
-        if isinstance(node, Stopped) or any(isinstance(below, JsonValue) for below in walk(node)):
-            return False
-        return all(map(self.is_terminal, references(node)))
+        return f"T_{plain.upper()}" if rule in self.terminals else f"r_{plain}"
 
     def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
         """Write text up to a stop: one terminal for each stop that may follow, and one for text without any."""
@@ -126,6 +115,27 @@ class _Writer:
             case Choice() | Sequence():
                 return f"({self.alternatives(node)})"
         raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+
+
+def _regular(lowered: Lowered) -> frozenset[str]:
+    """Return the rules that are made of characters and of other regular rules: no text up to a stop, no schema, no loop."""
+    waiting: dict[str, set[str]] = {}
+    users: dict[str, list[str]] = {}
+    for name, node in lowered.rules.items():
+        if isinstance(node, Stopped) or name == lowered.root or any(isinstance(n, JsonValue) for n in walk(node)):
+            continue
+        waiting[name] = set(references(node))
+        for below in waiting[name]:
+            users.setdefault(below, []).append(name)
+    found: set[str] = set()
+    queue = [name for name, below in waiting.items() if not below]
+    for name in queue:
+        found.add(name)
+        for user in users.get(name, ()):
+            waiting[user].discard(name)
+            if not waiting[user]:
+                queue.append(user)
+    return frozenset(found)
 
 
 _SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}

@@ -68,7 +68,9 @@ def lower(grammar: Grammar) -> Lowered:
     Raises `GrammarError` for a lookahead that no context-free rule can say, and for a rule that is not defined.
     """
     lowering = _Lowering(grammar.rules)
+    lowering.find_open_rules()
     root = lowering.rest((grammar.root,))
+    lowering.finish()
     return Lowered(root.rule, reachable(root.rule, lowering.table))
 
 
@@ -99,9 +101,25 @@ class _Lowering:
     rests: dict[Rest, Ref] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     texts: dict[Rest, Ref] = field(default_factory=dict)
-    open_rules: dict[str, bool] = field(default_factory=dict)
+    open_rules: set[str] = field(default_factory=set)
+    """Rules that may end in text that only what follows them will stop."""
+    pending: list[tuple[str, Node]] = field(default_factory=list)
+    """Rules that are named, but not written yet: they wait, so that long chains of rules need no deep recursion."""
     loops: dict[Node, Node] = field(default_factory=dict)
     looped: dict[str, Node] = field(default_factory=dict)
+
+    def find_open_rules(self) -> None:
+        """Fill `open_rules`, from the rules that need no other one on."""
+        count = -1
+        while count != len(self.open_rules):
+            count = len(self.open_rules)
+            self.open_rules |= {name for name, node in self.source.items() if self.ends_open(node)}
+
+    def finish(self) -> None:
+        """Write the rules that are pending."""
+        while self.pending:
+            name, node = self.pending.pop()
+            self.table[name] = self.closed(node)
 
     def rule(self, name: str) -> Node:
         found = self.looped.get(name) or self.source.get(name)
@@ -285,10 +303,7 @@ class _Lowering:
             case Choice(options):
                 return any(self.ends_open(option) for option in _generated(options))
             case Ref(name):
-                if name not in self.open_rules:
-                    self.open_rules[name] = False
-                    self.open_rules[name] = self.ends_open(self.rule(name))
-                return self.open_rules[name]
+                return name in self.open_rules or name in self.looped
         return False
 
     def sequence_ends_open(self, parts: Rest) -> bool:
@@ -327,7 +342,7 @@ class _Lowering:
     def named(self, name: str) -> Ref:
         if name not in self.names:
             self.names[name] = self.rules.reserve(name)
-            self.table[self.names[name]] = self.closed(self.rule(name))
+            self.pending.append((self.names[name], self.rule(name)))
         return Ref(self.names[name])
 
     def repeated(self, node: Node, low: int, high: int | None, separator: Node | None) -> Node:

@@ -176,7 +176,7 @@ def _costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
     changed = True
     while changed:
         changed = False
-        for name, node in rules.items():
+        for name, node in reversed(list(rules.items())):
             cost = 1 + (_text_cost(node, costs) if isinstance(node, Stopped) else _cost(node, costs))
             if cost < costs[name]:
                 costs[name] = cost

@@ -17,6 +17,8 @@ from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Op
 from unrender.grammar.spelling import MAX_SPACE
 
 Tag = dict[str, Any]
+MAX_DEPTH = 64
+"""A tag that would be nested deeper is handed over as EBNF: readers of JSON have limits of their own."""
 
 
 def structural_tag(grammar: Grammar) -> Tag:
@@ -31,19 +33,19 @@ def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
     """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is no tree."""
     lowered = lower(native.grammar)
     plain = _plain(lowered.rules)
-    if _refers_to_itself(lowered.rules, lowered.root, plain):
+    if _is_no_tree(lowered.rules, lowered.root, plain):
         body: Tag = {"type": "grammar", "grammar": write_gbnf(spelled)}
     else:
         body = _Writer(lowered.rules, plain).rule(lowered.root)
     return {"type": "structural_tag", "format": body}
 
 
-def _refers_to_itself(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> bool:
-    """Return whether a rule that is not plain can be reached from itself."""
+def _is_no_tree(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> bool:
+    """Return whether a rule that is not plain can be reached from itself, or is too deep to be told from that."""
     done: set[str] = set()
 
     def visit(name: str, above: frozenset[str]) -> bool:
-        if name in above:
+        if name in above or len(above) > MAX_DEPTH:
             return True
         if name in done or name in plain:
             return False

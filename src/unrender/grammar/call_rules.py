@@ -136,7 +136,11 @@ class _Writer:
     def as_string(self, shape: Object) -> Node:
         """Return the JSON object written as a JSON string, each of its rules encoded once."""
         inner = Rules()
-        node = Speller(JSON_NOTATION, inner, self.parameters.definitions, self.hint).spell(shape, self.hint)
+        codec = self.codec
+        notation = replace(
+            JSON_NOTATION, flexible=False, item_separator=codec.item_separator, key_separator=codec.key_separator
+        )
+        node = Speller(notation, inner, self.parameters.definitions, self.hint).spell(shape, self.hint)
         names = {name: self.tools.rules.reserve(f"{name}-quoted") for name in inner.table}
         for name, body in inner.table.items():
             self.tools.rules.define(names[name], _renamed(encode(body, JSON), names))

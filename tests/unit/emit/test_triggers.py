@@ -1,0 +1,82 @@
+"""Triggers tell an engine that a call begins, and never fire inside reasoning."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from unrender.emit.triggers import Trigger, TriggerKind, triggers
+from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools
+from unrender.messages import Request, Tool, ToolChoice
+
+CALLS = Tools(mode=ToolMode.TAG_WITH_JSON, call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
+PLAIN = Format(tools=CALLS)
+THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"))
+REQUEST = Request(tools=(Tool(name="f"),))
+
+
+def fires(format: Format, output: str, begun: str = "") -> str | None:
+    """Return the call's beginning as the trigger sees it in the output so far; None when it does not fire."""
+    (trigger,) = triggers(format, REQUEST, begun)
+    if trigger.kind is TriggerKind.WORD:
+        return trigger.value if trigger.value in output else None
+    found = re.search(trigger.value, output)
+    return found.group(1) if found else None
+
+
+def test_a_marker_that_stands_nowhere_else_is_a_word():
+    """Without reasoning, the marker alone tells."""
+    assert triggers(PLAIN, REQUEST) == (Trigger(TriggerKind.WORD, "<call>"),)
+
+
+@pytest.mark.parametrize(
+    ("output", "begun", "expected"),
+    [
+        ("Hello <call>", "", "<call>"),
+        ("<think>\na\n</think>\n<call>", "", "<call>"),
+        ("<think>\nI could <call>", "", None),
+        ("<think>\nI could <call>\n</think> so <call>", "", "<call>"),
+        ("I could <call>", "<think>\n", None),
+        ("I could <call>\n</think>\n<call>", "<think>\n", "<call>"),
+        ("Hello <call>", "<think>\n\n</think>\n", "<call>"),
+    ],
+)
+def test_a_marker_inside_reasoning_does_not_fire(output, begun, expected):
+    """Only a call outside of reasoning counts, whether the model or the prompt opened it."""
+    assert fires(THINKING, output, begun) == expected
+
+
+def test_the_grammar_starts_behind_the_reasoning():
+    """The first group is the call that counts, not one that was mentioned while thinking."""
+    (trigger,) = triggers(THINKING, REQUEST, "<think>\n")
+    output = "no <call> yet\n</think><call>"
+
+    found = re.search(trigger.value, output)
+
+    assert found is not None
+    assert found.start(1) == output.rindex("<call>")
+
+
+def test_what_prose_may_hold_counts_only_at_the_beginning():
+    """A bracket begins a call only where the answer begins."""
+    bare = Format(tools=replace(CALLS, call_start="[", function=(Slot.NAME, Slot.ARGUMENTS)))
+
+    assert fires(bare, " [f") == "["
+    assert fires(bare, "see [f") is None
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        replace(REQUEST, tool_choice=ToolChoice.REQUIRED),
+        replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool="f"),
+        replace(REQUEST, tool_choice=ToolChoice.NONE),
+        replace(REQUEST, response_schema={}),
+        Request(),
+    ],
+)
+def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
+    """Where a call is due, impossible, or the answer has a schema, nothing is waited for."""
+    assert triggers(PLAIN, request_) == ()
