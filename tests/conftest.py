@@ -6,6 +6,7 @@ import os
 
 import hypothesis
 import pytest
+from engines import installed
 from vendor import missing_data
 
 # `ci` is the same in every run, so that a red build is about the change; `hunt` looks for what nobody thought of.
@@ -16,5 +17,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which outside data were missing, since the tests that need them can only be skipped."""
+    if not installed("transformers"):
+        sentence = "transformers is not installed: run `scripts/exports.sh`"
+        terminalreporter.write_line(f"EXPORTS NOT CHECKED: {sentence}", yellow=True, bold=True)
     for sentence in missing_data():
         terminalreporter.write_line(f"CONFORMANCE NOT CHECKED: {sentence}", yellow=True, bold=True)

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The tests of exports in an environment of their own, with transformers (without torch), whose parser reads the exports.
+# Arguments are handed to pytest.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+python3 -m venv .venv-exports
+bin=.venv-exports/bin
+"$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+"$bin/python" -m pip install --quiet --editable '.[cli]' --group tests --group exports
+
+exec "$bin/python" -m pytest --quiet tests/unit/verify/test_export.py tests/conformance/test_exports.py "$@"

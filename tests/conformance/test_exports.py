@@ -1,0 +1,66 @@
+"""The vendors' templates as response templates, read by transformers' own parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engines import installed
+from vendor import vendor_templates
+
+from unrender import ChatTemplate
+from unrender.emit.response_template import Target
+from unrender.errors import ExportError
+from unrender.format import Slot, ToolMode
+from unrender.verify.export import check_export
+
+TEMPLATES = [pytest.param(path, id=name) for name, path in vendor_templates().items()]
+TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
+
+
+def is_expressible(template: ChatTemplate) -> bool:
+    """Return whether calls have markers around them: code, and names that are keys, no response template can read."""
+    tools = template.format.tools
+    if tools.mode is ToolMode.NONE:
+        return True
+    is_code = tools.mode is ToolMode.TAG_WITH_TAGGED and tools.arguments.start == "("
+    is_key = tools.envelope is not None and tools.envelope.name_is_key
+    return Slot.ARGUMENTS in tools.function and not is_code and not is_key
+
+
+@pytest.mark.parametrize("path", TEMPLATES)
+def test_what_can_be_expressed_is(path: Path) -> None:
+    """Formats of JSON, tags with JSON and tagged arguments are exported for both targets, the others refused."""
+    template = ChatTemplate.from_file(path)
+
+    for target in Target:
+        if is_expressible(template):
+            assert template.response_template(target=target).template["fields"]
+        else:
+            with pytest.raises(ExportError, match="tool calls"):
+                template.response_template(target=target)
+
+
+@TRANSFORMERS
+@pytest.mark.parametrize("path", TEMPLATES)
+def test_transformers_read_our_message(path: Path) -> None:
+    """Every rendering of the template is read into our message, apart from what the export says it leaves out."""
+    template = ChatTemplate.from_file(path)
+    if not is_expressible(template):
+        pytest.skip("refused, as the other test shows")
+
+    report = check_export(template.template, template.response_template(), analysis=template.analysis)
+
+    assert [(finding.capability, finding.counterexample) for finding in report.refuted] == []
+
+
+@TRANSFORMERS
+@pytest.mark.skipif(not TEMPLATES, reason="no vendors' templates at hand")
+def test_the_page_of_response_templates_is_current() -> None:
+    """docs/reference/response-template.md is what scripts/exports_table.py writes."""
+    exports_table = pytest.importorskip("exports_table")
+    paths = sorted(vendor_templates().values(), key=lambda path: path.stem.lower())
+
+    current = exports_table.PAGE.read_text(encoding="utf-8") == exports_table.text(paths)
+
+    assert current, "exports have changed: run `.venv-exports/bin/python scripts/exports_table.py`"

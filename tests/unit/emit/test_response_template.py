@@ -1,0 +1,233 @@
+"""Formats into response templates, whose patterns are tried on what a model writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrender.emit.response_template import Target, response_template
+from unrender.errors import ExportError
+from unrender.format import (
+    Arguments,
+    Codec,
+    Content,
+    ContentMode,
+    Envelope,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Spelling,
+    Strings,
+    ToolMode,
+    Tools,
+    Turn,
+    Typing,
+)
+
+FORMATS = Path(__file__).resolve().parents[2] / "formats"
+TURN = Turn(headers=("<|assistant|>",), end="<|end|>\n")
+THINKING = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
+OBJECT = Tools(
+    mode=ToolMode.JSON_NATIVE,
+    call_start="<call>\n",
+    call_end="\n</call>",
+    separator="\n",
+    function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
+)
+TAGGED = Tools(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    section_start="<calls>\n",
+    section_end="</calls>",
+    function=("<fn=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</fn>\n"),
+    arguments=Arguments(
+        entry=("<arg=", Slot.KEY, ">\n", Slot.VALUE, "\n</arg>\n"),
+        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
+    ),
+)
+
+
+def fields(format: Format, **options: Any) -> dict[str, Any]:
+    return dict(response_template(format, **options).template["fields"])
+
+
+def calls(tools: Tools, turn: Turn = TURN) -> dict[str, Any]:
+    return dict(fields(Format(turn=turn, tools=tools))["tool_calls"])
+
+
+def kept(name: str) -> Format:
+    return Format.from_json((FORMATS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_answer_begins_behind_any_header() -> None:
+    """All headers are anchors, a single one as plain text."""
+    one, two = (response_template(Format(turn=Turn(headers=it))).template for it in (("<a>",), ("<a>", "<b>")))
+
+    assert (one["start_anchor"], two["start_anchor"]) == ("<a>", ["<a>", "<b>"])
+
+
+def test_without_a_header_the_prompt_is_no_part_of_the_answer() -> None:
+    """A format that knows no header gets an anchor at the prompt's end."""
+    assert response_template(Format()).template["start_anchor_pattern"] == r"\Z"
+
+
+@pytest.mark.parametrize(("target", "name"), [("transformers", "reasoning_content"), (Target.VLLM, "thinking")])
+def test_reasoning_has_the_name_that_the_target_reads(target: str, name: str) -> None:
+    """The field of reasoning is named after who reads the response template."""
+    assert list(fields(Format(turn=TURN, reasoning=THINKING), target=target)) == [name, "content"]
+
+
+def test_an_unknown_target_is_an_error() -> None:
+    """A target that nobody reads is refused with those there are."""
+    with pytest.raises(ExportError, match=r"target: expected one of \['transformers', 'vllm'\], found 'other'"):
+        response_template(Format(), target="other")
+
+
+def test_layout_beside_reasoning_is_taken_as_far_as_it_is_written() -> None:
+    """Of line breaks beside verbatim text only those of the marker are taken, and its text is not stripped."""
+    field = fields(Format(turn=TURN, reasoning=THINKING))["reasoning_content"]
+
+    opened = re.match(field["open_pattern"], "<think>\n\nHm")
+    closed = re.search(field["close_pattern"], "Hm\n\n</think>")
+
+    assert opened
+    assert opened.end() == len("<think>\n")
+    assert closed
+    assert closed.start() == len("Hm\n")
+    assert field["content_args"] == {"strip": False}
+
+
+def test_a_closer_that_nothing_opened_closes_no_reasoning() -> None:
+    """An answer may begin with the closer alone; later the closer is text."""
+    pattern = fields(Format(turn=TURN, reasoning=THINKING))["reasoning_content"]["open_pattern"]
+
+    assert re.search(pattern, "\n</think>Hi")
+    assert not re.search(pattern, "Hi </think>")
+
+
+def test_content_ends_with_the_turn_and_its_wrapper() -> None:
+    """Wrappers and ends of turn, the end-of-sequence token included, close content and are no part of it."""
+    wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
+    pattern = fields(Format(turn=TURN, content=wrapped).ended_by("</s>"))["content"]["close_pattern"]
+
+    assert re.sub(pattern, "", "<say>Hello</say><|end|>\n</s>") == "Hello"
+
+
+def test_reasoning_without_an_opener_is_what_belongs_to_no_other_field() -> None:
+    """With a delimiter alone, content is opened and reasoning is not, and the omission is told."""
+    delimited = Reasoning(mode=ReasoningMode.DELIMITER, end="\n[FINAL]")
+    exported = response_template(Format(turn=TURN, reasoning=delimited))
+
+    assert "open_pattern" not in exported.template["fields"]["reasoning_content"]
+    assert re.search(exported.template["fields"]["content"]["open_pattern"], "So\n[FINAL]Hi")
+    assert "reasoning has no opener" in exported.omissions[0].what
+
+
+def test_a_json_call_is_read_whole_and_taken_apart() -> None:
+    """A call that is a JSON object may have its keys in any order: the transform names them."""
+    field = calls(OBJECT)
+
+    assert (field["content"], field["repeats"]) == ("json", True)
+    assert field["transform"]["function"] == {"name": "{content.name}", "arguments": "{content.arguments}"}
+    assert re.match(field["open_pattern"], '\n\n<call>{ "name": "f"')
+    assert re.search(field["close_pattern"], "}\n</call>\n")
+
+
+def test_a_json_list_is_transformed_element_by_element() -> None:
+    """Calls in one JSON list are one region, ids included."""
+    field = fields(kept("json-array"))["tool_calls"]
+
+    assert field["transform_each"] is True
+    assert field["transform"]["id"] == "{id}"
+    assert re.match(field["open_pattern"], '[CALLS][{"name"')
+
+
+def test_brackets_in_json_do_not_close_a_list() -> None:
+    """Where JSON alone closes the list of calls, it ends with the turn."""
+    pattern = fields(kept("json-wrapped"))["tool_calls"]["close_pattern"]
+    text = '[{"id": "a"}, {"id": {}}]}<|end|>'
+
+    assert re.search(pattern, text).start() == text.index("}<|end|>")
+
+
+def test_the_name_is_captured_before_tagged_arguments() -> None:
+    """The opener captures the name, with or without the section's start; the values are read verbatim."""
+    field = calls(TAGGED)
+    entry = re.search(field["content_args"]["tag_pattern"], "<arg=a>\n\n x\n\n</arg>\n", re.DOTALL)
+
+    assert {re.match(field["open_pattern"], text)["name"] for text in ("<calls>\n<fn=f>", "\n<fn=f>\n")} == {"f"}
+    assert entry
+    assert (entry["key"], entry["value"]) == ("a", "\n x\n")
+    assert field["content_args"]["value_parser"] == {"name": "text", "args": {"strip": False}}
+
+
+def test_what_ends_a_section_is_no_content() -> None:
+    """The end of a section closes content where no call is open."""
+    pattern = fields(Format(turn=TURN, tools=TAGGED))["content"]["close_pattern"]
+
+    assert re.sub(pattern, "", "\n</calls>") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("bracket-id", "[CALL]f[ID]abc[ARGS]", {"name": "f", "id": "abc"}),
+        ("namespace-counter", "<|call_begin|>functions.f:0<|args_begin|>", {"name": "f", "id": "functions.f:0"}),
+        ("counted-tags", "<call_1>f|", {"name": "f"}),
+    ],
+)
+def test_ids_are_captured_where_the_format_writes_them(name: str, text: str, found: dict[str, str]) -> None:
+    """Names and ids are captured out of the opener, and a counter is skipped."""
+    match = re.match(fields(kept(name))["tool_calls"]["open_pattern"], text)
+
+    assert match
+    assert match.groupdict() == found
+
+
+def test_content_is_no_call_to_a_function_of_its_name() -> None:
+    """Where calls and content begin alike, the opener of calls leaves content alone."""
+    pattern = fields(kept("recipient"))["tool_calls"]["open_pattern"]
+
+    assert re.match(pattern, ">>>f\n{}")
+    assert not re.match(pattern, ">>>all\nHi")
+
+
+def test_other_spellings_are_read() -> None:
+    """A marker that models misspell is matched in each of its spellings."""
+    format_ = Format(turn=TURN, reasoning=THINKING, spellings=(Spelling(marker="</think>", others=("</thought>",)),))
+
+    assert re.search(fields(format_)["reasoning_content"]["close_pattern"], "Hm\n</thought>")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("json-name-key", "the function's name is a key of the JSON"),
+        ("python-calls", "they are written as code"),
+        ("python-dict", "the arguments are a Python literal"),
+        ("tagged-key", "nothing but its name tells a call from text"),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
+    """A call syntax that no field can read raises an error that says why."""
+    with pytest.raises(ExportError, match=f"tool calls: .*{reason}"):
+        response_template(kept(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("tagged-raw", "typed by the tools' schemas"),
+        ("tagged-flag", "types written beside values are not read"),
+        ("tagged-repr", "lists and objects are Python literals"),
+        ("bare-keys", "keys that are no words"),
+        ("json-wrapped", "arguments come as JSON text"),
+    ],
+)
+def test_what_is_left_out_is_told(name: str, what: str) -> None:
+    """What a response template says only in part is an omission."""
+    assert any(what in omission.what for omission in response_template(kept(name)).omissions)

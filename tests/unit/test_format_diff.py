@@ -1,0 +1,66 @@
+"""Two Formats into what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unrender.format import Codec, Format, Reasoning, Slot, Strings, ToolMode, Tools, Turn
+from unrender.format_diff import differences
+
+FORMAT = Format(
+    turn=Turn(end="<|end|>"),
+    tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
+    tolerated=(Tools(mode=ToolMode.JSON_NATIVE),),
+)
+
+
+def test_equal_formats_do_not_differ() -> None:
+    """A format and its copy have no differences."""
+    assert differences(FORMAT, Format.from_json(FORMAT.to_json())) == ()
+
+
+def test_a_difference_is_named_by_the_smallest_part() -> None:
+    """What differs is named by its path, with both values."""
+    other = replace(FORMAT, turn=Turn(end="<|stop|>"), reasoning=Reasoning(start="<think>"))
+
+    found = [(it.path, it.before, it.after) for it in differences(FORMAT, other)]
+
+    assert found == [("turn.end", "<|end|>", "<|stop|>"), ("reasoning.start", "", "<think>")]
+
+
+def test_a_skeleton_is_compared_whole() -> None:
+    """A skeleton is one text in which slots are told from literals."""
+    other = replace(FORMAT, tools=replace(FORMAT.tools, function=("<f>", Slot.NAME, "|", Slot.ARGUMENTS, "</f>")))
+
+    (found,) = differences(FORMAT, other)
+
+    assert (found.path, found.after) == ("tools.function", "<f>«name»|«arguments»</f>")
+
+
+def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
+    """A syntax that is only in one of the formats is shown whole, a changed one by what changed."""
+    more = replace(FORMAT, tolerated=(*FORMAT.tolerated, Tools(mode=ToolMode.TAG_WITH_JSON, call_start="<x>")))
+    changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
+
+    (added,), (edited,) = differences(FORMAT, more), differences(FORMAT, changed)
+
+    assert (added.path, added.before, added.after) == (
+        "tolerated[1]",
+        None,
+        {"mode": "tag_with_json", "call_start": "<x>"},
+    )
+    assert (edited.path, edited.before, edited.after) == ("tolerated[0].call_start", "", "<y>")
+
+
+def test_values_are_plain_data() -> None:
+    """Words of the vocabulary come as the text that the Format's JSON has, and nested parts with their path."""
+    codec = replace(FORMAT.tools.arguments, codec=Codec(strings=Strings.RAW))
+    other = replace(FORMAT, tools=replace(FORMAT.tools, arguments=codec))
+
+    (found,) = differences(FORMAT, other)
+
+    assert (found.path, type(found.after), str(found)) == (
+        "tools.arguments.codec.strings",
+        str,
+        "tools.arguments.codec.strings\n  - 'json'\n  + 'raw'",
+    )
