@@ -1,0 +1,203 @@
+"""The chat handler, against a stand-in for the library's `Llama` that writes what it is told, one token a character."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate, MessageError, TemplateError
+from unrender.integrations.llama_cpp import ChatHandler
+
+SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
+BOS, EOS, END = 0x110000, 0x110001, 0x110002
+SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>"}
+USER = [{"role": "user", "content": "Hello"}]
+TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+}
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Zürich 😀"}}\n</tool_call>'
+REQUIRED = {"tools": [TOOL], "tool_choice": "required"}
+
+
+class Llama:
+    """Each byte is a token, except for the special ones; `answer` is generated, whatever the prompt."""
+
+    def __init__(self, *answer, room=4096, source=SOURCE):
+        self.metadata = {"general.name": "stand-in"} | ({"tokenizer.chat_template": source} if source else {})
+        self.answer = [token for part in answer for token in ([part] if isinstance(part, int) else part.encode())]
+        self.prompt, self.sampling, self.seed, self.room = "", {}, None, room
+
+    def tokenize(self, text, add_bos=True, special=False):
+        assert special
+        return [BOS] * add_bos + list(text)
+
+    def detokenize(self, tokens, prev_tokens=None, special=False):
+        (token,) = tokens
+        return SPECIAL[token].encode() * special if token in SPECIAL else bytes([token])
+
+    def generate(self, tokens, **sampling):
+        self.sampling = sampling
+        self.prompt = b"".join(self.detokenize([token], special=True) for token in tokens).decode()
+        self.size = len(tokens)
+        yield from self.answer
+
+    def token_bos(self):
+        return BOS
+
+    def token_eos(self):
+        return EOS
+
+    def n_ctx(self):
+        return self.room
+
+    def set_seed(self, seed):
+        self.seed = seed
+
+
+@pytest.fixture
+def grammars(monkeypatch):
+    """Put a stand-in for the library's module in its place; returns the grammars that were made."""
+    made = []
+
+    def from_string(text, verbose):
+        made.append(text)
+        return f"grammar {len(made)}"
+
+    grammar = types.SimpleNamespace(from_string=from_string)
+    monkeypatch.setitem(sys.modules, "llama_cpp", types.SimpleNamespace(LlamaGrammar=grammar))
+    return made
+
+
+def ask(llama, handler=None, **request):
+    return (handler or ChatHandler())(llama=llama, messages=USER, **request)
+
+
+def choice(completion):
+    return completion["choices"][0]
+
+
+def test_an_answer_becomes_a_message():
+    """Reasoning, content and calls are told apart, and special tokens end the answer."""
+    llama = Llama("<think>\nHm.\n</think>\n\nI'll look.\n" + CALL, END, "never")
+
+    completion = ask(llama, tools=[TOOL])
+
+    message = choice(completion)["message"]
+    assert (message["reasoning_content"], message["content"]) == ("Hm.", "I'll look.")
+    assert message["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city": "Zürich 😀"}'}
+    assert choice(completion)["finish_reason"] == "tool_calls"
+    assert (completion["object"], completion["model"]) == ("chat.completion", "stand-in")
+    assert completion["usage"]["prompt_tokens"] == llama.size
+
+
+def test_the_prompt_is_the_templates():
+    """The model's own template is rendered, tools included, with the beginning-of-sequence token once."""
+    llama = Llama(EOS)
+
+    ask(llama, tools=[TOOL])
+    own = llama.prompt
+    ask(llama, ChatHandler(ChatTemplate.from_string("{{ bos_token }}{{ messages[0].content }}", bos_token="<s>")))
+
+    assert own.startswith("<s><|tools|>")
+    assert own.endswith("<|user|>Hello<|end|><|assistant|>")
+    assert llama.prompt == "<s>Hello"
+
+
+def test_a_stream_adds_up_to_the_message():
+    """Deltas hold the same parts, the role first and the finish reason last."""
+    chunks = list(ask(Llama("<think>\nHm.\n</think>\n\nOk.\n" + CALL, EOS), tools=[TOOL], stream=True))
+
+    deltas = [choice(chunk)["delta"] for chunk in chunks]
+    calls = [call["function"] for delta in deltas for call in delta.get("tool_calls", ())]
+    assert deltas[0] == {"role": "assistant"}
+    assert "".join(delta.get("content", "") for delta in deltas) == "Ok."
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "Hm."
+    assert "".join(call["arguments"] for call in calls) == '{"city": "Zürich 😀"}'
+    assert [choice(chunk)["finish_reason"] for chunk in chunks] == [None] * (len(chunks) - 1) + ["tool_calls"]
+    assert {(chunk["object"], chunk["id"]) for chunk in chunks} == {("chat.completion.chunk", chunks[0]["id"])}
+
+
+@pytest.mark.parametrize("stop", ["STOP", ["STOP", "HALT"]])
+def test_texts_to_stop_at_are_no_content(stop):
+    """Generation ends at a stop text, and what only begins like one is kept."""
+    answer = choice(ask(Llama("A STO HAL STO", "P and more"), stop=stop))
+
+    assert answer["message"]["content"] == "A STO HAL "
+    assert answer["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("limit", "room"), [({"max_tokens": 5}, 4096), ({}, 5 + len("<s><|user|>Hello<|end|><|assistant|>") - 2)]
+)
+def test_an_answer_may_be_too_long(limit, room):
+    """An answer that reaches the limit, or the end of the context, says so."""
+    answer = choice(ask(Llama("Hello, world", room=room), **limit))
+
+    assert answer["message"]["content"] == "Hello"
+    assert answer["finish_reason"] == "length"
+
+
+def test_a_call_that_is_cut_off_is_no_call():
+    """Half a call is not handed over for execution."""
+    answer = choice(ask(Llama(CALL), tools=[TOOL], max_tokens=len(CALL) // 2))
+
+    assert "tool_calls" not in answer["message"]
+    assert answer["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("request_", [REQUIRED, {"response_format": {"type": "json_object"}}])
+def test_what_is_due_is_constrained(grammars, request_):
+    """A required call and a response format hold the model from its first character on."""
+    llama = Llama(EOS)
+
+    ask(llama, **request_)
+
+    assert llama.sampling["grammar"] == "grammar 1"
+    assert "root ::=" in grammars[0]
+
+
+def test_a_free_answer_is_not_constrained(grammars):
+    """Without need there is no grammar; one that the caller gives is used."""
+    llama = Llama(EOS)
+
+    ask(llama, tools=[TOOL])
+    free = llama.sampling["grammar"]
+    ask(llama, grammar="mine", **REQUIRED)
+
+    assert (free, llama.sampling["grammar"], grammars) == (None, "mine", [])
+
+
+def test_sampling_is_handed_on():
+    """What decides how tokens are drawn reaches the model; the temperature under the library's other name."""
+    llama = Llama(EOS)
+
+    ask(llama, temperature=0.5, top_k=3, seed=7, logprobs=None, anything_new=1)
+
+    assert llama.sampling == {"temp": 0.5, "top_k": 3, "grammar": None}
+    assert llama.seed == 7
+
+
+def test_arguments_of_prepare_are_kept():
+    """The handler's own arguments go with every request."""
+    llama = Llama(EOS, source="{{ mood }}{{ messages[-1].content }}")
+
+    ask(llama, ChatHandler(mood="glad: "))
+
+    assert llama.prompt == "<s>glad: Hello"
+
+
+@pytest.mark.parametrize("option", [{"functions": [TOOL["function"]]}, {"logprobs": True}, {"logit_bias": {1: 2.0}}])
+def test_what_is_not_supported_is_refused(option):
+    """No option is ignored in silence."""
+    with pytest.raises(MessageError, match="not supported"):
+        ask(Llama(EOS), **option)
+
+
+def test_a_model_without_a_template_needs_one():
+    """The error says what to do."""
+    with pytest.raises(TemplateError, match="give the handler a ChatTemplate"):
+        ask(Llama(EOS, source=""))
