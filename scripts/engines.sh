@@ -15,4 +15,5 @@ bin=.venv-engines/bin
 if (($# == 0)); then
     set -- -m "not full"
 fi
-exec "$bin/python" -m pytest --quiet --numprocesses auto tests/conformance/test_schemas.py tests/conformance/test_one_grammar.py "$@"
+exec "$bin/python" -m pytest --quiet --numprocesses auto \
+    tests/unit/emit tests/conformance/test_schemas.py tests/conformance/test_one_grammar.py "$@"

@@ -108,7 +108,7 @@ def _bounds(low: int, high: int | None) -> str:
 
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_CLASS_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\[", "^": "\\x5E"}
+_CLASS_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
 
 
 def _text(text: str) -> str:
@@ -118,18 +118,23 @@ def _text(text: str) -> str:
 def _class(ranges: Ranges, *, negated: bool) -> str:
     if not ranges:
         return ANY if negated else '""'
-    plain = [pair for low, high in ranges for pair in _around_dash(low, high)]
+    if ranges == (("^", "^"),) and not negated:
+        return '"^"'
+    plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
-    dash = "-" if any(low <= "-" <= high for low, high in ranges) else ""
-    return f"[{'^' if negated else ''}{inside}{dash}]"
+    caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
+    signs = caret + dash if inside or negated else dash + caret
+    return f"[{'^' if negated else ''}{inside}{signs}]"
 
 
-def _around_dash(low: str, high: str) -> list[tuple[str, str]]:
-    """Return the range without `-`, which stands last in a class: the dialects escape it in different ways."""
-    if not low <= "-" <= high:
-        return [(low, high)]
-    parts = ((low, ","), (".", high))
-    return [(first, last) for first, last in parts if first <= last]
+def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
+    """Return the range without `-` and `^`, which stand last in a class: the dialects escape them in different ways."""
+    parts = [(low, high)]
+    for sign in "-^":
+        before, after = chr(ord(sign) - 1), chr(ord(sign) + 1)
+        cut = [((a, min(b, before)), (max(a, after), b)) if a <= sign <= b else ((a, b),) for a, b in parts]
+        parts = [(a, b) for pieces in cut for a, b in pieces if a <= b]
+    return parts
 
 
 def _in_class(character: str) -> str:

@@ -42,6 +42,18 @@ GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
         ["^-", "]^+", "/]"],
         ["^", "a]", "----"],
     ),
+    "the signs of classes": (
+        Sequence(
+            (
+                Chars((("^", "^"),)),
+                Chars((("-", "-"), ("^", "^"))),
+                Chars((("[", "`"),)),
+                Chars((("^", "^"),), negated=True),
+            )
+        ),
+        ["^-]x", "^^^-", "^-`a"],
+        ["^-ax", "a-]x", "^-]^", "^x]x"],
+    ),
     "negated class": (Chars((("-", "-"), ("a", "c")), negated=True), ["d", "é", "\n"], ["-", "b", ""]),
     "repetition": (Repeat(Choice((Literal("ab"), Literal("c"))), 1, 3), ["ab", "cabc"], ["", "abc" * 2]),
     "separator": (Repeat(Literal("x"), 1, None, Literal(", ")), ["x", "x, x"], ["x,x", "x, "]),
