@@ -33,7 +33,9 @@ _LONGEST = 300
     show_default=True,
     help="Whose name reasoning has; SGLang takes vLLM's.",
 )
-@click.option("--write", "config", metavar="FILE", help="Put it into this tokenizer_config.json.")
+@click.option(
+    "--write", "config", metavar="FILE", help="Put it into this tokenizer_config.json instead of printing it."
+)
 @click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
 @click.option("--declared", metavar="FILE", callback=read_json, help="Check this response template instead.")
 @json_option
@@ -41,19 +43,20 @@ def export(template: str, *, field_names: str, config: str | None, checks: bool,
     """Print the format as a Hugging Face response template.
 
     What the response template cannot express is named on standard error; a format whose calls it cannot express at all is
-    refused with exit code 2. With --check or --declared, which need transformers, prints what held instead; the exit code
-    is 1 when transformers reads something else than unrender does.
+    refused with exit code 2. With --check or --declared, which need transformers, prints what held instead; when
+    transformers reads something else than unrender does, the exit code is 1 and nothing is written.
     """
     loaded = load(template)
     exported = loaded.response_template(target=Target(field_names)) if declared is None else _declared(declared)
+    checked = checks or declared is not None
+    held = not checked or _check(loaded, exported, template, as_json=as_json)
+    if config is not None and held:
+        _write(exported, Path(config))
+    elif not checked:
+        click.echo(exported.to_json())
     for omission in exported.omissions:
         click.echo(f"not expressed: {omission.what}", err=True)
-    if config is not None:
-        _write(exported, Path(config))
-    elif checks or declared is not None:
-        _check(loaded, exported, template, as_json=as_json)
-    else:
-        click.echo(exported.to_json())
+    sys.exit(not held)
 
 
 def _declared(data: Any) -> Exported:
@@ -70,7 +73,8 @@ def _write(exported: Exported, path: Path) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> None:
+def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> bool:
+    """Print what held, and return whether all did."""
     report = check_export(loaded.template, exported, analysis=loaded.analysis)
     if as_json:
         print_json(report.to_dict())
@@ -83,7 +87,7 @@ def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool
             if example:
                 print_heading(out, finding.capability, f"read differently, fed {example.chunking}")
                 print_rows(out, [("answer", repr(example.answer)), *_differences(example.expected, example.found)])
-    sys.exit(bool(report.refuted))
+    return not report.refuted
 
 
 def _differences(ours: str, theirs: str) -> Iterator[Row]:
