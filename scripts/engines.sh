@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The grammar tests in an environment of their own: xgrammar wants torch, and torch is too heavy for everybody's tests.
+# The grammar tests, and what generates with transformers, in an environment of their own: both want torch, which is too
+# heavy for everybody's tests.
 # Arguments are handed to pytest; `scripts/engines.sh -m full` runs the exhaustive sizes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,11 +10,11 @@ bin=.venv-engines/bin
 "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
 # The CPU build first: xgrammar's own dependency would bring the one with CUDA.
 "$bin/python" -m pip install --quiet torch==2.13.0
-"$bin/python" -m pip install --quiet --editable '.[cli]' --group tests-and-engines
+"$bin/python" -m pip install --quiet --editable '.[cli]' --group tests-and-engines --group exports
 "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
 
 if (($# == 0)); then
     set -- -m "not full"
 fi
 exec "$bin/python" -m pytest --quiet --numprocesses auto \
-    tests/unit/emit tests/conformance/test_schemas.py tests/conformance/test_one_grammar.py "$@"
+    tests/unit/emit tests/unit/testing tests/unit/integrations tests/conformance/test_schemas.py tests/conformance/test_one_grammar.py "$@"
