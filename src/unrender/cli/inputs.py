@@ -70,6 +70,14 @@ def load(source: str) -> ChatTemplate:
         raise BadInput(str(error) if named else f"{source}: {error}") from error
 
 
+def write_text(path: str, text: str) -> None:
+    """Write a file. Raises `BadInput`, naming the path, when it cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+
+
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")
 
 

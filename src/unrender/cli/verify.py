@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -15,39 +13,49 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from unrender.cli.describe import Row
-from unrender.cli.inputs import expanded, json_option, load
+from unrender.cli.inputs import expanded, json_option, load, write_text
 from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
-from unrender.messages import CallStatus
-from unrender.verify import Finding, Report, Verdict, verify
+from unrender.verify import Counterexample, Finding, Report, Verdict, diff, markdown, verify
+from unrender.verify.report import HISTORY_WORDS
 
-WORDS = ("expected", "found")
+_DIFF_STYLES = {"-": "red", "+": "green"}
 
 
 @click.command("verify", short_help="Prove a format on its template.")
 @click.argument("templates", nargs=-1, required=True)
 @click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
+@click.option("--report", metavar="FILE", help="Also write a report in Markdown, for people to keep.")
 @json_option
-def verify_(templates: tuple[str, ...], *, samples: int, seed: int, as_json: bool) -> None:
+def verify_(templates: tuple[str, ...], *, samples: int, seed: int, report: str | None, as_json: bool) -> None:
     """Render random answers with a template, parse them back, and compare.
 
-    Each of TEMPLATES may also be a directory of templates. The exit code is 1 when a capability is refuted.
+    Each of TEMPLATES may also be a directory of templates. Grammars are checked with the engines that are installed. The exit
+    code is 1 when a capability is refuted; what is found of the template's history does not change it.
     """
     names = [name for template in templates for name in expanded(template)]
     reports = _verified(names, samples, seed)
+    if report is not None:
+        write_text(report, markdown({Path(name).name: it for name, it in reports.items()}))
     if as_json:
-        print_json({name: report.to_dict() for name, report in reports.items()})
+        print_json({name: it.to_dict() for name, it in reports.items()})
     elif len(names) == 1:
         _show(console(), names[0], reports[names[0]])
     else:
         _show_table(console(), reports)
-    sys.exit(any(report.refuted for report in reports.values()))
+    sys.exit(any(it.refuted for it in reports.values()))
 
 
 def finding_row(finding: Finding) -> Row:
     """Return a capability and what is known of it."""
     capability, _, verdict = str(finding).partition(": ")
     return capability, verdict
+
+
+def history_row(finding: Finding) -> Row:
+    """Return a kind of turn, and whether the next prompt keeps it as it was."""
+    word = HISTORY_WORDS.get(finding.verdict, f"{finding.verdict}: {finding.reason}")
+    return finding.capability, word
 
 
 def _verified(names: Sequence[str], samples: int, seed: int) -> dict[str, Report]:
@@ -67,35 +75,22 @@ def _verified(names: Sequence[str], samples: int, seed: int) -> dict[str, Report
 def _show(out: Console, name: str, report: Report) -> None:
     print_heading(out, name)
     print_rows(out, [finding_row(finding) for finding in report.findings])
+    print_heading(out, "History", "does the next prompt begin with the last one and the answer to it?")
+    print_rows(out, [history_row(finding) for finding in report.history])
     for finding in report.refuted:
-        example = finding.counterexample
-        if example:
+        if example := finding.counterexample:
             print_heading(out, finding.capability, f"refuted by this answer, fed {example.chunking}")
             print_text(out, Text(example.answer))
-            print_rows(out, _differences(json.loads(example.expected), json.loads(example.found)))
+            _print_diff(out, example)
+    for finding in report.history:
+        if finding.counterexample:
+            print_heading(out, finding.capability, "is written otherwise in the next prompt")
+            _print_diff(out, finding.counterexample)
 
 
-def _differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[Row]:
-    """Return the parts of two messages that differ, each as it should be and as it is."""
-    rows = []
-    for part in ("reasoning_content", "content", "tool_calls", "statuses"):
-        pair = [_comparable(part, message.get(part)) for message in (expected, found)]
-        if pair[0] != pair[1]:
-            rows += [
-                (f"{part} {word}", json.dumps(it, ensure_ascii=False)) for word, it in zip(WORDS, pair, strict=True)
-            ]
-    return rows
-
-
-def _comparable(part: str, value: Any) -> Any:
-    """Leave out what is not compared: the ids of calls, made up where the format has none, and that a call is whole."""
-    match part:
-        case "tool_calls":
-            return [call["function"] for call in value or ()]
-        case "statuses":
-            return [status for status in value or () if status != CallStatus.COMPLETE]
-        case _:
-            return value or ""
+def _print_diff(out: Console, example: Counterexample) -> None:
+    for line in diff(example):
+        print_text(out, Text(line, _DIFF_STYLES[line[0]]))
 
 
 def _show_table(out: Console, reports: dict[str, Report]) -> None:

@@ -5,6 +5,8 @@ render is not observable, and the report says so.
 """
 
 from unrender.verify.check import verify
+from unrender.verify.difference import diff
+from unrender.verify.markdown import markdown
 from unrender.verify.report import Counterexample, Finding, Report, Verdict
 
-__all__ = ["Counterexample", "Finding", "Report", "Verdict", "verify"]
+__all__ = ["Counterexample", "Finding", "Report", "Verdict", "diff", "markdown", "verify"]

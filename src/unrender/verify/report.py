@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 
@@ -49,11 +50,18 @@ class Finding:
         return f"{self.capability}: {self.verdict}{count}{reason}"
 
 
+HISTORY_WORDS = MappingProxyType({Verdict.PROVED: "kept", Verdict.REFUTED: "changed"})
+"""What the verdicts mean for the history: whether the next prompt keeps what was written before it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """All findings on one template."""
 
     findings: tuple[Finding, ...]
+    """What holds of the format: answers, prompts, grammars."""
+    history: tuple[Finding, ...] = ()
+    """What holds of the template's history, whatever the format: whether each prompt begins with the one before."""
 
     @property
     def refuted(self) -> tuple[Finding, ...]:
@@ -67,7 +75,11 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON data."""
-        return {"proved": self.proved, "findings": [asdict(finding) for finding in self.findings]}
+        return {
+            "proved": self.proved,
+            "findings": [asdict(finding) for finding in self.findings],
+            "history": [asdict(finding) for finding in self.history],
+        }
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.findings))
+        return "\n".join(map(str, (*self.findings, *self.history)))

@@ -7,7 +7,7 @@ the prompt writes more than the history keeps. What an answer is shown to mean i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
@@ -29,6 +29,8 @@ class Subject:
     capabilities: Capabilities
     thinking: bool | None = None
     """Whether prompts switch thinking on or off; None leaves that to the template."""
+    question: str = _QUESTION
+    """What the user asks."""
 
     @property
     def prompt(self) -> str | None:
@@ -39,8 +41,12 @@ class Subject:
         """Return the conversation with an answer, in OpenAI's form, behind the question; None when the template refuses."""
         return self._render([dict(answer)], prompts=False)
 
+    def prompt_behind(self, *messages: Mapping[str, Any]) -> str | None:
+        """Return the prompt that goes on behind the question and further messages; None when the template refuses."""
+        return self._render([dict(message) for message in messages], prompts=True)
+
     def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
-        messages = [{"role": "user", "content": _QUESTION}, *answers]
+        messages = [{"role": "user", "content": self.question}, *answers]
         context = shape_context(TOOLS, self.capabilities, thinking=self.thinking)
         shaped = shape_messages(messages, self.capabilities)
         rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)
@@ -61,9 +67,9 @@ class Shown:
 def show(subject: Subject, answer: Answer) -> Shown | None:
     """Render an answer; None when the rendering does not show all its parts."""
     prompt, full = subject.prompt, subject.render(answer.to_openai())
-    if prompt is None or full is None or _QUESTION not in full:
+    if prompt is None or full is None or subject.question not in full:
         return None
-    begun = _begun(subject.format, prompt, full)
+    begun = _begun(subject, prompt, full)
     if begun is None:
         return None
     text = full[len(begun) :].removesuffix(_asking(subject.format, prompt))
@@ -77,18 +83,40 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
     return Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected)
 
 
-def _begun(format: Format, prompt: str, full: str) -> str | None:
+def show_behind_prompt(subject: Subject, answer: Answer) -> Shown | None:
+    """Render an answer as it goes on where the real prompt breaks off; None when the rendering does not tell how."""
+    shown, prompt = show(subject, answer), subject.prompt
+    if shown is None or prompt is None:
+        return None
+    text = _going_on(subject.format, shown, prefill(subject.format, prompt)) if shown.begun != prompt else shown.text
+    return replace(shown, prompt=prompt, text=text) if text else None
+
+
+def _going_on(format: Format, shown: Shown, begun: str) -> str:
+    """Cut from the answer what the prompt has written of it; empty when the answer does not follow from that."""
+    markers, reasoning = format.reasoning, shown.expected.reasoning
+    if not begun.strip():
+        return shown.text
+    if shown.text.startswith(begun):
+        return shown.text[len(begun) :]
+    if markers.end and markers.end.strip() not in begun:
+        return shown.text[shown.text.index(reasoning) :] if reasoning else ""
+    return "" if reasoning else shown.text.removeprefix(markers.empty).removeprefix(markers.end)
+
+
+def _begun(subject: Subject, prompt: str, full: str) -> str | None:
     """Return the part of `full` that the model did not write."""
     if full.startswith(prompt):
         return prompt
-    header = prompt.removesuffix(prefill(format, prompt))
-    return header if full.startswith(header) else _up_to_header(format, full)
+    header = prompt.removesuffix(prefill(subject.format, prompt))
+    return header if full.startswith(header) else _up_to_header(subject, full)
 
 
-def _up_to_header(format: Format, full: str) -> str | None:
+def _up_to_header(subject: Subject, full: str) -> str | None:
     """Find the answer by its header alone, where a prompt says more between question and answer than the history does."""
-    asked = full.rfind(_QUESTION)
-    found = (full.find(header, asked) + len(header) for header in format.turn.headers if full.find(header, asked) >= 0)
+    asked = full.rfind(subject.question) + len(subject.question)
+    headers = (header for header in subject.format.turn.headers if header in full[asked:])
+    found = (full.index(header, asked) + len(header) for header in headers)
     at = min(found, default=-1)
     return full[:at] if at >= 0 else None
 

@@ -41,8 +41,8 @@ def test_shows_a_counterexample(run):
 
     assert result.exit_code == 1
     assert "content and tool calls  refuted by this answer" in result.stdout
-    assert "  content expected" in result.stdout
-    assert "  content found" in result.stdout
+    assert "\n  - content: " in result.stdout
+    assert '\n  + content: ""' in result.stdout
 
 
 def test_directory_gives_a_table(run):
@@ -57,6 +57,31 @@ def test_directory_gives_a_table(run):
     assert first.split()[0] == "one"
     assert second.split()[0] == "two"
     assert last == "2 templates, 0 with something refuted"
+
+
+def test_history_is_no_proof(run):
+    """A history that is written anew each time is shown as a diff, and does not fail."""
+    source = Path("chat_template.jinja").read_text(encoding="utf-8")
+    Path("unstable.jinja").write_text(
+        source.replace("{{- '<|end|>\\n' }}", "{{- '<|end|>\\n' if loop.last else '<|over|>\\n' }}"), encoding="utf-8"
+    )
+
+    result = run("verify", "unstable.jinja")
+
+    assert result.exit_code == 0
+    assert ["content,", "then", "a", "question", "changed"] in [line.split() for line in result.stdout.splitlines()]
+    assert "+ …" in result.stdout
+
+
+def test_report_is_a_page_of_markdown(run):
+    """With --report, all is written to a file, beside what is printed."""
+    result = run("verify", "chat_template.jinja", "--report", "report.md")
+
+    page = Path("report.md").read_text(encoding="utf-8")
+    assert result.exit_code == 0
+    assert page.startswith("# What is proved\n")
+    assert "| content | proved | 8 of 8 |  |" in page
+    assert run("verify", "chat_template.jinja", "--report", "no/where.md").exit_code == 2
 
 
 def test_json_is_for_programs(run):

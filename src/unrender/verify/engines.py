@@ -1,0 +1,82 @@
+"""A grammar's text into a question to the engine that reads it: is this answer accepted?
+
+Rules: engines are imported when they are asked, never before; each token is a byte, so that no vocabulary is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+Accepts = Callable[[str], bool]
+_END = 256
+"""The token that ends the output, behind one token for each byte."""
+
+
+def installed(engine: str) -> bool:
+    """True when `engine` can be imported."""
+    return importlib.util.find_spec(engine) is not None
+
+
+def lark_reader(grammar: str) -> Accepts:
+    """Compile Lark with llguidance. Raises `ValueError` with its words when it refuses the grammar."""
+    matcher = importlib.import_module("llguidance").LLMatcher
+    compiled = matcher(_tokenizer(), matcher.grammar_from_lark(grammar), log_level=0)
+    if compiled.is_error():
+        raise ValueError(compiled.get_error())
+
+    def accepts(text: str) -> bool:
+        walker, data = compiled.deep_copy(), text.encode()
+        return bool(walker.try_consume_tokens(list(data)) == len(data) and walker.is_accepting())
+
+    return accepts
+
+
+def gbnf_reader(grammar: str) -> Accepts:
+    """Compile GBNF with xgrammar, whose EBNF it is.
+
+    llguidance's own conversion of GBNF into Lark is no judge: its lexemes are never empty.
+    """
+    return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
+
+
+def tag_reader(tag: Mapping[str, Any]) -> Accepts:
+    """Compile a structural tag with xgrammar."""
+    return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_structural_tag(json.dumps(tag)))
+
+
+def _xgrammar_reader(grammar: Any) -> Accepts:
+    xgrammar = importlib.import_module("xgrammar")
+    vocabulary = xgrammar.TokenizerInfo(list(_BYTES), stop_token_ids=[_END])
+    compiled = xgrammar.GrammarCompiler(vocabulary).compile_grammar(grammar)
+
+    def accepts(text: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        return bool(matcher.accept_string(text) and matcher.is_completed())
+
+    return accepts
+
+
+_BYTES = (*(bytes([byte]) for byte in range(256)), b"<end>")
+
+
+class _ByteTokenizer:
+    """What llguidance asks of a tokenizer."""
+
+    eos_token_id = _END
+    bos_token_id = None
+    special_token_ids = (_END,)
+    tokens = _BYTES
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        return list(text if isinstance(text, bytes) else text.encode())
+
+
+@cache
+def _tokenizer() -> Any:
+    llguidance = importlib.import_module("llguidance")
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_ByteTokenizer()), eos_token=_END)

@@ -1,0 +1,107 @@
+"""Answers that a template shows into a verdict: parsed in many chunkings, with and without the end of turn, and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from random import Random
+
+from unrender.format import Format
+from unrender.messages import CallStatus, Message, Request, read_tools
+from unrender.parsing.parser import Parser
+from unrender.verify.axes import TOOLS, Answer
+from unrender.verify.report import Counterexample, Finding, Verdict
+from unrender.verify.shown import Shown, Subject, show
+
+REQUEST = Request(tools=read_tools(TOOLS))
+"""All tools that answers call."""
+NOT_RENDERED = "the template does not render it"
+
+
+def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> Finding:
+    """Return the verdict on a capability from answers that make use of it."""
+    shown = [found for answer in answers if (found := show(subject, answer))]
+    return finding(capability, [refute(subject, found, random) for found in shown])
+
+
+def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED) -> Finding:
+    """Sum up what was tried, None for what held; with nothing tried, it is not observable for the `reason` given."""
+    if not tried:
+        return Finding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=reason)
+    failures = [failure for failure in tried if failure]
+    return Finding(
+        capability=capability,
+        verdict=Verdict.REFUTED if failures else Verdict.PROVED,
+        held=len(tried) - len(failures),
+        total=len(tried),
+        counterexample=min(failures, key=lambda failure: len(failure.answer), default=None),
+    )
+
+
+def refute(subject: Subject, shown: Shown, random: Random) -> Counterexample | None:
+    """Return an answer that does not mean what it must, or None when all chunkings of it do."""
+    for text in with_and_without_end(subject.format, shown.text):
+        for chunking, chunks in _chunkings(text, random):
+            message = parse(subject.format, shown.prompt, chunks)
+            if not _same(message, shown.expected) and not _written_alike(subject, message, shown):
+                return Counterexample(
+                    answer=text, expected=_describe(shown.expected), found=described(message), chunking=chunking
+                )
+    return None
+
+
+def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
+    """True when the template writes what was parsed exactly as it wrote what was meant: no reader could tell."""
+    if any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
+        return False
+    again = subject.render(message.to_openai())
+    return again is not None and again == shown.begun + shown.text
+
+
+def with_and_without_end(format: Format, text: str) -> Iterator[str]:
+    """Yield the text, and when it ends with the end of a turn, the text without."""
+    yield text
+    for end in (format.turn.end, *format.turn.ends):
+        if end.strip() and text.rstrip().endswith(end.strip()):
+            yield text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
+            return
+
+
+def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
+    yield "whole", [text]
+    yield "every 1", list(text)
+    cuts = sorted({0, len(text), *(random.randint(0, len(text)) for _ in range(5))})
+    yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
+
+
+def parse(format: Format, prompt: str, chunks: Sequence[str]) -> Message:
+    """Return what chunks mean behind a prompt."""
+    parser = Parser(format, REQUEST, prompt=prompt)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return parser.message
+
+
+def _same(message: Message, expected: Answer) -> bool:
+    if message.content != expected.content or not message.reasoning.endswith(expected.reasoning):
+        return False
+    if bool(message.reasoning) != bool(expected.reasoning) or len(message.tool_calls) != len(expected.calls):
+        return False
+    return all(
+        call.status is CallStatus.COMPLETE
+        and call.name == name
+        and json.dumps(json.loads(call.arguments), sort_keys=True) == json.dumps(arguments, sort_keys=True)
+        for call, (name, arguments) in zip(message.tool_calls, expected.calls, strict=True)
+    )
+
+
+def _describe(answer: Answer) -> str:
+    return json.dumps(answer.to_openai(), ensure_ascii=False)
+
+
+def described(message: Message) -> str:
+    """Return a message as JSON, with the status of its calls."""
+    statuses = [str(call.status) for call in message.tool_calls]
+    return json.dumps({**message.to_openai(), **({"statuses": statuses} if statuses else {})}, ensure_ascii=False)

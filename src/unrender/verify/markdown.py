@@ -1,0 +1,61 @@
+"""Reports into one page of Markdown: a table of templates, then what is known of each, counterexamples as diffs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from unrender.verify.difference import diff
+from unrender.verify.report import HISTORY_WORDS, Finding, Report, Verdict
+
+_HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
+
+
+def markdown(reports: Mapping[str, Report]) -> str:
+    """Return a page on the templates named."""
+    lines = ["# What is proved", ""]
+    lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
+    lines += [_summary(name, report) for name, report in reports.items()]
+    for name, report in reports.items():
+        lines += ["", f"## {name}", "", *_table("capability", report.findings)]
+        lines += ["", *_table("history", report.history, HISTORY_WORDS)] if report.history else []
+        for finding in (*report.refuted, *_changed(report.history)):
+            lines += ["", *_counterexample(finding)]
+    return "\n".join([*lines, ""])
+
+
+def _summary(name: str, report: Report) -> str:
+    counts = [str(sum(finding.verdict is verdict for finding in report.findings)) for verdict in Verdict]
+    return f"| {name} | {' | '.join(counts)} |"
+
+
+def _table(
+    title: str, findings: Sequence[Finding], words: Mapping[Verdict, str] = MappingProxyType({})
+) -> Iterator[str]:
+    yield _HEAD.format(title)
+    for finding in findings:
+        held = f"{finding.held} of {finding.total}" if finding.total else ""
+        yield f"| {finding.capability} | {words.get(finding.verdict, finding.verdict)} | {held} | {_cell(finding.reason)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _changed(findings: Sequence[Finding]) -> Iterator[Finding]:
+    yield from (finding for finding in findings if finding.verdict is Verdict.REFUTED)
+
+
+def _counterexample(finding: Finding) -> Iterator[str]:
+    example = finding.counterexample
+    assert example is not None
+    yield f"{finding.capability}, shown by this answer, fed {example.chunking}:"
+    yield from ("", *_fenced("text", example.answer), "", *_fenced("diff", "\n".join(diff(example))))
+
+
+def _fenced(language: str, text: str) -> Iterator[str]:
+    """Fence a text with more backticks than it holds."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    yield from (fence + language, text, fence)

@@ -1,0 +1,115 @@
+"""What surrounds an answer into verdicts: prompts that switch thinking, the turn after a call, other shapes, hostile questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from unrender.verify.axes import NAMES, Answer
+from unrender.verify.judge import finding, parse, refute
+from unrender.verify.report import Counterexample, Finding
+from unrender.verify.shown import Subject, show, show_behind_prompt
+
+_RESULT = "It is 7 degrees."
+
+
+def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on: bool) -> Finding:
+    """Parse answers behind real prompts with thinking switched on, or off, from where the prompt breaks off."""
+    capability = f"thinking {'on' if on else 'off'}"
+    if not subject.capabilities.supports_enable_thinking:
+        return finding(capability, [], reason="the template has no switch for it")
+    switched = replace(subject, thinking=on)
+    asked = [answer for answer in answers if on or not answer.reasoning]
+    shown = [found for answer in asked if (found := show_behind_prompt(switched, answer))]
+    # Some prompts say in the model's name why there will be no reasoning.
+    begun = parse(subject.format, switched.prompt or "", []).reasoning
+    expected = [replace(it, expected=replace(it.expected, reasoning=it.expected.reasoning or begun)) for it in shown]
+    return finding(capability, [refute(switched, found, random) for found in expected])
+
+
+def second_turn(subject: Subject, answers: Sequence[Answer]) -> Finding:
+    """Send parsed calls back with results: the next prompt must be the one that the calls themselves would give."""
+    shown = [(answer, found) for answer in answers if answer.calls and (found := show(subject, answer))]
+    tried = []
+    for answer, found in shown:
+        parsed = parse(subject.format, found.prompt, [found.text]).to_openai()
+        expected = _with_results(subject, _with_ids(answer.to_openai(), parsed))
+        if expected is not None:
+            tried.append(_unlike(found.text, expected, _with_results(subject, parsed), "whole"))
+    return finding("second turn", tried, reason="the template takes no results of calls")
+
+
+def _with_ids(message: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """Give calls the ids that parsing gave them: what the format does not write cannot come back as it was."""
+    ids = [call["id"] for call in parsed.get("tool_calls", ())]
+    calls = [{**call, "id": id} for call, id in zip(message["tool_calls"], ids, strict=False)]
+    return {**message, "tool_calls": calls or message["tool_calls"]}
+
+
+def _with_results(subject: Subject, message: Mapping[str, Any]) -> str | None:
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": _RESULT} for call in message.get("tool_calls", ())
+    ]
+    return subject.prompt_behind(message, *results)
+
+
+def message_shapes(subject: Subject) -> Finding:
+    """Render one answer in the shapes that callers use: all must give the same text."""
+    answer = Answer(calls=((NAMES[0], {"text": "Rome", "count": 3}),))
+    if show(subject, answer) is None:
+        answer = Answer(content="It rains.")
+    usual = answer.to_openai()
+    expected = subject.render(usual)
+    if show(subject, answer) is None or expected is None:
+        return finding("message shapes", [])
+    tried = [_unlike(json.dumps(shape), expected, subject.render(shape), "whole") for shape in _shapes(usual)]
+    return finding("message shapes", tried)
+
+
+def _shapes(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the same message with null, missing and typed content, and with arguments as objects."""
+    if not message["content"]:
+        yield {**message, "content": None}
+        yield {key: value for key, value in message.items() if key != "content"}
+    else:
+        yield {**message, "content": [{"type": "text", "text": message["content"]}]}
+    calls = message.get("tool_calls")
+    if calls:
+        objects = [{**call, "function": _with_object(call["function"])} for call in calls]
+        yield {**message, "tool_calls": objects}
+    else:
+        yield {**message, "tool_calls": []}
+
+
+def _with_object(function: Mapping[str, Any]) -> dict[str, Any]:
+    return {**function, "arguments": json.loads(function["arguments"])}
+
+
+def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Random) -> Finding:
+    """Parse answers behind a question that spells the format's own markers out: they must mean what they mean elsewhere."""
+    format = subject.format
+    texts = (
+        *format.turn.headers,
+        format.reasoning.start,
+        format.reasoning.end,
+        format.content.start,
+        format.tools.section_start,
+        format.tools.call_start,
+        format.turn.end,
+    )
+    markers = [text.strip() for text in dict.fromkeys(texts) if len(text.strip()) > 1]
+    reason = "the template refuses or changes such questions"
+    if not markers:
+        return finding("markers in a question", [], reason="the format has no markers")
+    asked = replace(subject, question=f"What do {' and '.join(markers)} mean?")
+    shown = [found for answer in answers if (found := show(asked, answer))]
+    return finding("markers in a question", [refute(asked, found, random) for found in shown], reason=reason)
+
+
+def _unlike(answer: str, expected: str, found: str | None, chunking: str) -> Counterexample | None:
+    if found == expected:
+        return None
+    return Counterexample(answer=answer, expected=expected, found=found or "the template refuses it", chunking=chunking)

@@ -1,0 +1,201 @@
+"""Verdicts on templates that keep what they promise, and on formats that do not fit them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate
+from unrender.verify import Counterexample, Verdict, diff, markdown, verify
+from unrender.verify.engines import installed
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
+SWITCHED = """\
+{%- for message in messages %}
+{{- '<|' ~ message.role ~ '|>' }}
+{%- if message.role == 'assistant' %}{{ '<think>' ~ (message.reasoning_content or '') ~ '</think>' }}{% endif %}
+{{- message.content }}
+{%- for call in message.tool_calls or [] %}
+{{- '<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
+{%- endfor %}
+{{- '<|end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+{{- '<|assistant|>' ~ ('<think></think>' if enable_thinking is defined and not enable_thinking else '<think>') }}
+{%- endif %}
+"""
+
+
+def template_named(name):
+    return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+
+
+def verified(template, **changes):
+    analysis = replace(template.analysis, format=replace(template.format, **changes))
+    return verify(template.template, analysis=analysis, samples=3)
+
+
+def verdicts(findings):
+    return {finding.capability: finding.verdict for finding in findings}
+
+
+@pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
+def test_sound_formats_are_proved(name):
+    """Nothing is refuted of a format that was derived from its template, and most of it can be observed."""
+    report = verified(template_named(name))
+
+    assert report.refuted == ()
+    assert report.proved
+    assert verdicts(report.findings)["second turn"] is Verdict.PROVED
+    assert verdicts(report.findings)["message shapes"] is Verdict.PROVED
+    assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
+
+
+def test_wrong_call_syntax_is_refuted():
+    """A format whose calls are written otherwise than the template writes them loses them, and the next turn."""
+    template = template_named("json-tags")
+    tools = replace(template.format.tools, call_start="<other>", call_end="</other>")
+
+    found = verdicts(verified(template, tools=tools, tolerated=()).findings)
+
+    assert found["tool calls"] is Verdict.REFUTED
+    assert found["second turn"] is Verdict.REFUTED
+    assert found["content"] is Verdict.PROVED
+
+
+def test_second_turn_is_observed_only_with_calls():
+    """A template that writes no calls has no second turn to compare."""
+    found = verdicts(verified(template_named("plain")).findings)
+
+    assert found["second turn"] is Verdict.NOT_OBSERVABLE
+
+
+def test_thinking_switch_is_tried_both_ways():
+    """Answers are parsed behind the prompts that really open or close reasoning."""
+    template = ChatTemplate.from_string(SWITCHED)
+
+    found = verdicts(verified(template).findings)
+
+    assert (found["thinking on"], found["thinking off"]) == (Verdict.PROVED, Verdict.PROVED)
+
+
+def test_wrong_prefill_is_refuted():
+    """A format that takes the prompt's reasoning opener for a header does not know that reasoning is open."""
+    template = ChatTemplate.from_string(SWITCHED)
+    turn = replace(template.format.turn, headers=("<|assistant|><think>", "<|assistant|><think></think>"))
+
+    assert verdicts(verified(template, turn=turn).findings)["thinking on"] is Verdict.REFUTED
+
+
+def test_markers_in_a_question_are_text():
+    """A question that spells out the format's markers changes nothing about the answer to it."""
+    assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PROVED
+
+
+def test_changed_questions_are_not_observable():
+    """A template that takes markers out of questions shows nothing about them."""
+    source = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
+    stripping = source.replace(
+        "<|{{ message.role }}|>{{ message.content }}",
+        "<|{{ message.role }}|>{{ message.content | replace('<|end|>', '') }}",
+    )
+
+    found = verdicts(verified(ChatTemplate.from_string(stripping)).findings)
+
+    assert found["content"] is Verdict.PROVED
+    assert found["markers in a question"] is Verdict.NOT_OBSERVABLE
+
+
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+def test_grammar_is_asked_of_its_engine():
+    """The Lark grammar accepts what the template writes, and a wrong format's grammar does not."""
+    template = template_named("json-tags")
+    wrong = replace(template.format.reasoning, end="</thought>")
+
+    assert verdicts(verified(template).findings)["grammar in Lark"] is Verdict.PROVED
+    assert verdicts(verified(template, reasoning=wrong).findings)["grammar in Lark"] is Verdict.REFUTED
+
+
+def test_missing_engines_are_named():
+    """A dialect whose engine is not installed is not observable, and the engine is named."""
+    findings = [finding for finding in verified(template_named("plain")).findings if "not installed" in finding.reason]
+
+    assert all(finding.verdict is Verdict.NOT_OBSERVABLE for finding in findings)
+    assert ("GBNF" in str(findings)) is not installed("xgrammar")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "verdict"),
+    [
+        ("json-tags", "content, then a question", Verdict.PROVED),
+        ("json-tags", "call, then its result", Verdict.PROVED),
+        ("forced-open", "content, then a question", Verdict.REFUTED),
+        ("plain", "call, then its result", Verdict.NOT_OBSERVABLE),
+    ],
+)
+def test_history_extends_prompts_or_not(name, kind, verdict):
+    """A prompt that does not begin with the last one is found, and decides nothing about the format."""
+    report = verified(template_named(name))
+
+    assert verdicts(report.history)[kind] is verdict
+    assert report.refuted == ()
+
+
+@pytest.mark.parametrize("source", ["", "{{ 1/0 }}", "{{ raise_exception('no') }}", "{{ x.y.z }}"])
+def test_nothing_is_refuted_of_what_writes_nothing(source):
+    """A template that writes nothing has no capability to observe, and that is all."""
+    assert not verify(ChatTemplate.from_string(source).template, samples=1).refuted
+
+
+def test_same_seed_same_report():
+    """The same seed makes the same answers, and so the same report."""
+    template = template_named("tagged-raw").template
+
+    assert verify(template, samples=2, seed=5) == verify(template, samples=2, seed=5)
+
+
+def test_progress_names_every_capability():
+    """Progress hears the name of each finding, in order."""
+    names: list[str] = []
+
+    report = verify(template_named("plain").template, samples=1, progress=names.append)
+
+    assert names == [finding.capability for finding in report.findings]
+
+
+def test_diff_of_messages_shows_what_differs():
+    """Two messages differ in the parts that are not the same; made-up ids are no difference."""
+    calls = [[{"id": id, "function": {"name": name, "arguments": "{}"}}] for id, name in (("a", "f"), ("b", "g"))]
+    expected, found = (json.dumps({"content": "x", "tool_calls": it}) for it in calls)
+
+    lines = list(diff(Counterexample(answer="", expected=expected, found=found, chunking="whole")))
+
+    assert lines == [
+        '- tool_calls: [{"name": "f", "arguments": "{}"}]',
+        '+ tool_calls: [{"name": "g", "arguments": "{}"}]',
+    ]
+
+
+def test_diff_of_texts_shows_the_place():
+    """Two long texts are cut to the place where they part."""
+    expected, found = ("a" * 100 + middle + "b" * 100 for middle in ("X", "YY"))
+
+    lines = list(diff(Counterexample(answer="", expected=expected, found=found, chunking="whole")))
+
+    assert lines == [f"- …'{'a' * 30}X{'b' * 30}'…", f"+ …'{'a' * 30}YY{'b' * 30}'…"]
+
+
+def test_markdown_holds_every_finding():
+    """A report in Markdown has a table per template, and a diff for what is refuted."""
+    template = template_named("json-tags")
+    tools = replace(template.format.tools, call_start="<other>", call_end="</other>")
+    report = verified(template, tools=tools, tolerated=())
+
+    page = markdown({"mine": report})
+
+    assert "## mine" in page
+    assert all(f"| {finding.capability} | " in page for finding in report.findings)
+    assert page.count("```diff") == len(report.refuted) + sum(it.counterexample is not None for it in report.history)
