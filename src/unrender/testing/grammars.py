@@ -1,16 +1,12 @@
-"""Would the grammars of a turn let a model write this answer? Asked of the engine that reads them, when it is installed.
-
-Strategy: llguidance reads Lark, and GBNF by way of its own converter. It is given a tokenizer with one token for each byte.
-"""
+"""Would the grammars of a turn let a model write this answer? Asked of the engines that read them, where installed."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from unrender.chat_template import Turn
@@ -18,37 +14,45 @@ from unrender.errors import GrammarError, SchemaWarning
 from unrender.grammar.encode import encode_answer
 from unrender.messages import CallStatus, Message
 from unrender.parsing.parser import prefill
+from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
-ENGINE = "llguidance"
-_END = 256
-"""The token that ends the output, behind one token for each byte."""
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    engine: str
+    write: Callable[[Turn], Any]
+    read: Callable[..., Accepts]
+
+
+_DIALECTS = MappingProxyType(
+    {
+        "Lark": _Dialect("llguidance", Turn.lark, lark_reader),
+        "GBNF": _Dialect("xgrammar", Turn.gbnf, gbnf_reader),
+        "structural tag": _Dialect("xgrammar", Turn.structural_tag, tag_reader),
+    }
+)
 
 
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
     """Return the dialects whose grammar allows neither `output` nor `message` as the format writes it.
 
-    Layout that parsers read and grammars do not write, say a line break too many, is no refusal. Without the engine, and
-    for a turn that has no grammar, nothing is refused.
+    Layout that parsers read and grammars do not write, say a line break too many, is no refusal. An engine that is not
+    installed, and a turn that has no grammar, refuse nothing.
     """
-    if importlib.util.find_spec(ENGINE) is None:
-        return []
     candidates = [_without_end(turn, output), *_rewritten(turn, message)]
     return [name for name, accepts in _readers(turn) if not any(map(accepts, candidates))]
 
 
-def _readers(turn: Turn) -> Iterator[tuple[str, Callable[[str], bool]]]:
-    dialects: tuple[tuple[str, Callable[[], str], Callable[[str], str]], ...] = (
-        ("Lark", turn.lark, str),
-        ("GBNF", turn.gbnf, _lark_of),
-    )
-    for name, write, convert in dialects:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SchemaWarning)
+def _readers(turn: Turn) -> Iterator[tuple[str, Accepts]]:
+    for name, dialect in _DIALECTS.items():
+        if not installed(dialect.engine):
+            continue
+        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
             try:
-                grammar = write()
+                grammar = dialect.write(turn)
             except GrammarError:
                 continue
-        yield name, _reader(convert(grammar))
+        yield name, dialect.read(grammar)
 
 
 def _without_end(turn: Turn, output: str) -> str:
@@ -66,38 +70,3 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
     begun = prefill(turn.format, turn.prompt)
     if text.startswith(begun):
         yield text.removeprefix(begun)
-
-
-class _Bytes:
-    """A tokenizer with one token for each byte."""
-
-    eos_token_id = _END
-    bos_token_id = None
-    special_token_ids = (_END,)
-    tokens = (*(bytes([byte]) for byte in range(_END)), b"<end>")
-
-    def __call__(self, text: str | bytes) -> list[int]:
-        return list(text if isinstance(text, bytes) else text.encode())
-
-
-@cache
-def _tokenizer() -> Any:
-    engine = importlib.import_module(ENGINE)
-    return engine.LLTokenizer(engine.TokenizerWrapper(_Bytes()), eos_token=_END)
-
-
-def _lark_of(gbnf: str) -> str:
-    return str(importlib.import_module(f"{ENGINE}.gbnf_to_lark").gbnf_to_lark(gbnf))
-
-
-def _reader(lark: str) -> Callable[[str], bool]:
-    kind = importlib.import_module(ENGINE).LLMatcher
-    matcher = kind(_tokenizer(), kind.grammar_from_lark(lark), log_level=0)
-    if matcher.is_error():
-        raise GrammarError(f"{ENGINE} does not read the grammar: {matcher.get_error()}")
-
-    def accepts(text: str) -> bool:
-        walker, tokens = matcher.deep_copy(), list(text.encode())
-        return bool(walker.try_consume_tokens(tokens) == len(tokens) and walker.is_accepting())
-
-    return accepts
