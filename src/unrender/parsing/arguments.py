@@ -239,7 +239,7 @@ class Tail:
             return False
         if mark and mark == self.separator:
             return self._separator(machine, at, mark)
-        if mark in (*self.closers, *self.section) and mark and self._close(machine, at, mark):
+        if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
         return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
 
