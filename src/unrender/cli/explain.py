@@ -101,9 +101,9 @@ def _show(out: Console, explanation: Explanation, template: ChatTemplate) -> Non
     if explanation.hints:
         print_heading(out, "Hints")
         print_rows(out, [(hint.name, str(hint)) for hint in explanation.hints])
-    if not explanation.clean and template.format.tools.mode is not ToolMode.NONE:
-        print_heading(out, "What the template writes", "«…» are the model's own words")
-        for answer in answers(template.format, template.capabilities):
+    if not explanation.clean and explanation.format.tools.mode is not ToolMode.NONE:
+        print_heading(out, "What the model should write", "«…» are its own words")
+        for answer in answers(explanation.format, template.capabilities):
             print_text(out, answer)
 
 

@@ -46,6 +46,7 @@ def explain(
     case = Case(reading=reading, nearest=nearest)
     return Explanation(
         output=output,
+        format=turn.format,
         message=reading.message,
         spans=tuple(_own(reading.spans)),
         events=reading.events,

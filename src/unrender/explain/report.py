@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from unrender.format import Format
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Span
@@ -57,6 +58,8 @@ class Explanation:
     """How an output was read, and why."""
 
     output: str
+    format: Format
+    """How the answer should have been written in this turn."""
     message: Message
     spans: tuple[Span, ...]
     """The role of every character, in order and without gaps."""

@@ -60,7 +60,7 @@ def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Findi
     Each rule reports the first thing that it sees. Raises nothing on account of the template.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
-    >>> print(lint(ChatTemplate.from_string(source))[0])
+    >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])
     system-message-dropped: the system message is not written
     """
     subject = Subject(template.template, template.format, template.capabilities)

@@ -70,7 +70,7 @@ def reasoning_dropped_with_calls(subject: Subject) -> Iterator[Shown]:
     """Yield reasoning before a call that is gone when the call's result comes back."""
     messages = [USER, calling(FIRST, reasoning_content=THOUGHT), result()]
     text = "the reasoning before a call is gone when the result comes back"
-    if subject.writes_reasoning_with_calls:
+    if subject.writes_reasoning_with_calls and subject.writes_calls:
         yield from _missing(subject.prompt(messages, TOOLS, **subject.thinking), THOUGHT, messages, text)
 
 

@@ -45,6 +45,8 @@ def ordinary_messages(subject: Subject) -> Iterator[Shown]:
 
 def null_content(subject: Subject) -> Iterator[Shown]:
     """Yield an assistant's message without content that is refused or written as `None`, whatever form its calls have."""
+    if not (subject.takes_tools or subject.writes_calls):
+        return  # It stands beside calls, which nobody makes here.
     forms = [with_objects(calling(FIRST)), calling(FIRST)]
     # What is refused with an empty text, too, is not refused for want of content.
     taken = [message for message in forms if subject.raw([USER, message, result()], TOOLS).error is None]

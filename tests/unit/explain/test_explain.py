@@ -163,7 +163,7 @@ def test_no_tools_no_calls():
 
 def test_template_without_calls():
     """A template that writes no calls cannot show how they are read."""
-    explanation = explained('get_weather{"city": "Rome"}', template="plain")
+    explanation = explained('get_weather{"city": "Rome"}', template="plain", tool_format="none")
 
     assert "no way to write calls" in hints(explanation)["no-call-syntax"]
 
