@@ -132,6 +132,9 @@ class ReadEnvelope:
         head = machine.buffer[machine.at : machine.at + 1]
         if not machine.final and head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME:
             return True
+        cut_off = machine.final and head in ('"', "'") and len(machine.buffer) - machine.at < MAX_NAME
+        if cut_off and machine.call is not None and machine.call.name:
+            machine.take(Role.MARKER, len(machine.buffer))
         self._fail(machine, wanted)
         return False
 
