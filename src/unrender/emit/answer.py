@@ -59,8 +59,10 @@ class Answer:
 
     def structural_tag(self) -> dict[str, Any]:
         """Return the answer as xgrammar's structural tag, plain JSON data."""
-        native = self._warned(self._expansion(Values.NATIVE))
-        return write_structural_tag(native, self._expansion(Values.SPELLED))
+        native, spelled = self._expansion(Values.NATIVE), self._expansion(Values.SPELLED)
+        # What is not read natively is spelled out, with the losses of that.
+        lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
+        return write_structural_tag(self._warned(replace(native, unsupported=tuple(lost))), spelled)
 
     def sample(self, seed: int) -> str:
         """Return a random answer, the same for the same seed."""

@@ -92,10 +92,11 @@ def _item(node: Node) -> str:
 
 
 def _group(node: Node) -> str:
-    single = isinstance(node, Ref | Choice | Sequence | Literal) or (
-        isinstance(node, Chars) and node.minimum == node.maximum == 1
-    )
-    return _item(node) if single else f"({_item(node)})"
+    """Return `node` so that it can be repeated; llguidance's converter forgets the brackets around a repetition alone."""
+    if isinstance(node, Ref | Choice | Sequence | Literal):
+        return _item(node)
+    single = isinstance(node, Chars) and node.minimum == node.maximum == 1
+    return _item(node) if single else f'("" {_item(node)})'
 
 
 _SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}

@@ -12,7 +12,8 @@ be decided from the literals behind it is refused by name, never dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
@@ -330,7 +331,8 @@ class _Lowering:
             case Choice(options):
                 return _choice([self.closed(option) for option in _generated(options)])
             case Optional(inner):
-                return Optional(self.closed(inner))
+                found = self.closed(inner)
+                return replace(found, minimum=0) if _at_least_once(found) else Optional(found)
             case Repeat(inner, low, high, separator):
                 return self.repeated(self.closed(inner), low, high, separator)
             case Ref(name):
@@ -349,7 +351,9 @@ class _Lowering:
         if node == EMPTY or high == 0:
             return EMPTY
         if separator is None:
-            return Repeat(node, low, high)
+            return (
+                replace(node, minimum=0) if (low, high) == (0, 1) and _at_least_once(node) else Repeat(node, low, high)
+            )
         again = _sequence([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
         whole = _sequence([node, more])
@@ -391,6 +395,10 @@ def _unrolled(node: Repeat, again: Rest) -> Node:
 
 def _generated(options: tuple[Node, ...]) -> list[Node]:
     return [option for option in options if not isinstance(option, nodes.Tolerated)]
+
+
+def _at_least_once(node: Node) -> TypeGuard[Repeat | Chars]:
+    return isinstance(node, Repeat | Chars) and node.minimum == 1
 
 
 def _nullable(node: Node) -> bool:

@@ -7,6 +7,7 @@ and is handed over as EBNF in one piece.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,9 @@ from unrender.emit.gbnf import write_gbnf, write_rules
 from unrender.emit.lowering import Stopped, lower, reachable, references
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.grammar.schema_rules import schema_rules
 from unrender.grammar.spelling import MAX_SPACE
+from unrender.messages import JsonSchema
 
 Tag = dict[str, Any]
 MAX_DEPTH = 64
@@ -107,7 +110,7 @@ class _Writer:
             case Literal(text):
                 return {"type": "const_string", "value": text}
             case JsonValue(schema):
-                return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
+                return _json(True if schema is None else schema)
             case Sequence(parts):
                 return _sequence([self.node(part) for part in parts])
             case Choice(options):
@@ -123,6 +126,38 @@ class _Writer:
 
     def is_plain(self, node: Node) -> bool:
         return not _holds_json(node) and all(name in self.plain for name in references(node))
+
+
+_COMMON = frozenset(
+    (
+        *("type", "anyOf", "enum", "const", "$ref", "$defs", "properties", "required", "additionalProperties"),
+        *("items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum"),
+    )
+)
+"""Keywords that xgrammar enforces exactly; it drops or widens others, and patterns of some kinds are an error there."""
+
+
+def _json(schema: JsonSchema) -> Tag:
+    """Write a JSON value: natively where xgrammar reads the schema exactly, else spelled out."""
+    if reads_exactly(schema):
+        return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
+    found = schema_rules(schema)
+    lowered = lower(Grammar(found.node, found.rules))
+    return {"type": "grammar", "grammar": write_rules(lowered.root, lowered.rules)}
+
+
+def reads_exactly(schema: Any) -> bool:
+    """Return whether xgrammar enforces all of `schema`, which `write_schema` wrote; else it is spelled out for it."""
+    if not isinstance(schema, Mapping):
+        return True
+    if (
+        not schema.keys() <= _COMMON
+        or not json.dumps([schema.get("enum"), schema.get("const")], ensure_ascii=False).isascii()
+    ):
+        return False
+    named = (*schema.get("properties", {}).values(), *schema.get("$defs", {}).values())
+    listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()))
+    return all(map(reads_exactly, (*named, *listed, schema.get("items"), schema.get("additionalProperties"))))
 
 
 def _any_text(stops: tuple[str, ...]) -> Tag:

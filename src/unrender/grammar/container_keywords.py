@@ -56,7 +56,8 @@ def read_object(places: Places, _excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the objects that are allowed."""
     names = dict.fromkeys(name for place in places for name in _mapping(place, "properties"))
     required = dict.fromkeys(name for place in places for name in _required(place))
-    declares = bool(required) or any("properties" in place.mapping for place in places)
+    words = ("properties", "unevaluatedProperties")
+    declares = bool(required) or any(word in place.mapping for place in places for word in words)
     closed = declares and not any("additionalProperties" in place.mapping for place in places)
     properties: list[Property] = []
     for name in (*names, *(name for name in required if name not in names)):

@@ -99,7 +99,9 @@ class MultipleRules:
 
 def multiples(shape: Integer) -> MultipleRules | None:
     """Return the multiples of `shape.multiple` within its bounds, or None when a grammar cannot say them."""
-    step, low, high = shape.multiple, shape.minimum, shape.maximum
+    step, most = shape.multiple, 10**MAX_DIGITS - 1
+    low = None if shape.minimum is not None and shape.minimum <= -most else shape.minimum
+    high = None if shape.maximum is not None and shape.maximum >= most else shape.maximum
     if low is not None and high is not None and (high - low) // step < _ENUMERABLE:
         values = range(-(-low // step) * step, high + 1, step)
         return MultipleRules(choice([Literal(str(value)) for value in values]), {}) if values else None

@@ -33,10 +33,12 @@ UNSAID: Mapping[str, str] = {
     "dependencies": "properties are chosen one after another",
     "uniqueItems": "earlier items are not remembered",
     "contains": "items are written one after another",
-    "unevaluatedProperties": "only additionalProperties closes an object",
+    "unevaluatedProperties": "only false closes an object",
     "unevaluatedItems": "only items closes a list",
 }
 """Keywords that no grammar says → why."""
+_HARMLESS = {"unevaluatedItems": True}
+"""The value with which such a keyword says nothing, where that is not false."""
 
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[Places, Excluded]:
@@ -71,7 +73,7 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the values that obey `places`, which hold no references or branches."""
     for place in places:
         for keyword in UNSAID.keys() & place.mapping.keys():
-            if place.mapping[keyword] not in (False, None):
+            if place.mapping[keyword] not in (None, _HARMLESS.get(keyword, False)):
                 context.report(place.path, keyword, UNSAID[keyword])
     types = _types(places) - excluded.types
     if excluded.everything or not types:

@@ -77,7 +77,7 @@ class Context:
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
     longest: int | None
-    """Lengths beyond this are not counted."""
+    """Lengths beyond this are not counted; None where the engine counts by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -298,7 +298,7 @@ def _bounds(low: int, high: int | None) -> str:
 
 def _class(node: Chars) -> str:
     if not node.ranges:
-        return "(?s:.)" if node.negated else "[^\\s\\S]"
+        return "[\\s\\S]" if node.negated else "[^\\s\\S]"
     inside = "".join(_escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in node.ranges)
     return f"[{'^' if node.negated else ''}{inside}]"
 

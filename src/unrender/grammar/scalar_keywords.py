@@ -10,6 +10,7 @@ from math import ceil, floor, lcm
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
 from unrender.grammar.admission import matches
+from unrender.grammar.integers import multiples
 from unrender.grammar.nodes import Chars, Node, Repeat, Sequence
 from unrender.grammar.places import Context, Excluded, Place, Places, bounds_of, size_of
 from unrender.grammar.regex import UnsupportedPattern, read_pattern
@@ -75,7 +76,11 @@ def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
     _report_values(places, excluded, context, "number")
-    return shapes.Integer(minimum=low, maximum=high, multiple=step)
+    shape = shapes.Integer(minimum=low, maximum=high, multiple=step)
+    if context.longest is not None and step > 1 and multiples(shape) is None:
+        for place, _ in bounds_of(places, "multipleOf", float):
+            context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
+    return shape
 
 
 def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:

@@ -1,0 +1,39 @@
+"""The table of JSON Schema keywords says what the engines do."""
+
+from __future__ import annotations
+
+import pytest
+import schema_table
+from engines import converted_reader, ebnf_reader, installed, lark_reader, tag_reader
+
+from unrender.emit.gbnf import gbnf
+from unrender.emit.lark import lark
+from unrender.emit.structural_tag import structural_tag
+from unrender.grammar.expansion import Values
+from unrender.grammar.nodes import Grammar, JsonValue
+
+LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
+DIALECTS = [
+    pytest.param(lark, lark_reader, Values.NATIVE, id="lark", marks=LLGUIDANCE),
+    pytest.param(gbnf, converted_reader, Values.SPELLED, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param(gbnf, ebnf_reader, Values.SPELLED, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(structural_tag, tag_reader, Values.NATIVE, id="structural-tag", marks=XGRAMMAR),
+]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("write", "read", "values"), DIALECTS)
+@pytest.mark.parametrize("keyword", schema_table.KEYWORDS, ids=lambda keyword: keyword.name)
+def test_a_keyword_is_enforced_as_the_table_says(keyword, write, read, values):
+    """What the schema admits is accepted; the rest is rejected, unless the table says that the rule is wider."""
+    accepts = read(write(Grammar(JsonValue(keyword.schema))))
+
+    assert [text for text in keyword.right if not accepts(text)] == []
+    assert [text for text in keyword.wrong if accepts(text)] == []
+    assert bool(keyword.wrong) != bool(schema_table.losses(keyword, values)) or values is Values.NATIVE
+
+
+def test_the_table_is_published_as_it_is_written():
+    """The page is what the script writes: run `python scripts/schema_table.py`."""
+    assert schema_table.PAGE.read_text(encoding="utf-8") == schema_table.text()
