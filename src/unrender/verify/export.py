@@ -1,8 +1,8 @@
 """A response template against the template it is for: transformers' own parser reads what the template writes, as ours does.
 
 Strategy: answers are made along the axes of `verify` and rendered; each is read by both parsers, whole and in small chunks,
-with thinking on, off, and as the template has it. What differs is a counterexample, what our own parser does not read back is
-not observable.
+behind the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
+our own parser does not read back is not observable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
 from unrender.verify.report import Counterexample, Finding, Report, Verdict
-from unrender.verify.shown import Subject, show
+from unrender.verify.shown import Shown, Subject, show, show_behind_prompt
 
 _CHUNK = 3
 """Characters: shorter than every marker."""
@@ -62,7 +62,7 @@ def _reader(exported: Exported) -> Reader:
         from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - an extra, and slow to import
         from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
     except ImportError as error:
-        raise ExportError(f"checking a response template needs transformers 5.23 or newer: {error}") from error
+        raise ExportError(f"checking a response template needs transformers 5.15 or newer: {error}") from error
     try:
         loaded = load_response_template(exported.template)
     except ValueError as error:
@@ -90,7 +90,8 @@ class _Read:
 def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
     """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
     for thinking in (None, True, False):
-        shown = show(replace(subject, thinking=thinking), answer)
+        asked = replace(subject, thinking=thinking)
+        shown = show_behind_prompt(asked, answer) or _closing(asked, answer)
         if shown is None:
             continue
         parser = Parser(subject.format, _REQUEST, prompt=shown.prompt)
@@ -98,6 +99,17 @@ def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
         parser.finish()
         if _says_all(parser.message, answer):
             yield _Read(shown.prompt, shown.text, _comparable(parser.message.to_openai()))
+
+
+def _closing(subject: Subject, answer: Answer) -> Shown | None:
+    """Show an answer behind a prompt that opens reasoning where the history drops it: what is open is closed first."""
+    shown, prompt = show(subject, answer), subject.prompt
+    if shown is None or prompt is None or answer.reasoning:
+        return None
+    end = subject.format.reasoning.end
+    closed = shown.text.lstrip().startswith(end.strip())
+    joined = "" if closed else end + subject.format.turn.reasoning_to_content
+    return replace(shown, prompt=prompt, text=joined + shown.text)
 
 
 def _says_all(message: Message, answer: Answer) -> bool:

@@ -231,3 +231,19 @@ def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
 def test_what_is_left_out_is_told(name: str, what: str) -> None:
     """What a response template says only in part is an omission."""
     assert any(what in omission.what for omission in response_template(kept(name)).omissions)
+
+
+@pytest.mark.parametrize("path", sorted(FORMATS.glob("*.json")), ids=lambda path: path.stem)
+def test_servers_find_what_they_ask_for(path: Path) -> None:
+    """For vLLM and SGLang there are no fields but theirs, verbatim text stays text, and calls have an opener."""
+    try:
+        template = response_template(kept(path.stem), target="vllm").template
+    except ExportError:
+        pytest.skip("refused, as another test shows")
+    regions = template["fields"]
+    texts = [regions[name] for name in ("thinking", "content") if name in regions]
+
+    assert set(regions) <= {"thinking", "content", "tool_calls"}
+    assert set(template["defaults"]) == {"role"}
+    assert [set(field) & {"transform", "join"} for field in texts] == [set()] * len(texts)
+    assert "open_pattern" in regions.get("tool_calls", {"open_pattern": ""})
