@@ -13,7 +13,7 @@ from functools import cache
 from unrender.explain.reading import Reading
 from unrender.explain.report import Nearest
 from unrender.explain.syntaxes import COMMON
-from unrender.format import Format, Part, Slot, ToolMode, Tools
+from unrender.format import Format, Skeleton, Slot, ToolMode, Tools
 from unrender.formats import declared_formats
 from unrender.messages import CallStatus, ToolCall
 
@@ -44,7 +44,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, Tools]]:
     if tools.mode is ToolMode.NONE:
         return
     bare = _stripped(tools, format.preserved_tokens)
-    if bare != tools:
+    if bare != tools and _readable(tools.arguments.entry, bare.arguments.entry):
         yield "without its special tokens", bare
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
@@ -103,8 +103,13 @@ def _stripped(tools: Tools, tokens: tuple[str, ...]) -> Tools:
     )
 
 
-def _parts(skeleton: tuple[Part, ...], tokens: tuple[str, ...]) -> tuple[Part, ...]:
+def _parts(skeleton: Skeleton, tokens: tuple[str, ...]) -> Skeleton:
     return tuple(part if isinstance(part, Slot) else _without(part, tokens) for part in skeleton)
+
+
+def _readable(entry: Skeleton, stripped: Skeleton) -> bool:
+    """False when a marker of an argument is gone altogether: then arguments cannot be told apart."""
+    return not any(old.strip() and not new.strip() for old, new in zip(entry, stripped, strict=True))
 
 
 def _without(text: str, tokens: tuple[str, ...]) -> str:

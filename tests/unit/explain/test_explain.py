@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -178,3 +179,33 @@ def test_explanation_is_data():
     assert data["calls"][0]["name"] == "get_weather"
     assert [hint["name"] for hint in data["hints"]] == ["schema-mismatch"]
     assert data["clean"] is False
+
+
+WORDS = (
+    *("<think>", "</think>", "<tool_call>", "</tool_call>", "<call>", "</call>", "<|end|>", "[TOOL_CALLS]", "<fn="),
+    *(
+        "get_weather",
+        "get_wether",
+        '{"name": "get_weather", "arguments": ',
+        '{"city": "Rome"}',
+        "}",
+        '"',
+        "\n",
+        "Hello",
+        "(",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in TEMPLATES.glob("*.jinja")))
+def test_no_output_is_an_error(name):
+    """Whatever a model writes, behind whatever template, is explained, and every character has a role."""
+    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+    random = Random(name)
+    outputs = ["".join(random.choices(WORDS, k=random.randint(1, 9))) for _ in range(12)]
+
+    for output in outputs:
+        explanation = explain(template, output, tools=TOOLS)
+
+        assert "".join(output[span.start : span.end] for span in explanation.spans) == output
+        assert json.dumps(explanation.to_dict())
