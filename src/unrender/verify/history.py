@@ -20,8 +20,8 @@ _RESULT = ({"role": "tool", "tool_call_id": call_id(0), "content": "It is 7 degr
 
 _TURNS: Mapping[str, tuple[Answer, Sequence[Mapping[str, Any]]]] = MappingProxyType(
     {
-        "content, then a question": (Answer(content="They are striped"), _NEXT),
-        "reasoning, then a question": (Answer(content="They are striped", reasoning="Animals."), _NEXT),
+        "content, then a question": (Answer(content="They are striped."), _NEXT),
+        "reasoning, then a question": (Answer(content="They are striped.", reasoning="Animals."), _NEXT),
         "call, then its result": (Answer(calls=(_CALL,)), _RESULT),
         "reasoning and call, then its result": (Answer(reasoning="Animals.", calls=(_CALL,)), _RESULT),
     }

@@ -129,8 +129,11 @@ def _asking(format: Format, prompt: str) -> str:
 
 def _without_epilogue(subject: Subject, text: str) -> str:
     """Cut off what the template writes behind every answer, whatever it says."""
-    other = subject.render({"role": "assistant", "content": "Quite so."}) or ""
-    epilogue = commonprefix([text[::-1], other[::-1]])
+    # Two others, since an answer may end as one of them does.
+    others = [
+        subject.render({"role": "assistant", "content": content}) or "" for content in ("Quite so.", "Not at all!")
+    ]
+    epilogue = commonprefix([it[::-1] for it in (text, *others)])
     return text[: len(text) - len(epilogue)]
 
 
