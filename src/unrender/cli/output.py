@@ -37,11 +37,13 @@ def print_heading(out: Console, title: str, summary: str = "") -> None:
 
 
 def print_text(out: Console, text: Text) -> None:
-    """Print text with its own line breaks, indented; empty lines at its end are left out."""
+    """Print text with its own line breaks, indented, long lines folded; empty lines at its end are left out."""
     text = text.copy()
     text.rstrip()
+    width = max(out.width - len(INDENT), NARROWEST)
     for line in text.split(allow_blank=True):
-        out.print(Text(INDENT) + line, overflow="fold")
+        for piece in line.divide(range(width, len(line), width)):
+            out.print(Text(INDENT) + piece, soft_wrap=True)
 
 
 def print_rows(out: Console, rows: Sequence[Row]) -> None:
