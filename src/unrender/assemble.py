@@ -161,7 +161,8 @@ class _Generation:
             if not text.startswith(start + end):
                 closed = _sequence(Literal(text.removeprefix(start)), Choice((answer, direct)))
                 (inside if text.startswith(start) else others).append(closed)
-        return Choice((_sequence(Literal(start), Choice(tuple(inside))), *others))
+        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
+        return Choice((_sequence(opened, Choice(tuple(inside))), *others))
 
     def said(self, to_content: str, to_tools: str, *, reasoned: bool) -> Node:
         """Return content and calls; `reasoned` when reasoning stands before them, or the format has none."""

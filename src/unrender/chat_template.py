@@ -19,7 +19,7 @@ from unrender.emit.answer import Answer
 from unrender.emit.response_template import Exported, Target, response_template
 from unrender.emit.triggers import Trigger
 from unrender.errors import MessageError
-from unrender.format import Format
+from unrender.format import ContentMode, Format, ReasoningMode
 from unrender.injection import Injection, plan_tools
 from unrender.messages import (
     Message,
@@ -375,10 +375,9 @@ def _begun(message: Mapping[str, Any], format: Format, request: Request, continu
         raise MessageError(f"{where}.content: expected text to continue, found {type(content).__name__}")
     if continued == "reasoning":
         return _begun_reasoning(reasoning, content, format, where=where)
-    if request.reasoning_format == "none":
-        # The caller keeps reasoning, markers included, in the content: it is there already.
-        return format.content.start + content
-    return _reasoning_before(reasoning, format) + format.content.start + content
+    # Where the caller keeps reasoning, markers included, in the content, it is there already.
+    before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
+    return before + _wrapper_before(before, reasoning, format) + content
 
 
 def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str) -> str:
@@ -386,16 +385,37 @@ def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str
         raise MessageError(f"{where}: the template writes no reasoning that could be continued")
     if content:
         raise MessageError(f"{where}.content: expected nothing behind the reasoning to continue, found {content!r:.60}")
-    return format.reasoning.start + reasoning
+    return _opening(format) + reasoning
+
+
+def _opening(format: Format) -> str:
+    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
+    return format.reasoning.start or (format.turn.prefill if unmarked else "")
 
 
 def _reasoning_before(reasoning: str, format: Format) -> str:
     """Return what stands between header and content: the reasoning, or what is written when there is none."""
-    if not format.reasoning.end:
+    markers, turn = format.reasoning, format.turn
+    if not markers.end:
         return ""
-    if not reasoning:
-        return format.turn.prefill_no_thinking or format.reasoning.empty
-    return format.reasoning.start + reasoning + format.reasoning.end + format.turn.reasoning_to_content
+    closing = markers.end + turn.reasoning_to_content
+    if reasoning:
+        return markers.start + reasoning + closing
+    opening = _opening(format).strip()
+    for empty in (turn.prefill_no_thinking, markers.empty):
+        if empty and (opening not in empty or markers.end.strip() in empty):
+            return empty
+    # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
+    return _opening(format) + closing if opening and opening in turn.prefill else ""
+
+
+def _wrapper_before(before: str, reasoning: str, format: Format) -> str:
+    """Return what opens the content's wrapper, unless it is open already, or is only written behind reasoning."""
+    wrapper = format.content
+    if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning:
+        return ""
+    return "" if before.endswith(wrapper.start) else wrapper.start
 
 
 def _up_to_header(prompt: str, format: Format) -> str:
