@@ -35,7 +35,7 @@ def complaints(arguments: Any, tool: Tool) -> Iterator[str]:
     )
     for name, value in arguments.items():
         if name not in properties:
-            if not schema.get("additionalProperties"):
+            if properties and not schema.get("additionalProperties"):
                 yield f"no argument is called {name!r}; known are {sorted(properties)}"
         else:
             yield from _mismatches(name, value, properties[name])

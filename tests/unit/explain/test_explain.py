@@ -155,6 +155,13 @@ def test_arguments_that_do_not_fit_the_schema(arguments, complaint):
     assert complaint in hints(explained(output))["schema-mismatch"]
 
 
+def test_tool_without_properties_takes_any():
+    """A schema that names no arguments is no reason to complain about any."""
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
+
+    assert explained(CALL, tools=tools).clean
+
+
 def test_no_tools_no_calls():
     """Without tools nothing is a call, and the reader is told."""
     explanation = explained(CALL, tools=None)
