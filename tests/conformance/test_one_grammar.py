@@ -78,8 +78,14 @@ def subject(name: str, asked: str, thinking: bool) -> Subject:
         turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, **settings)
     except TemplateError as error:
         pytest.skip(f"the template refuses the tools: {error}")
+    return compiled(name, turn, thinking=thinking)
+
+
+def compiled(name: str, turn: Turn, *, thinking: bool) -> Subject:
     with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-        readers = {name: read(write(turn)) for name, (engine, write, read) in DIALECTS.items() if installed(engine)}
+        readers = {
+            dialect: read(write(turn)) for dialect, (engine, write, read) in DIALECTS.items() if installed(engine)
+        }
     return Subject(name, thinking, turn, readers)
 
 
@@ -169,6 +175,47 @@ def test_many_samples_are_read_as_they_were_meant(name, asked, thinking):
         pytest.skip("the template writes no calls")
 
     check_samples(found, range(200))
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "string"}}},
+    "required": ["a"],
+}
+RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+
+
+@TEMPLATES
+@THINKING
+def test_a_response_schema_holds_behind_reasoning(name, thinking):
+    """With a response format, every answer's content obeys the schema, whatever is thought before it."""
+    turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, response_format=RESPONSE)
+    asked = compiled(name, turn, thinking=thinking)
+
+    for seed in range(4):
+        text = turn.sample(seed)
+        message, malformed = read(turn, text)
+        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(text)]
+
+        assert (malformed, refused) == ([], []), f"seed {seed}: {text!r}"
+        jsonschema.validate(json.loads(message.content), SCHEMA)
+
+
+@TEMPLATES
+@THINKING
+def test_an_answer_that_is_begun_goes_on(name, thinking):
+    """Behind a prefilled answer the grammar starts in the middle of the content, and the message is the whole of it."""
+    begun = [*QUESTION, {"role": "assistant", "content": "Hello wor"}]
+    turn = template_named(name).prepare(begun, enable_thinking=thinking, continue_final_message="content")
+    asked = compiled(name, turn, thinking=thinking)
+
+    for seed in range(4):
+        text = turn.sample(seed)
+        message, malformed = read(turn, text)
+        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(text)]
+
+        assert (malformed, refused) == ([], []), f"seed {seed}: {text!r}"
+        assert message.content.startswith("Hello wor")
 
 
 def mutants(text: str, draw: random.Random, count: int) -> Iterator[str]:
