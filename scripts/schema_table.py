@@ -16,6 +16,7 @@ from unrender.emit.structural_tag import reads_exactly
 from unrender.grammar.expansion import Values, expand
 from unrender.grammar.json_schema import Unsupported, read_schema
 from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.grammar.schema_rules import schema_rules
 from unrender.grammar.schema_writer import write_schema
 
 PAGE = environment.ROOT / "docs" / "reference" / "json-schema.md"
@@ -204,7 +205,8 @@ def _rows() -> Iterator[str]:
     for keyword in KEYWORDS:
         gbnf, native = losses(keyword, Values.SPELLED), losses(keyword, Values.NATIVE)
         exact = reads_exactly(write_schema(read_schema(keyword.schema)))
-        verdicts = ["wider" if lost else "✓" for lost in (gbnf, native, native if exact else gbnf)]
+        spelled = schema_rules(keyword.schema).unsupported
+        verdicts = ["wider" if lost else "✓" for lost in (gbnf, native, native if exact else spelled)]
         reasons = "; ".join(dict.fromkeys(item.reason for item in (*gbnf, *native)))
         example = json.dumps(keyword.schema, ensure_ascii=False).replace("|", "\\|")
         yield f"| {' | '.join([keyword.name, f'`{example}`', *verdicts, reasons])} |\n"

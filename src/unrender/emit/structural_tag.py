@@ -131,7 +131,7 @@ class _Writer:
 _COMMON = frozenset(
     (
         *("type", "anyOf", "enum", "const", "$ref", "$defs", "properties", "required", "additionalProperties"),
-        *("items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum"),
+        *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
     )
 )
 """Keywords that xgrammar enforces exactly; it drops or widens others, and patterns of some kinds are an error there."""
@@ -150,10 +150,9 @@ def reads_exactly(schema: Any) -> bool:
     """Return whether xgrammar enforces all of `schema`, which `write_schema` wrote; else it is spelled out for it."""
     if not isinstance(schema, Mapping):
         return True
-    if (
-        not schema.keys() <= _COMMON
-        or not json.dumps([schema.get("enum"), schema.get("const")], ensure_ascii=False).isascii()
-    ):
+    values = [*schema.get("enum", ()), schema.get("const")]
+    plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
+    if not (schema.keys() <= _COMMON and plain):
         return False
     named = (*schema.get("properties", {}).values(), *schema.get("$defs", {}).values())
     listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()))

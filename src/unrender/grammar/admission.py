@@ -136,7 +136,9 @@ def _resolved(shape: Shape, definitions: Definitions) -> Shape:
 def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, shapes.Constant):
-            return not admits(other, json.loads(one.json), definitions)
+            # Objects are read as closed, so that one which is not admitted may still obey the schema.
+            closed = one.json.startswith("{") and isinstance(other, Object)
+            return not closed and not admits(other, json.loads(one.json), definitions)
     kinds = _KINDS.get(type(left)), _KINDS.get(type(right))
     if None in kinds:
         return False
@@ -146,17 +148,10 @@ def _disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
 
 
 def _told_apart(left: Object, right: Object, definitions: Definitions) -> bool:
-    """Return True when a required property of both has different values, or one's is unknown to the other."""
-    theirs = {item.name: item for item in right.properties}
-    for item in left.properties:
-        other = theirs.get(item.name)
-        both = other is not None and item.required and other.required
-        if other is not None and both and _constants_differ(item.shape, other.shape, definitions):
-            return True
-        if other is None and item.required and not right.extra:
-            return True
-    ours = {item.name for item in left.properties}
-    return not left.extra and any(item.required and item.name not in ours for item in right.properties)
+    """Return True when a property that both require has different values."""
+    theirs = {item.name: item.shape for item in right.properties if item.required}
+    pairs = ((item.shape, theirs[item.name]) for item in left.properties if item.required and item.name in theirs)
+    return any(_constants_differ(one, other, definitions) for one, other in pairs)
 
 
 def _constants_differ(left: Shape, right: Shape, definitions: Definitions) -> bool:

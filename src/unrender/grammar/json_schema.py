@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from unrender.errors import GrammarError
 from unrender.grammar.admission import admits, canonical, disjoint
+from unrender.grammar.finite import finite_definitions, without_endless
 from unrender.grammar.keywords import leaf, negation
 from unrender.grammar.places import Context, Place
 from unrender.grammar.shapes import Anything, Constant, Nothing, Reference, Shape, union
@@ -61,9 +62,12 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None) -> Reading:
     """
     reader = _Reader(schema, longest)
     shape = reader.shape((Place(schema, "#"),))
+    definitions = finite_definitions(reader.definitions)
+    if len(definitions) < len(reader.definitions):
+        shape = without_endless(shape, definitions)
     if isinstance(shape, Nothing):
         raise GrammarError("schema: no value can satisfy it")
-    return Reading(shape=shape, definitions=reader.definitions, unsupported=tuple(reader.unsupported.values()))
+    return Reading(shape=shape, definitions=definitions, unsupported=tuple(reader.unsupported.values()))
 
 
 _ANNOTATIONS = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ def schema_rules(schema: JsonSchema) -> SchemaRules:
     >>> found.node
     Chars(ranges=(('1', '3'),), negated=False, minimum=1, maximum=1)
     """
-    reading = read_schema(schema)
+    reading = read_schema(schema, longest=sys.maxsize)
     rules = Rules()
     node = Speller(JSON_NOTATION, rules, reading.definitions).spell(reading.shape)
     return SchemaRules(node=node, rules=rules.table, unsupported=reading.unsupported)

@@ -62,10 +62,13 @@ def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
 
 
 def _integer(shape: shapes.Integer) -> dict[str, Any]:
+    if shape.multiple != 1:  # Multiples are counted by an automaton, which knows no number of digits.
+        bounds = {"minimum": shape.minimum, "maximum": shape.maximum}
+        given = {keyword: value for keyword, value in bounds.items() if value is not None}
+        return {"type": "integer", **given, "multipleOf": shape.multiple}
     low = -_LARGEST if shape.minimum is None else max(shape.minimum, -_LARGEST)
     high = _LARGEST if shape.maximum is None else min(shape.maximum, _LARGEST)
-    schema: dict[str, Any] = {"type": "integer", "minimum": low, "maximum": max(low, high)}
-    return {**schema, "multipleOf": shape.multiple} if shape.multiple != 1 else schema
+    return {"type": "integer", "minimum": low, "maximum": max(low, high)}
 
 
 def _number(shape: shapes.Number) -> dict[str, Any]:

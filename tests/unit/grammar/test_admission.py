@@ -46,7 +46,12 @@ def test_a_shape_admits_what_its_schema_admits(schema):
         ({"const": "a"}, {"type": "string", "minLength": 2}, True),
         ({"const": "a"}, {"type": "string"}, False),
         ({}, {"type": "string"}, False),
-        ({"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}, True),
+        (
+            {"properties": {"a": {"const": 1}}, "required": ["a"]},
+            {"required": ["a"], "properties": {"a": {"const": 2}}},
+            True,
+        ),
+        ({"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}, False),
         ({"properties": {"a": {}}}, {"properties": {"b": {}}}, False),
     ],
 )

@@ -138,6 +138,16 @@ def test_a_recursion_becomes_a_reference():
     assert reading.definitions[reading.shape.name].properties[0].shape == reading.shape
 
 
+def test_a_recursion_that_never_ends_is_left_out():
+    """An optional property that needs itself for ever cannot be written, and a required one is an error."""
+    endless = {"required": ["e"], "properties": {"e": {"$ref": "#/$defs/endless"}}}
+    schema = {"properties": {"a": {"type": "null"}, "e": {"$ref": "#/$defs/endless"}}, "$defs": {"endless": endless}}
+
+    assert [item.name for item in shape(schema).properties] == ["a"]
+    with pytest.raises(GrammarError, match="no value can satisfy it"):
+        shape({**schema, "required": ["e"]})
+
+
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
