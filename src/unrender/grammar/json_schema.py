@@ -219,5 +219,7 @@ class _Reader:
                     values = listed if values is None else {k: v for k, v in values.items() if k in listed}
         stripped = tuple(place.without("enum", "const") for place in places)
         rest = self.shape(stripped)
+        if isinstance(rest, Reference) and rest.name not in self.definitions:
+            self.report(places[0].path, "$ref", "its values are listed inside of what it refers to")
         kept = [Constant(text) for text, value in (values or {}).items() if admits(rest, value, self.definitions)]
         return union(list[Shape](kept))
