@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from typing import Any
 import jsonschema
 import pytest
 from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths, written
-from engines import END, Accepts, ebnf_reader, installed, lark_matcher, lark_reader, tag_reader
+from engines import END, Accepts, converted_reader, ebnf_reader, installed, lark_matcher, lark_reader, tag_reader
 
 from unrender.assemble import entry_literals
 from unrender.chat_template import Turn
+from unrender.emit.triggers import TriggerKind
 from unrender.errors import SchemaWarning, TemplateError
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Malformed
@@ -117,6 +119,33 @@ def test_what_the_template_writes_is_accepted(name, asked, thinking):
     }
 
     assert refused == {}
+
+
+def trigger_position(turn: Turn, text: str) -> int | None:
+    """Return where the first trigger sees a call begin in an answer."""
+    for trigger in turn.triggers:
+        if trigger.kind is TriggerKind.WORD and trigger.value in text:
+            return text.index(trigger.value)
+        if trigger.kind is TriggerKind.PATTERN and (found := re.search(trigger.value, text)):
+            return found.start(1)
+    return None
+
+
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+@TEMPLATES
+@THINKING
+def test_triggers_fire_where_a_call_begins(name, thinking):
+    """A lazy grammar is woken by each rendering with a call, by no other, and accepts what begins there."""
+    asked = subject(name, "three tools", thinking=thinking)
+    accepts = converted_reader(asked.turn.gbnf())
+    texts = renderings(asked)
+    if not asked.turn.triggers:
+        pytest.skip("the template writes no calls")
+
+    positions = {kind: trigger_position(asked.turn, text) for kind, text in texts.items()}
+
+    assert {kind for kind, at in positions.items() if at is None} == texts.keys() & {"content", "reasoning"}
+    assert [kind for kind, at in positions.items() if at is not None and not accepts(texts[kind][at:])] == []
 
 
 def check_samples(asked: Subject, seeds: range) -> None:

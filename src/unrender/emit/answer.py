@@ -12,7 +12,7 @@ from unrender.emit.lark import write_lark
 from unrender.emit.resume import resume
 from unrender.emit.sample import sample
 from unrender.emit.structural_tag import write_structural_tag
-from unrender.emit.triggers import Trigger, triggers
+from unrender.emit.triggers import Trigger, opening, triggers
 from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.grammar.expansion import Expansion, Values, expand
@@ -82,7 +82,11 @@ class Answer:
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
-        options = (resume(answer, self.begun).root, resume(calls, _leading_space(run.generated)).root)
+        starts = [_leading_space(run.generated)]
+        opener = opening(self.format.tools)
+        if self.begun.endswith(opener):
+            starts.append(starts[0] + opener)
+        options = (resume(answer, self.begun).root, *(resume(calls, start).root for start in starts))
         return replace(expansion, grammar=Grammar(Choice(options), both.rules))
 
     def _run(self) -> Calls:

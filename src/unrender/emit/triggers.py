@@ -1,8 +1,8 @@
 """Format and request → what tells an engine that a tool call begins, for grammars that wait until then.
 
-Rules: a trigger is the outermost literal with which the primary call syntax begins. It is a plain word only where it
-cannot stand in reasoning and is no ordinary text; otherwise it is a pattern that the whole output so far must match,
-whose first group is the call's beginning.
+Rules: a trigger is the outermost literal with which the primary call syntax begins; where that is ordinary text, the
+literal up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning; otherwise it is a
+pattern that the whole output so far must match, whose first group is the call's beginning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unrender.assemble import entry_literals
-from unrender.format import Format, ReasoningMode
+from unrender.format import Format, ReasoningMode, Slot, Tools
 from unrender.messages import Request, ToolChoice
 
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
@@ -42,16 +42,42 @@ def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger
     `begun` is what the prompt has already written of the answer.
     """
     lazy = request.tool_choice is ToolChoice.AUTO and request.calls_allowed and request.response_schema is None
-    literals = entry_literals(format.tools) if lazy else []
-    if not literals:
+    if not lazy or not entry_literals(format.tools):
         return ()
-    opener = literals[0].strip()
-    distinctive = len(opener) > 2 and _DISTINCTIVE.search(opener) is not None
+    opener = opening(format.tools)
+    names = _names(format.tools, request)
+    found: list[Trigger] = []
+    if begun.endswith(opener):
+        found.append(Trigger(TriggerKind.PATTERN, f"^({_behind_opener(format.tools, opener)}{names})"))
     before = _before(format, begun)
-    if distinctive and not before:
-        return (Trigger(TriggerKind.WORD, opener),)
-    between = _unopened(format) if distinctive else r"\s*"
-    return (Trigger(TriggerKind.PATTERN, f"^{before}{between}({re.escape(opener)})"),)
+    if _is_marker(opener) and not before:
+        return (*found, Trigger(TriggerKind.WORD, opener))
+    sign = re.escape(opener) if _is_marker(opener) else re.escape(opener) + _behind_opener(format.tools, opener) + names
+    return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
+
+
+def opening(syntax: Tools) -> str:
+    """Return the outermost literal with which a run of calls begins, without the layout around it."""
+    return next((text.strip() for text in entry_literals(syntax)), "")
+
+
+def _is_marker(opener: str) -> bool:
+    """Return whether `opener` alone is no ordinary text, and no beginning of just any JSON."""
+    return len(opener) > 2 and opener[0] not in "{[(" and _DISTINCTIVE.search(opener) is not None
+
+
+def _behind_opener(syntax: Tools, opener: str) -> str:
+    """Return the pattern of what stands between the opener and the tool's name."""
+    return re.escape("".join(entry_literals(syntax)).strip().removeprefix(opener))
+
+
+def _names(syntax: Tools, request: Request) -> str:
+    """Return the pattern of the tools' names, if a call begins with the name."""
+    parts = syntax.function[0 if syntax.function[:1] == (Slot.NAME,) else 1 :]
+    if parts[:1] != (Slot.NAME,):
+        return ""
+    behind = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
+    return f"(?:{'|'.join(re.escape(tool.name) for tool in request.tools or ())}){re.escape(behind[:1])}"
 
 
 def _before(format: Format, begun: str) -> str:

@@ -59,12 +59,22 @@ def test_the_grammar_starts_behind_the_reasoning():
     assert found.start(1) == output.rindex("<call>")
 
 
-def test_what_prose_may_hold_counts_only_at_the_beginning():
-    """A bracket begins a call only where the answer begins."""
-    bare = Format(tools=replace(CALLS, call_start="[", function=(Slot.NAME, Slot.ARGUMENTS)))
+def test_what_prose_may_hold_counts_only_with_a_name():
+    """A bracket, or JSON, begins a call only when the name of a tool follows."""
+    bare = Format(tools=replace(CALLS, call_start="", function=('{"name": "', Slot.NAME, '", ', Slot.ARGUMENTS, "}")))
 
-    assert fires(bare, " [f") == "["
-    assert fires(bare, "see [f") is None
+    assert fires(bare, 'see {"name": "f", ') == '{"name": "f"'
+    assert fires(bare, 'see {"name": "Bob"') is None
+
+
+def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
+    """Where the prompt ends in the marker, the name of a tool is the first sign."""
+    marked = Format(tools=replace(CALLS, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)))
+    first, other = triggers(marked, REQUEST, ">>>")
+
+    assert re.search(first.value, "f\n{").group(1) == "f\n"
+    assert re.search(first.value, "all\nf\n") is None
+    assert re.search(other.value, "all\nhi>>>f\n").group(1) == ">>>f\n"
 
 
 @pytest.mark.parametrize(
