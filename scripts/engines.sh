@@ -16,5 +16,5 @@ bin=.venv-engines/bin
 if (($# == 0)); then
     set -- -m "not full"
 fi
-exec "$bin/python" -m pytest --quiet --numprocesses auto \
-    tests/unit/emit tests/unit/testing tests/unit/integrations tests/conformance/test_schemas.py tests/conformance/test_one_grammar.py "$@"
+exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/emit tests/unit/testing tests/unit/integrations \
+    tests/conformance/test_{schemas,keywords,one_grammar,generation}.py "$@"

@@ -1,0 +1,68 @@
+"""A tiny, randomly initialised model generates under llguidance's masks, and the parser reads what it says.
+
+Optional: it runs where torch and transformers are installed (`scripts/engines.sh`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import jsonschema
+import pytest
+from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
+from engines import END, installed, lark_matcher
+
+from unrender.messages import CallStatus
+from unrender.parsing.events import Malformed
+
+NEEDED = ("torch", "transformers", "llguidance")
+LENGTH = 600
+EAGER_TO_END = 6.0
+"""Added to the score of the end and of the characters that close strings: the model has never seen any text end."""
+CLOSING = b'"}]<'
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="torch, transformers and llguidance are needed"),
+]
+
+
+@pytest.mark.parametrize("asked", ["auto", "required"])
+@pytest.mark.parametrize("name", [name for name in template_paths() if name in ("json-tags", "json-array", "tag-json")])
+def test_a_model_that_knows_nothing_answers_in_the_format(name, asked):
+    """Whatever a model would like to say, the mask makes it an answer that is read without a malformed part."""
+    turn = template_named(name).prepare(QUESTION, tools=TOOL_SETS["one"], tool_choice=asked)
+
+    text = generate(turn.lark())
+    parser = turn.parser()
+    events = [*parser.feed(text), *parser.finish()]
+
+    assert [event for event in events if isinstance(event, Malformed)] == []
+    for call in parser.message.tool_calls:
+        assert call.status is CallStatus.COMPLETE
+        jsonschema.validate(json.loads(call.arguments), PARAMETERS[call.name])
+
+
+def generate(grammar: str) -> str:
+    """Return what a tiny model says, one byte a token, until it ends; skips the test when it does not."""
+    torch = importlib.import_module("torch")
+    transformers = importlib.import_module("transformers")
+    torch.manual_seed(3)
+    config = transformers.GPT2Config(
+        vocab_size=END + 1, n_layer=1, n_head=2, n_embd=16, n_positions=LENGTH, bos_token_id=END, eos_token_id=END
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    matcher = lark_matcher(grammar)
+    said = [ord("\n")]
+    while len(said) < LENGTH:
+        with torch.no_grad():
+            scores = model(torch.tensor([said])).logits[0, -1]
+        scores[[END, *CLOSING]] += EAGER_TO_END
+        allowed = torch.tensor(list(matcher.compute_logit_bias()), dtype=torch.bool)
+        token = int(torch.multinomial(torch.softmax(scores.masked_fill(~allowed, -torch.inf), 0), 1))
+        if token == END:
+            return bytes(said[1:]).decode()
+        assert matcher.consume_token(token)
+        said.append(token)
+    pytest.skip("the model did not come to an end")
