@@ -13,8 +13,5 @@ bin=.venv-engines/bin
 "$bin/python" -m pip install --quiet --editable '.[cli]' --group tests-and-engines --group exports
 "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
 
-if (($# == 0)); then
-    set -- -m "not full"
-fi
 exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/emit tests/unit/testing tests/unit/integrations \
     tests/conformance/test_{schemas,keywords,one_grammar,generation}.py "$@"

@@ -9,4 +9,4 @@ bin=.venv-exports/bin
 "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
 "$bin/python" -m pip install --quiet --editable '.[cli]' --group tests --group exports
 
-exec "$bin/python" -m pytest --quiet tests/unit/verify/test_export.py tests/conformance/test_exports.py "$@"
+exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/verify/test_export.py tests/conformance/test_exports.py "$@"

@@ -247,7 +247,7 @@ class Tail:
         behind = SPACE.match(machine.buffer, at + 1, at + 1 + MAX_BLANK).end()  # type: ignore[union-attr]
         if not machine.final and (behind >= len(machine.buffer) or self.marks.may_grow(machine.buffer, behind)):
             return True
-        if len(self.marks.at(machine.buffer, behind)) < 2:  # noqa: PLR2004 - a closer is more than a bracket
+        if len(self.marks.at(machine.buffer, behind)) < 2:
             return self._leave(machine, at)
         machine.malformed(mark, "a closer")
         machine.take(Role.MARKER, at + 1)

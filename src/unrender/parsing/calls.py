@@ -113,11 +113,12 @@ class CallCode:
             found.append(self._token(token))
         return found
 
-    def _token(self, token: str) -> Instruction:
-        if _FENCED.fullmatch(token):
+    def _token(self, text: str) -> Instruction:
+        if _FENCED.fullmatch(text):
             return MaybeFence()
         # One call needs no list around it, even where the syntax wants one.
-        return Maybe("[") if token == "[" and self.syntax.envelope and not self.syntax.whole else Lit(token)
+        optional = text == "[" and self.syntax.envelope and not self.syntax.whole
+        return Maybe(text) if optional else Lit(text)
 
     # One call.
 
