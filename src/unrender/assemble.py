@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import Content, ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools
 from unrender.grammar.nodes import (
     Calls,
     Choice,
@@ -145,10 +145,10 @@ class _Generation:
     def answer(self) -> Node:
         """Return the whole answer: reasoning or none, and what follows it."""
         turn, markers = self.format.turn, self.format.reasoning
-        direct = self.said(turn.start_to_content, turn.start_to_tools, reasoned=not markers.end)
+        direct = self.said(turn.start_to_content, turn.start_to_tools, self.wrapper_alone())
         if not markers.end:
             return direct
-        answer = self.said(turn.reasoning_to_content, turn.reasoning_to_tools, reasoned=True)
+        answer = self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, self.free_text())
         start, end = _opening(self.format), markers.end
         # What is written for no reasoning, alone or with the joint behind it; the prompt may have written it already.
@@ -164,10 +164,16 @@ class _Generation:
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))
 
-    def said(self, to_content: str, to_tools: str, *, reasoned: bool) -> Node:
-        """Return content and calls; `reasoned` when reasoning stands before them, or the format has none."""
+    def wrapper_alone(self) -> Content:
+        """Return the wrapper of content without reasoning before it: some formats write none then."""
+        wrapper, reasoning = self.format.content, self.format.reasoning
+        unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and reasoning.end
+        return Content() if unwrapped else wrapper
+
+    def said(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
+        """Return content and calls, each behind its joint."""
         turn = self.format.turn
-        content = self.content(to_content, reasoned=reasoned)
+        content = self.content(to_content, wrapper)
         if self.calls is None or self.request.response_schema is not None:
             return content
         limit = 1 if not (self.request.parallel_tool_calls and self.calls.syntax.parallel) else None
@@ -176,20 +182,16 @@ class _Generation:
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = _sequence(content, Literal(turn.content_to_tools), run)
-            return Choice((only_calls, opened)) if self.format.content.start else only_calls
+            return Choice((only_calls, opened)) if wrapper.start else only_calls
         if not turn.tools_first:
             both = _sequence(content, Optional(_sequence(Literal(turn.content_to_tools), run)))
             return Choice((both, only_calls))
         if turn.tools_to_content.strip():
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
-        behind = _sequence(only_calls, self.content(turn.tools_to_content, reasoned=reasoned))
+        behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         return Choice((content, only_calls, behind))
 
-    def content(self, joint: str, *, reasoned: bool) -> Node:
-        """Return content in its wrapper, which some formats write only behind reasoning."""
-        wrapper = self.format.content
-        if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned:
-            return _sequence(Literal(joint), self.text())
+    def content(self, joint: str, wrapper: Content) -> Node:
         return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
 
     def text(self) -> Node:
