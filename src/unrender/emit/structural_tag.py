@@ -83,12 +83,13 @@ class _Writer:
     def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
         self.rules = rules
         self.plain = plain
+        self.written: dict[str, Tag] = {}
 
     def rule(self, name: str) -> Tag:
-        node = self.rules[name]
-        if isinstance(node, Stopped):
-            return self.text(node)
-        return self.node(node)
+        if name not in self.written:
+            node = self.rules[name]
+            self.written[name] = self.text(node) if isinstance(node, Stopped) else self.node(node)
+        return self.written[name]
 
     def text(self, node: Stopped) -> Tag:
         """Write text up to a stop: a choice of what it may end with."""
