@@ -81,7 +81,8 @@ class _Writer:
             terminal = f"U_{plain}_{at}"
             ending = write_pattern(Literal(stop))
             options.append(f"{terminal} {self.name(branch.rule)}")
-            yield terminal, f"/{_ANY}{ending}/ & ~/{_ANY}(?:{stops})(?s:.){_ANY}/"
+            longer = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in node.longer(stop))
+            yield terminal, f"/{_ANY}{ending}/ & ~/{_ANY}(?:{stops})(?s:.){_ANY}/{longer}"
         if node.at_end:
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"

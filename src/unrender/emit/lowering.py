@@ -50,6 +50,10 @@ class Stopped:
     branches: tuple[tuple[str, Ref], ...]
     at_end: bool
 
+    def longer(self, stop: str) -> tuple[str, ...]:
+        """Return the stops that end with `stop`, and are met instead of it where they stand."""
+        return tuple(other for other in self.stops if other != stop and other.endswith(stop))
+
 
 @dataclass(frozen=True, slots=True)
 class Lowered:

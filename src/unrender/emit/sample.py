@@ -161,9 +161,10 @@ class _Walk:
 
 
 def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
-    """Return whether some stop is complete in `text` before the end of `ending`."""
+    """Return whether some stop is complete in `text` before the end of `ending`, or a longer one there."""
     before = (text + ending)[:-1] if ending else text
-    return any(stop in before for stop in stops)
+    longer = (stop for stop in stops if len(stop) > len(ending) and stop.endswith(ending)) if ending else ()
+    return any(stop in before for stop in stops) or any((text + ending).endswith(stop) for stop in longer)
 
 
 def _within(ranges: Ranges, character: str) -> bool:

@@ -93,12 +93,7 @@ class _Writer:
 
     def text(self, node: Stopped) -> Tag:
         """Write text up to a stop: a choice of what it may end with."""
-        options = [
-            _sequence(
-                [{"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}, self.rule(ref.rule)]
-            )
-            for stop, ref in node.branches
-        ]
+        options = [_sequence([_text_before(node, stop), self.rule(ref.rule)]) for stop, ref in node.branches]
         if node.at_end:
             options.append(_any_text(node.stops))
         return _choice(options)
@@ -158,6 +153,15 @@ def reads_exactly(schema: Any) -> bool:
     named = (*schema.get("properties", {}).values(), *schema.get("$defs", {}).values())
     listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()))
     return all(map(reads_exactly, (*named, *listed, schema.get("items"), schema.get("additionalProperties"))))
+
+
+def _text_before(node: Stopped, stop: str) -> Tag:
+    """Write text with `stop` behind it; as EBNF where a longer stop, behind which nothing follows, ends with it."""
+    alive = {stop for stop, _ in node.branches}
+    if alive.issuperset(node.longer(stop)):
+        return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
+    rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
+    return {"type": "grammar", "grammar": write_rules("root", rules)}
 
 
 def _any_text(stops: tuple[str, ...]) -> Tag:

@@ -73,6 +73,11 @@ GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
         ["\n</x>", "a\n\n</x>"],
         ["</x>", "a</x>\n</x>", "\n</x>\n</x>"],
     ),
+    "a longer stop that may not end the text": (
+        Sequence((Until((">>f", ">>>f")), Literal(">>f!"))),
+        ["a>>f!", "> >>f!", "a> b>>f!"],
+        [">>>f!", "a>>>f!", "a>>>>f!", ">>f>>f!"],
+    ),
     "a stop that overlaps itself": (
         Sequence((Until(("aab",)), Literal("aab!"))),
         ["aaab!", "aaaaab!"],
