@@ -225,16 +225,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
             if len(word) > 2 and _DISTINCTIVE.search(word):
                 yield word
             else:
-                signs = [spelling + "".join(chain[at + 1 :]) + name for name in names or [""]]
-                # The parser takes the first of two overlapping markers, and finds no name behind it.
-                overlap = _overlap(spelling.strip())
-                yield from (*signs, *(overlap + sign.lstrip() for sign in signs if overlap))
-
-
-def _overlap(marker: str) -> str:
-    """Return the text before a marker behind which the marker begins earlier, e.g. `>` for `>>>`; empty when there is none."""
-    period = next((at for at in range(1, len(marker)) if marker.startswith(marker[at:])), 0)
-    return marker[:period]
+                yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
 
 
 def _opening(format: Format) -> str:

@@ -94,17 +94,31 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """What could not be read as a call is text, up to where the reading failed."""
+    """What could not be read as a call is text, up to where the reading failed, or to a marker that overlaps the first one."""
 
     role: Role
     hub: int
+    finder: Finder
 
     def step(self, machine: Machine) -> bool:
+        overlap = self._overlap(machine)
+        if overlap < 0:
+            return True
         if self.role is Role.CONTENT:
             machine.answered = True
-        machine.text(self.role, min(max(machine.at + 1, machine.failed_at), len(machine.buffer)))
+        end = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
+        machine.text(self.role, min(end, overlap or end))
         machine.pc = self.hub
         return False
+
+    def _overlap(self, machine: Machine) -> int:
+        """Return where in the marker that failed another one begins and outlasts it, as in `>>>>`; 0: nowhere, -1: not known yet."""
+        buffer, start = machine.buffer, machine.at + 1
+        inside = machine.at + len(self.finder.at(buffer, machine.at))
+        at, literal = self.finder.find(buffer, start, inside + self.finder.longest)
+        if literal and at < inside < at + len(literal):
+            return at
+        return -1 if not machine.final and self.finder.undecided_from(buffer, start) < inside else 0
 
 
 @dataclass(frozen=True, slots=True)

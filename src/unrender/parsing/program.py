@@ -124,17 +124,17 @@ class _Compiler:
 
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
-        run = self.code.emit(self._text_run(hub))
+        finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
+        run = self.code.emit(self._text_run(hub, finder))
         for variant, targets in hub.attempts.items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
-        finder = Finder(table, hub.guarded - hub.attempts.keys())
         self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
 
-    def _text_run(self, hub: _Hub) -> Instruction:
+    def _text_run(self, hub: _Hub, finder: Finder) -> Instruction:
         if not self.cleans or hub.role is not Role.CONTENT:
-            return TextRun(hub.role, hub.at)
+            return TextRun(hub.role, hub.at, finder)
         closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
         return BrokenRun(hub.at, Finder(("}", *hub.attempts)), Finder(closers))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from properties.families import COUNTED, JSON_ENVELOPE, TAG_AND_JSON, TAGGED, TO
 from properties.invariants import check
 from splitting import fed
 
+from unrender.format import Format, Slot, ToolMode, Tools
 from unrender.messages import Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
@@ -41,6 +42,13 @@ def call(text: str) -> str:
     return f"<tool_call>\n{text}\n</tool_call>"
 
 
+ARROWS = replace(
+    TAG_AND_JSON,
+    format=Format(
+        turn=TAG_AND_JSON.format.turn,
+        tools=Tools(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
+    ),
+)
 PLAIN = call('{"name": "now", "arguments": {}}')
 COUNTED_CALL = "<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>"
 
@@ -55,6 +63,7 @@ ROWS = (
         content="Hi",
         calls=(ROME,),
     ),
+    Row(name="opener begun twice", family=ARROWS, output='<b>>>>now\n{"city": "Rome"}', content="<b>", calls=(ROME,)),
     Row(
         name="no call closer",
         output=f'<tool_call>\n{{"name": "now", "arguments": {{"city": "Rome"}}}}\n{PLAIN}',
