@@ -13,20 +13,25 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import jsonschema
 import pytest
 from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths, written
 from engines import END, Accepts, converted_reader, ebnf_reader, installed, lark_matcher, lark_reader, tag_reader
+from meaning import differences
 
 from unrender.assemble import entry_literals
 from unrender.chat_template import Turn
+from unrender.emit.answer import Answer
+from unrender.emit.sample import draw
 from unrender.emit.triggers import TriggerKind
 from unrender.errors import SchemaWarning, TemplateError
+from unrender.grammar.nodes import Grammar
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Malformed
+from unrender.parsing.parser import prefill
 
 pytestmark = pytest.mark.engine
 
@@ -70,6 +75,12 @@ class Subject:
     thinking: bool
     turn: Turn
     readers: dict[str, Accepts]
+
+    @cached_property
+    def grammar(self) -> Grammar:
+        """What `Turn.sample` draws from."""
+        begun = prefill(self.turn.format, self.turn.prompt)
+        return Answer(format=self.turn.format, request=self.turn.request, begun=begun).grammar()
 
 
 @cache
@@ -150,12 +161,13 @@ def test_triggers_fire_where_a_call_begins(name, thinking):
 
 def check_samples(asked: Subject, seeds: range) -> None:
     for seed in seeds:
-        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
-            text = asked.turn.sample(seed)
-        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(text)]
-        message, malformed = read(asked.turn, text)
+        drawn = draw(asked.grammar, seed)
+        refused = [dialect for dialect, accepts in asked.readers.items() if not accepts(drawn.text)]
+        message, malformed = read(asked.turn, drawn.text)
 
-        assert (malformed, refused) == ([], []), f"seed {seed}: {text!r}"
+        assert (malformed, refused) == ([], []), f"seed {seed}: {drawn.text!r}"
+        differing = differences(asked.turn.format, drawn, message, asked.turn.parser().message)
+        assert differing == [], f"seed {seed}: {drawn.text!r}"
         check_calls(asked.turn, message)
 
 

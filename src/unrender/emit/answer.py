@@ -10,7 +10,7 @@ from unrender.assemble import assemble
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
 from unrender.emit.resume import resume
-from unrender.emit.sample import sample
+from unrender.emit.sample import Sample, draw
 from unrender.emit.structural_tag import write_structural_tag
 from unrender.emit.triggers import Trigger, opening, triggers
 from unrender.errors import SchemaWarning
@@ -66,7 +66,11 @@ class Answer:
 
     def sample(self, seed: int) -> str:
         """Return a random answer, the same for the same seed."""
-        return sample(self.grammar(), seed)
+        return self.draw(seed).text
+
+    def draw(self, seed: int) -> Sample:
+        """Return the answer that `sample` gives, with the parts that say what it means."""
+        return draw(self.grammar(), seed)
 
     def grammar(self) -> Grammar:
         """Return the answer in plain nodes, JSON spelled out."""

@@ -4,6 +4,9 @@ Strategy: a walk through the context-free rules. Every rule knows the least numb
 the budget is spent the walk takes the shortest way out, so that recursion ends. Free text is drawn from what makes
 parsers stumble: quotes, brackets, line breaks, beginnings of markers, other scripts.
 
+So that a drawn answer knows what it means, the grammar's tags are drawn as marks, noncharacters that no text holds, and
+taken out again.
+
 Rules: the same seed gives the same text, on every platform and in every release of Python.
 """
 
@@ -11,10 +14,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from unrender.emit.lowering import Lowered, Stopped, lower
 from unrender.errors import GrammarError
-from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.grammar.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Role,
+    Sequence,
+    Tag,
+    rewrite,
+)
 from unrender.grammar.regex import Ranges, complement
 
 BUDGET = 400
@@ -44,18 +61,78 @@ _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 _INFINITE = 10**9
 
 
-def sample(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
-    """Return a random text of an expanded grammar, the same for the same seed.
+_OPENERS = {role: chr(0xFDD0 + at) for at, role in enumerate(Role)}
+_CLOSER = "\ufdef"
+_ROLES = {mark: role for role, mark in _OPENERS.items()}
+_UNMARKED = str.maketrans("", "", "".join((*_ROLES, _CLOSER)))
 
-    `budget` bounds its size: about as many choices are made freely. Raises `GrammarError` when the grammar holds no text
-    that ends, or JSON values that are not spelled out.
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`text[start:end]` of a drawn answer, which the grammar tags with `role`; parts may hold others."""
+
+    role: Role
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A drawn text and, in the order in which they begin, the parts that say what it means."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+def sample(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
+    """Return the text of a `draw`.
 
     >>> sample(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
     True
     """
-    lowered = lower(grammar)
+    return draw(grammar, seed, budget=budget).text
+
+
+def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
+    """Return a random text of an expanded grammar and its parts, the same for the same seed.
+
+    `budget` bounds its size: about as many choices are made freely. Raises `GrammarError` when the grammar holds no text
+    that ends, or JSON values that are not spelled out.
+
+    >>> draw(Grammar(Tag(Role.CONTENT, Literal("Hi"))), seed=1)
+    Sample(text='Hi', parts=(Part(role=<Role.CONTENT: 'content'>, start=0, end=2),))
+    """
+    lowered = lower(_marked(grammar))
     walk = _Walk(lowered, random.Random(seed), budget)  # noqa: S311 - nothing secret is drawn
-    return walk.rule(lowered.root)
+    return _unmarked(walk.rule(lowered.root))
+
+
+def _marked(grammar: Grammar) -> Grammar:
+    """Return the grammar with a mark before and behind what it tags."""
+
+    def mark(node: Node) -> Node:
+        if isinstance(node, Tag):
+            return Sequence((Literal(_OPENERS[node.role]), node.node, Literal(_CLOSER)))
+        return node
+
+    rules = {name: rewrite(node, mark) for name, node in grammar.rules.items()}
+    return Grammar(rewrite(grammar.root, mark), rules)
+
+
+def _unmarked(marked: str) -> Sample:
+    parts: list[Part] = []
+    opened: list[int] = []
+    text: list[str] = []
+    for character in marked:
+        if character in _ROLES:
+            opened.append(len(parts))
+            parts.append(Part(_ROLES[character], len(text), len(text)))
+        elif character == _CLOSER:
+            at = opened.pop()
+            parts[at] = replace(parts[at], end=len(text))
+        else:
+            text.append(character)
+    return Sample("".join(text), tuple(parts))
 
 
 class _Walk:
@@ -135,12 +212,13 @@ class _Walk:
         """Draw text up to a stop, with the stop; returns it and the rule behind the stop, if there is one."""
         able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < _INFINITE]
         pick = self.draw.randrange(len(able) + node.at_end)
+        stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
         if self.left <= 0 and node.at_end:
             pick = len(able)
         if pick == len(able):
-            return self.words(node.stops, ""), None
+            return self.words(stops, ""), None
         stop, following = able[pick]
-        return self.words(node.stops, stop) + stop, following
+        return self.words(stops, stop.translate(_UNMARKED)) + stop, following
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
         """Draw free text in which, `ending` behind it, no stop is complete before the end."""

@@ -15,7 +15,21 @@ from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, String
 from unrender.grammar import shapes
 from unrender.grammar.encode import json_type
 from unrender.grammar.json_schema import Reading
-from unrender.grammar.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.grammar.nodes import (
+    Call,
+    Chars,
+    Choice,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Role,
+    Sequence,
+    Tag,
+    Until,
+    rewrite,
+)
 from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
 from unrender.grammar.shapes import Object, Property, Shape, Text, alternatives, union
@@ -94,11 +108,11 @@ class _Writer:
     def part(self, part: str | Slot) -> Node:
         match part:
             case Slot.NAME:
-                return Literal(self.tool)
+                return Tag(Role.NAME, Literal(self.tool))
             case Slot.ARGUMENTS:
-                return self.all_arguments()
+                return Tag(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
-                return _ID
+                return Tag(Role.ID, _ID)
             case Slot.INDEX:
                 return _COUNTER
             case Slot():
@@ -205,7 +219,7 @@ class _Writer:
                 case Slot.TYPE:
                     parts.append(Literal(word))
                 case Slot.VALUE:
-                    parts.append(self.value(shape, self.stops(skeleton, at), hint))
+                    parts.append(Tag(Role.ARGUMENT, self.value(shape, self.stops(skeleton, at), hint)))
                 case str():
                     parts.append(Literal(part))
         return Sequence(tuple(parts))
@@ -391,15 +405,4 @@ def _of_type(shape: Shape, kind: str) -> Shape:
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:
     """Return `node` with its references renamed."""
-    match node:
-        case Ref(name):
-            return Ref(names[name])
-        case Sequence(parts):
-            return Sequence(tuple(_renamed(part, names) for part in parts))
-        case Choice(options):
-            return Choice(tuple(_renamed(option, names) for option in options))
-        case Optional(inner):
-            return Optional(_renamed(inner, names))
-        case Repeat(inner, _, _, separator):
-            return replace(node, node=_renamed(inner, names), separator=separator and _renamed(separator, names))
-    return node
+    return rewrite(node, lambda found: Ref(names[found.rule]) if isinstance(found, Ref) else found)

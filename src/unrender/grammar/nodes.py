@@ -7,8 +7,8 @@ PEG forms stand over each node; `.` is any character.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -259,3 +259,19 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return `node` with every node in it replaced by what `change` makes of it, children first. `Ref`s are not followed.
+
+    >>> rewrite(Optional(Ref("a")), lambda node: Ref("b") if node == Ref("a") else node)
+    Optional(node=Ref(rule='b'))
+    """
+    changed: dict[str, Any] = {}
+    for item in fields(node):
+        value: Any = getattr(node, item.name)
+        if isinstance(value, Node):
+            changed[item.name] = rewrite(value, change)
+        elif isinstance(value, tuple) and any(isinstance(part, Node) for part in value):
+            changed[item.name] = tuple(rewrite(part, change) for part in value)
+    return change(replace(node, **changed) if changed else node)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.emit.sample import sample
+from unrender.emit.sample import draw, sample
 from unrender.errors import GrammarError
-from unrender.grammar.nodes import Chars, Choice, Grammar, JsonValue, Literal, Ref, Repeat, Sequence, Until
+from unrender.grammar.nodes import Chars, Choice, Grammar, JsonValue, Literal, Ref, Repeat, Role, Sequence, Tag, Until
 
 NESTED = Grammar(
     Ref("list"),
@@ -68,3 +68,17 @@ def test_json_must_be_spelled_out():
     """A schema alone cannot be drawn from."""
     with pytest.raises(GrammarError, match="JsonValue cannot be drawn"):
         sample(Grammar(Ref("value"), {"value": JsonValue({})}), 1)
+
+
+def test_a_drawn_text_knows_its_parts():
+    """Each tagged stretch is given with its role, outer ones first, and no mark is left in the text."""
+    inner = Tag(Role.ARGUMENT, Until((")",)))
+    call = Sequence((Tag(Role.NAME, Literal("f")), Tag(Role.ARGUMENT, Sequence((Literal("("), inner, Literal(")"))))))
+    grammar = Grammar(Sequence((Tag(Role.CONTENT, Until(("f(",))), call)))
+
+    for seed in range(50):
+        drawn = draw(grammar, seed)
+        content, name, arguments, value = (drawn.text[part.start : part.end] for part in drawn.parts)
+        assert (content + name + arguments, name, arguments) == (drawn.text, "f", f"({value})")
+        assert drawn.text.index("f(") == len(content)
+        assert not any("\ufdd0" <= character <= "\ufdef" for character in drawn.text)

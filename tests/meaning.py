@@ -1,0 +1,106 @@
+"""A drawn answer → the message that it means, read off the tags of the grammar that it was drawn from, without the parser.
+
+Rules: a tagged part of the text is the text of the message, but for white space around it and what the prompt has written
+before. Arguments are checked by writing: what stands around the values must be what the format writes for the parsed
+names, and each value's text must be a spelling of the parsed value.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from unrender.emit.sample import Part, Sample
+from unrender.format import Arguments, Format, Slot, Strings
+from unrender.grammar.encode import encode_value, json_type
+from unrender.grammar.nodes import Role
+from unrender.messages import Message
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+def differences(format: Format, drawn: Sample, message: Message, begun: Message) -> list[str]:
+    """Return in what a parsed message differs from the drawn one behind what was `begun`, in words."""
+    calls = list(_calls(drawn, format.tools.function.count(Slot.NAME)))
+    expected = {
+        "content": _text(drawn, Role.CONTENT).strip(),
+        "reasoning": _text(drawn, Role.REASONING).strip(),
+        "names": [drawn.text[name.start : name.end] for name, _ in calls],
+    }
+    parsed = {
+        "content": message.content.removeprefix(begun.content).strip(),
+        "reasoning": message.reasoning.removeprefix(begun.reasoning).strip(),
+        "names": [call.name for call in message.tool_calls],
+    }
+    found = [f"{what}: {parsed[what]!r} for {expected[what]!r}" for what in expected if parsed[what] != expected[what]]
+    if parsed["names"] == expected["names"]:
+        arguments = [json.loads(call.arguments) for call in message.tool_calls]
+        found += [
+            f"arguments: {values!r} for {drawn.text[whole[0].start : whole[0].end]!r}"
+            for values, (_, whole) in zip(arguments, calls, strict=True)
+            if not _spells(format.tools.arguments, drawn.text, whole, values)
+        ]
+    return found
+
+
+def _text(drawn: Sample, role: Role) -> str:
+    return "".join(drawn.text[part.start : part.end] for part in drawn.parts if part.role is role)
+
+
+def _calls(drawn: Sample, times_named: int) -> Iterator[tuple[Part, Sequence[Part]]]:
+    """Yield each call's name and its arguments: all together first, then each value with what is nested in it."""
+    names = [part for part in drawn.parts if part.role is Role.NAME][:: times_named or 1]
+    arguments = [part for part in drawn.parts if part.role is Role.ARGUMENT]
+    wholes = [part for part in arguments if not any(part in _inside(other, arguments) for other in arguments)]
+    for name, whole in zip(names, wholes, strict=True):
+        yield name, [whole, *_inside(whole, arguments)]
+
+
+def _inside(outer: Part, parts: Sequence[Part]) -> list[Part]:
+    at = parts.index(outer)
+    return [part for part in parts[at + 1 :] if part.start <= outer.end and part.end <= outer.end]
+
+
+def _spells(arguments: Arguments, text: str, parts: Sequence[Part], values: dict[str, Any]) -> bool:
+    """Return whether the text of a call's arguments is a way to write `values`."""
+    whole, *below = parts
+    written = text[whole.start : whole.end]
+    if written == arguments.when_empty:
+        return values == {}
+    if not arguments.entry:
+        return _is_spelling(arguments, json.loads(written) if arguments.as_string else written, values)
+    outermost = [part for part in below if not any(part in _inside(other, below) for other in below)]
+    texts = [text[part.start : part.end] for part in outermost]
+    if len(texts) != len(values) or not all(map(_is_spelling, [arguments] * len(texts), texts, values.values())):
+        return False
+    entries = [_entry(arguments, key, value, text) for (key, value), text in zip(values.items(), texts, strict=True)]
+    return written == arguments.start + arguments.separator.join(entries) + arguments.end
+
+
+def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
+    kind = dict(arguments.codec.types).get(json_type(value), "")
+    parts = {Slot.KEY: key, Slot.VALUE: text, Slot.TYPE: kind}
+    return "".join(parts[part] if isinstance(part, Slot) else part for part in arguments.entry)
+
+
+def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
+    raw = arguments.codec.strings is Strings.RAW and text == value
+    if raw or _with_plain_numbers(encode_value(value, arguments)) == _with_plain_numbers(text):
+        return True
+    return any(read == value and type(read) is type(value) for read in _readings(text))
+
+
+def _with_plain_numbers(text: str) -> str:
+    """Return the text with one spelling for each number."""
+    return _NUMBER.sub(lambda found: repr(float(found.group()) or 0.0), text)
+
+
+def _readings(text: str) -> Iterator[Any]:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            yield read(text)
+        except (ValueError, SyntaxError):
+            continue
