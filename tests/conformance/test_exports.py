@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engines import installed
 from vendor import vendor_templates
 
 from unrender import ChatTemplate
 from unrender.emit.response_template import Target
 from unrender.errors import ExportError
 from unrender.format import Slot, ToolMode
+from unrender.verify.engines import installed
 from unrender.verify.export import check_export
 
 TEMPLATES = [pytest.param(path, id=name) for name, path in vendor_templates().items()]

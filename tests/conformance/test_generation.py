@@ -11,10 +11,10 @@ import json
 import jsonschema
 import pytest
 from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
-from engines import END, installed, lark_matcher
 
 from unrender.messages import CallStatus
 from unrender.parsing.events import Malformed
+from unrender.verify.engines import END, installed, lark_matcher
 
 NEEDED = ("torch", "transformers", "llguidance")
 LENGTH = 600

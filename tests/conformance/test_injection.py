@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import installed, lark_reader
 from splitting import fed_only, splits
 from vendor import vendor_templates
 
@@ -22,6 +21,7 @@ from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.grammar.encode import encode_answer
 from unrender.parsing.parser import prefill
+from unrender.verify.engines import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
 TEMPLATES = {path.stem: path for path in OWN} | vendor_templates()

@@ -19,7 +19,7 @@ from typing import Any
 import jsonschema
 import pytest
 from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths, written
-from engines import END, Accepts, converted_reader, ebnf_reader, installed, lark_matcher, lark_reader, tag_reader
+from engines import converted_reader
 from meaning import differences
 
 from unrender.assemble import entry_literals
@@ -32,6 +32,7 @@ from unrender.grammar.nodes import Grammar
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import prefill
+from unrender.verify.engines import END, Accepts, gbnf_reader, installed, lark_matcher, lark_reader, tag_reader
 
 pytestmark = pytest.mark.engine
 
@@ -47,7 +48,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 }
 DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
     "lark": ("llguidance", Turn.lark, lark_reader),
-    "gbnf": ("xgrammar", Turn.gbnf, ebnf_reader),
+    "gbnf": ("xgrammar", Turn.gbnf, gbnf_reader),
     "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
 }
 UNWRITTEN = {

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engines import converted_reader, ebnf_reader, installed, lark_reader
+from engines import converted_reader
 from vendor import vendor_cases
 
 from unrender.emit.gbnf import gbnf
 from unrender.emit.lark import lark
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.verify.engines import gbnf_reader, installed, lark_reader
 
 CASES = vendor_cases("schemas")
 SCHEMAS = [pytest.param(case, id=case["id"]) for case in CASES if case.get("convertible") and "schema" in case]
@@ -24,7 +25,7 @@ XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not
 DIALECTS = [
     pytest.param(lark, lark_reader, id="lark", marks=LLGUIDANCE),
     pytest.param(gbnf, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf, ebnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(gbnf, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
 ]
 
 pytestmark = pytest.mark.engine

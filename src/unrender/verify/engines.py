@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 Accepts = Callable[[str], bool]
-_END = 256
+END = 256
 """The token that ends the output, behind one token for each byte."""
 
 
@@ -24,16 +24,22 @@ def installed(engine: str) -> bool:
 
 def lark_reader(grammar: str) -> Accepts:
     """Compile Lark with llguidance. Raises `ValueError` with its words when it refuses the grammar."""
-    matcher = importlib.import_module("llguidance").LLMatcher
-    compiled = matcher(_tokenizer(), matcher.grammar_from_lark(grammar), log_level=0)
-    if compiled.is_error():
-        raise ValueError(compiled.get_error())
+    compiled = lark_matcher(grammar)
 
     def accepts(text: str) -> bool:
         walker, data = compiled.deep_copy(), text.encode()
         return bool(walker.try_consume_tokens(list(data)) == len(data) and walker.is_accepting())
 
     return accepts
+
+
+def lark_matcher(grammar: str) -> Any:
+    """Return llguidance's matcher for Lark, one byte a token. Raises `ValueError` with its words when it refuses."""
+    matcher = importlib.import_module("llguidance").LLMatcher
+    compiled = matcher(_tokenizer(), matcher.grammar_from_lark(grammar), log_level=0)
+    if compiled.is_error():
+        raise ValueError(compiled.get_error())
+    return compiled
 
 
 def gbnf_reader(grammar: str) -> Accepts:
@@ -51,7 +57,7 @@ def tag_reader(tag: Mapping[str, Any]) -> Accepts:
 
 def _xgrammar_reader(grammar: Any) -> Accepts:
     xgrammar = importlib.import_module("xgrammar")
-    vocabulary = xgrammar.TokenizerInfo(list(_BYTES), stop_token_ids=[_END])
+    vocabulary = xgrammar.TokenizerInfo(list(_BYTES), stop_token_ids=[END])
     compiled = xgrammar.GrammarCompiler(vocabulary).compile_grammar(grammar)
 
     def accepts(text: str) -> bool:
@@ -67,9 +73,9 @@ _BYTES = (*(bytes([byte]) for byte in range(256)), b"<end>")
 class _ByteTokenizer:
     """What llguidance asks of a tokenizer."""
 
-    eos_token_id = _END
+    eos_token_id = END
     bos_token_id = None
-    special_token_ids = (_END,)
+    special_token_ids = (END,)
     tokens = _BYTES
 
     def __call__(self, text: str | bytes) -> list[int]:
@@ -79,4 +85,4 @@ class _ByteTokenizer:
 @cache
 def _tokenizer() -> Any:
     llguidance = importlib.import_module("llguidance")
-    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_ByteTokenizer()), eos_token=_END)
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_ByteTokenizer()), eos_token=END)

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from engines import installed
+
+from unrender.verify.engines import installed
 
 TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
 REFUSED = """\

@@ -6,12 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from engines import converted_reader, installed, lark_reader
+from engines import converted_reader
 
 from unrender.emit.answer import Answer
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.messages import Request, Tool, ToolChoice
+from unrender.verify.engines import installed, lark_reader
 
 CALLS = Tools(
     mode=ToolMode.JSON_NATIVE,

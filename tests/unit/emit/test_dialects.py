@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from engines import converted_reader, ebnf_reader, installed, lark_reader, tag_reader
+from engines import converted_reader
 
 from unrender.emit.gbnf import gbnf
 from unrender.emit.lark import lark
@@ -24,13 +24,14 @@ from unrender.grammar.nodes import (
     Sequence,
     Until,
 )
+from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
 
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 READERS = [
     pytest.param(lark, lark_reader, id="lark", marks=LLGUIDANCE),
     pytest.param(gbnf, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf, ebnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(gbnf, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
     pytest.param(structural_tag, tag_reader, id="structural-tag", marks=XGRAMMAR),
 ]
 CALL = Sequence((Literal("<call>"), JsonValue({"properties": {"a": {"const": 1}}}), Literal("</call>")))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engines import installed
 
 from unrender import ChatTemplate
 from unrender.errors import MessageError, TemplateError
 from unrender.testing import Chat, broken_call, call
+from unrender.verify.engines import installed
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 WEATHER = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engines import installed
 
 from unrender import ChatTemplate
 from unrender.emit.response_reading import read_response_template
 from unrender.errors import ExportError
 from unrender.verify import Verdict
+from unrender.verify.engines import installed
 from unrender.verify.export import check_export
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
