@@ -55,9 +55,11 @@ def _reasoning(format: Format, request: Request) -> Node | None:
     markers = format.reasoning
     if not markers.end:
         return None
-    rescued = tuple(Tolerated(calls) for calls in _calls(format, request))
+    calls: Iterable[Node] = _calls(format, request)
+    if not markers.holds_calls:
+        calls = map(Tolerated, calls)
     text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
-    body = Interleave(Role.REASONING, rescued, text)
+    body = Interleave(Role.REASONING, tuple(calls), text)
     opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
     joint = max(map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools)), key=len)
     return Sequence((opener, body, _choice(format, markers.end), Layout(joint, verbatim=True)))
@@ -156,6 +158,8 @@ class _Generation:
         joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
         after = Choice((answer, *(_sequence(Literal(joint), direct) for joint in joints)))
         inside = [_sequence(thought, Literal(end), after)]
+        if markers.holds_calls and self.calls is not None and self.request.response_schema is None:
+            inside.append(_sequence(thought, Literal(turn.reasoning_to_tools), self.run(self.calls)))
         others: list[Node] = [direct]
         for text in empty:
             if not text.startswith(start + end):
@@ -176,8 +180,7 @@ class _Generation:
         content = self.content(to_content, wrapper)
         if self.calls is None or self.request.response_schema is not None:
             return content
-        limit = 1 if not (self.request.parallel_tool_calls and self.calls.syntax.parallel) else None
-        run = Calls(syntax=self.calls.syntax, tools=self.calls.tools, maximum=limit).generated
+        run = self.run(self.calls)
         only_calls = _sequence(Literal(to_tools), run)
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
@@ -190,6 +193,11 @@ class _Generation:
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
         behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         return Choice((content, only_calls, behind))
+
+    def run(self, calls: Calls) -> Node:
+        """Return as many calls as the request allows."""
+        limit = 1 if not (self.request.parallel_tool_calls and calls.syntax.parallel) else None
+        return Calls(syntax=calls.syntax, tools=calls.tools, maximum=limit).generated
 
     def content(self, joint: str, wrapper: Content) -> Node:
         return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))

@@ -93,7 +93,6 @@ SHAPES = {
 }
 
 NOT_REBUILT = {
-    ("Apertus-8B-Instruct", "reasoning-call"): "reasoning stays open when no content follows",
     ("LFM2.5-8B-A1B", "values"): "objects are JSON, lists are Python: a codec has one way for both",
     ("NVIDIA-Nemotron-Nano-v2", "content"): "history opens reasoning before content and never closes it",
     ("NVIDIA-Nemotron-Nano-v2", "lines"): "as above",

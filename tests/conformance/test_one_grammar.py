@@ -52,8 +52,6 @@ DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]]
     "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
 }
 UNWRITTEN = {
-    # The history puts calls into the reasoning block, which a model does not reliably close behind them.
-    ("Apertus-8B-Instruct", "reasoning and call"),
     # The history drops reasoning, and with it the closer that a model has to write behind what the prompt has opened.
     ("NVIDIA-Nemotron-Nano-v2", "content"),
     ("NVIDIA-Nemotron-Nano-v2", "content and call"),

@@ -133,7 +133,8 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         tools_to_content=tools.tools_to_content,
         tools_first=tools.tools_first,
     )
-    fmt = Format(turn=turn, reasoning=reasoning.reasoning, content=content, tools=tools.tools)
+    reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
+    fmt = Format(turn=turn, reasoning=reasons, content=content, tools=tools.tools)
     return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools)
 
 

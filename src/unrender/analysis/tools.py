@@ -48,6 +48,8 @@ class ToolsFinding:
     reasoning_to_tools: str = ""
     tools_to_content: str = ""
     tools_first: bool = False
+    in_reasoning: bool = False
+    """Calls behind reasoning are written before its end."""
     content_as_reasoning: bool = False
     """Content beside calls is written in reasoning's markers."""
     end: str = ""
@@ -117,6 +119,7 @@ class _Analysis:
         return ToolsFinding(
             tools=tools,
             end=end,
+            in_reasoning=self._inside_reasoning(),
             content_as_reasoning=self._writes_content_as_reasoning(mixed),
             tools_first=behind is not None,
             tools_to_content=behind or "",
@@ -213,7 +216,7 @@ class _Analysis:
                 "reasoning_to_tools",
                 assistant("", REASONING, make_calls(1)),
                 REASONING,
-                self.known.reasoning.reasoning.end,
+                "" if self._inside_reasoning() else self.known.reasoning.reasoning.end,
             ),
         ):
             before = self._before_call(message, needle)
@@ -228,6 +231,12 @@ class _Analysis:
         start = body.index(needle) + len(needle)
         row = self.row(body[start:], make_calls(1))
         return None if row is None or (needle == CONTENT and self._writes_content_as_reasoning(body)) else row.before
+
+    def _inside_reasoning(self) -> bool:
+        """Return whether a call is written behind reasoning, but before the marker that ends it."""
+        end = self.known.reasoning.reasoning.end.strip()
+        before = self._before_call(assistant("", REASONING, make_calls(1)), REASONING)
+        return bool(end) and before is not None and end not in before
 
     def _remarks(self, mixed: str) -> tuple[str, ...]:
         if not self._writes_content_as_reasoning(mixed):

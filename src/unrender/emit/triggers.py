@@ -1,8 +1,8 @@
 """Format and request → what tells an engine that a tool call begins, for grammars that wait until then.
 
 Rules: a trigger is the outermost literal with which the primary call syntax begins; where that is ordinary text, the
-literal up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning; otherwise it is a
-pattern that the whole output so far must match, whose first group is the call's beginning.
+literal up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning, or where calls stand
+there; otherwise it is a pattern that the whole output so far must match, whose first group is the call's beginning.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _before(format: Format, begun: str) -> str:
     """Return the pattern of reasoning that must have ended before a call counts."""
     reasoning = format.reasoning
     end, start = reasoning.end.strip(), reasoning.start.strip()
-    if not end or reasoning.mode is ReasoningMode.NONE:
+    if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
         return ""
     ended = f"{_ANY}{re.escape(end)}"
     opened = bool(start) and start in begun and end not in begun[begun.rindex(start) :]
@@ -95,5 +95,5 @@ def _before(format: Format, begun: str) -> str:
 
 def _unopened(format: Format) -> str:
     """Return the pattern of text in which no reasoning is opened."""
-    start = format.reasoning.start.strip()
+    start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
     return f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY

@@ -90,7 +90,8 @@ def encode_answer(
     """Return a whole answer, without header and end of turn; calls are (name, arguments, id)."""
     turn, before = fmt.turn, ""
     if reasoning:
-        before = fmt.reasoning.start + reasoning + fmt.reasoning.end
+        before = fmt.reasoning.start + reasoning
+        before += "" if fmt.reasoning.holds_calls and calls and not content else fmt.reasoning.end
     elif fmt.reasoning.empty:
         before = fmt.reasoning.empty
     said = _encode_content(fmt, content, reasoned=bool(reasoning))

@@ -197,6 +197,7 @@ class _Compiler:
         sealed = -1
         if body.parts:
             self._enter(inner, entries)
+        if any(isinstance(part, Tolerated) for part in body.parts):
             ends = [text.strip() for text in [*literals((closer,)), *self._dropped()] if text.strip()]
             sealed = self.code.emit(SealAtEnd(tuple(dict.fromkeys(ends)), hub.at))
         self._seal(inner, sealed)
