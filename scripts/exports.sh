@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tests of exports in an environment of their own, with transformers (without torch), whose parser reads the exports.
+# The tests of exports in an environment of their own, with transformers (without torch), whose parser reads the exports,
+# and with the files of TRL, whose response templates are compared with ours.
 # Arguments are handed to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -8,5 +9,9 @@ python3 -m venv .venv-exports
 bin=.venv-exports/bin
 "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
 "$bin/python" -m pip install --quiet --editable '.[cli]' --group tests --group exports
+# Only its files: what it needs to train with is heavy.
+"$bin/python" -m pip install --quiet --no-deps trl==1.16.0
 
-exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/verify/test_export.py tests/conformance/test_exports.py "$@"
+# The longest test first, so that the others run beside it.
+exec "$bin/python" -m pytest --quiet --numprocesses auto tests/conformance/test_trl.py tests/unit/verify/test_export.py \
+    tests/conformance/test_exports.py "$@"

@@ -26,6 +26,7 @@ For each chat template: of how many capabilities transformers' own parser reads 
 the response template leaves out, or why there is none.
 Call syntaxes that are only tolerated are left out everywhere.
 What no response template can say is told in [the how-to](../howto/export.md).
+Beside [those that TRL brings](trl.md), ours are compared answer by answer.
 
 | template | read alike | left out, or why refused |
 |---|--:|---|"""

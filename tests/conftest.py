@@ -21,5 +21,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not installed("transformers"):
         sentence = "transformers is not installed: run `scripts/exports.sh`"
         terminalreporter.write_line(f"EXPORTS NOT CHECKED: {sentence}", yellow=True, bold=True)
+    elif not installed("trl"):
+        sentence = "TRL's files are not installed: run `scripts/exports.sh`"
+        terminalreporter.write_line(f"EXPORTS NOT COMPARED: {sentence}", yellow=True, bold=True)
     for sentence in missing_data():
         terminalreporter.write_line(f"CONFORMANCE NOT CHECKED: {sentence}", yellow=True, bold=True)
