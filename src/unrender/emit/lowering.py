@@ -228,7 +228,7 @@ class _Lowering:
         """
         options = list(dict.fromkeys(options))
         leads = [lead for option in options for lead in self.leads(option, "", bool)]
-        if any(not lead.text and lead.rest != (_END,) for lead in leads):
+        if any(not lead.text.strip(nodes.MARKS) and lead.rest != (_END,) for lead in leads):
             return _choice(list(dict.fromkeys(self.rest(_behind(lead, 0)) for lead in leads)))
         groups: dict[str, list[_Lead]] = {}
         for lead in leads:
@@ -254,7 +254,7 @@ class _Lowering:
             return [_Lead(text, (_END,))]
         head, tail = rest[0], rest[1:]
         match head:
-            case Literal(more) | nodes.Layout(more):
+            case Literal(more) | nodes.Layout(more) | nodes.Mark(more):
                 return self.leads(tail, text + more, enough, frozenset() if more else seen)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.leads((inner, *tail), text, enough, seen)
@@ -326,7 +326,7 @@ class _Lowering:
                 return EMPTY
             case Literal() | Chars() | JsonValue():
                 return node
-            case nodes.Layout(text):
+            case nodes.Layout(text) | nodes.Mark(text):
                 return Literal(text)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.closed(inner)
@@ -411,7 +411,7 @@ def _nullable(node: Node) -> bool:
             return text == ""
         case Chars(minimum=low) | Repeat(minimum=low):
             return low == 0
-        case Optional() | nodes.Cut() | nodes.Tolerated() | nodes.End() | nodes.Peek() | nodes.Negate():
+        case Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End() | nodes.Peek() | nodes.Negate():
             return True
         case Sequence(parts):
             return all(map(_nullable, parts))

@@ -19,10 +19,12 @@ from dataclasses import dataclass, replace
 from unrender.emit.lowering import Lowered, Stopped, lower
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import (
+    MARKS,
     Chars,
     Choice,
     Grammar,
     Literal,
+    Mark,
     Node,
     Optional,
     Ref,
@@ -61,10 +63,10 @@ _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 _INFINITE = 10**9
 
 
-_OPENERS = {role: chr(0xFDD0 + at) for at, role in enumerate(Role)}
-_CLOSER = "\ufdef"
+_OPENERS = dict(zip(Role, MARKS, strict=False))
+_CLOSER = MARKS[-1]
 _ROLES = {mark: role for role, mark in _OPENERS.items()}
-_UNMARKED = str.maketrans("", "", "".join((*_ROLES, _CLOSER)))
+_UNMARKED = str.maketrans("", "", MARKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def _marked(grammar: Grammar) -> Grammar:
 
     def mark(node: Node) -> Node:
         if isinstance(node, Tag):
-            return Sequence((Literal(_OPENERS[node.role]), node.node, Literal(_CLOSER)))
+            return Sequence((Mark(_OPENERS[node.role]), node.node, Mark(_CLOSER)))
         return node
 
     rules = {name: rewrite(node, mark) for name, node in grammar.rules.items()}

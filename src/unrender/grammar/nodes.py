@@ -141,6 +141,17 @@ class Cut:
     """From here on there is no way back: what was matched is final."""
 
 
+MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+"""Noncharacters of Unicode: no text holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Nothing, at a place to be found again: the sampler draws `text`, one of `MARKS`, there and takes it out."""
+
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerated:
     """`a`, read but never generated."""
@@ -228,6 +239,7 @@ Node = (
     | Tag
     | Atomic
     | Cut
+    | Mark
     | Tolerated
     | JsonValue
     | Call
