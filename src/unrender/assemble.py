@@ -163,7 +163,7 @@ class _Generation:
         others: list[Node] = [direct]
         for text in empty:
             if not text.startswith(start + end):
-                closed = _sequence(Literal(text.removeprefix(start)), Choice((answer, direct)))
+                closed = _sequence(_said_inside(text.removeprefix(start), end), Choice((answer, direct)))
                 (inside if text.startswith(start) else others).append(closed)
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))
@@ -234,6 +234,14 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
                 yield word
             else:
                 yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
+
+
+def _said_inside(text: str, end: str) -> Node:
+    """Return what is written for no reasoning, behind the opener: some formats have words for it."""
+    words, closer, behind = text.partition(end.strip())
+    if not words.strip():
+        return Literal(text)
+    return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + behind)))
 
 
 def _opening(format: Format) -> str:

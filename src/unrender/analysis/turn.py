@@ -100,11 +100,17 @@ def _answers(prober: Prober, before: list[Message]) -> list[str]:
     texts = [prober.answer(shape, before=before) for shape in shapes]
     known = [text for text in texts if text is not None]
     others = [
-        prober.answer(assistant(CONTENT), before=before, thinking=False),
+        _behind_same_question(prober, before, prober.answer(assistant(CONTENT), before=before, thinking=False)),
         prober.answer(assistant(CONTENT, REASONING), before=before, after=[user(USER2)]),
     ]
-    # With thinking off, or in history, a template may write into the user's own text: such an answer says nothing here.
+    # In history, a template may write into the user's own text: such an answer says nothing here.
     return known + [text for text in others if text is not None and common_prefix([text, *known]).strip()]
+
+
+def _behind_same_question(prober: Prober, before: list[Message], text: str | None) -> str | None:
+    """Return an answer with thinking off behind what the question ends with when thinking is on, e.g. ` /think`."""
+    on, off = (prober.answer(None, before=before, thinking=thinking) for thinking in (True, False))
+    return text if text is None or not on or not off or not text.startswith(off) else on + text[len(off) :]
 
 
 def _common_lead(answers: list[str], prompts: Iterable[str | None]) -> str:
