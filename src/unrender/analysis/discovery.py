@@ -169,15 +169,22 @@ def _find_calls(prober: Prober) -> dict[str, Any]:
 
 
 def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    offered = (prober.answer(None) or "").count(NAMES[0])
     for as_object, nonnull in product((True, False), (True, False)):
         shape = {"supports_object_arguments": as_object, "requires_nonnull_content": nonnull} | more
         text = prober.with_capabilities(**shape).answer(assistant(calls=make_calls(1)))
-        if text is None or text.count(NAMES[0]) <= offered or (not nonnull and "None" in text):
+        if text is None or not _names_calls(prober, text) or (not nonnull and "None" in text):
             continue
         unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
         escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
         yield (unseen, escaped, not as_object, len(text), not nonnull), shape
+
+
+def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
+    """Tell whether an answer names the tools of `count` calls: more often than one that calls nothing, behind which some
+    templates offer tools as well. Asked behind an answer, since others offer them behind an open question only.
+    """
+    silent = prober.answer(assistant(CONTENT)) or ""
+    return all(text.count(name) > silent.count(name) for name in NAMES[:count])
 
 
 def _find_ids(prober: Prober) -> dict[str, Any]:
@@ -191,7 +198,7 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     return {
         "supports_call_id": short.id in text,
         "requires_short_id": long_id is None,
-        "supports_parallel_tool_calls": NAMES[0] in two and NAMES[1] in two,
+        "supports_parallel_tool_calls": _names_calls(prober, two, 2),
         "supports_tool_role": with_result is not None and RESULT in with_result,
     }
 
@@ -240,6 +247,6 @@ def _find_mixtures(prober: Prober) -> dict[str, Any]:
     pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
     triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
     return {
-        "supports_content_with_calls": CONTENT in pair and NAMES[0] in pair,
+        "supports_content_with_calls": CONTENT in pair and _names_calls(trial, pair),
         "supports_content_with_reasoning_and_calls": triple is not None,
     }

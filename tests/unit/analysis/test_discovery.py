@@ -70,3 +70,25 @@ def test_flat_calls_are_tried():
     )
 
     assert analyze(Template(source)).capabilities.requires_flat_calls
+
+
+def tools_where(place: str, calls: str) -> str:
+    """Return a template that offers its tools behind a question, in `place`, and writes `calls` of an answer."""
+    return (
+        "{%- for m in messages -%}<{{ m.role }}>{{ m.content or '' }}"
+        "{%- if tools and m.role == 'user' " + place + " -%}<tools>{{ tools | tojson }}</tools>{%- endif -%}"
+        "{%- for c in " + calls + " -%}<c>{{ c.function.name }} {{ c.function.arguments | tojson }}</c>{%- endfor -%}"
+        "</>{%- endfor -%}"
+    )
+
+
+@pytest.mark.parametrize("place", ["", "and loop.last"])
+def test_calls_are_told_from_tools_behind_the_question(place):
+    """Tools that are offered behind a question, or behind the open one only, are not taken for calls, nor hide them."""
+    every = analyze(Template(tools_where(place, "m.tool_calls or []"))).capabilities
+    first = analyze(Template(tools_where(place, "(m.tool_calls or [])[:1]"))).capabilities
+    none = analyze(Template(tools_where(place, "[]"))).capabilities
+
+    assert every.supports_object_arguments
+    assert [found.supports_tool_calls for found in (every, first, none)] == [True, True, False]
+    assert [found.supports_parallel_tool_calls for found in (every, first, none)] == [True, False, False]
