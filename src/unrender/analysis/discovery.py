@@ -138,7 +138,10 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
 
 
 def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
-    """Yield pairs (on, off): words with which the template compares the variable, or the two booleans."""
+    """Yield pairs (on, off): words with which the template compares the variable, or the two booleans.
+
+    Where it knows no word for on, thinking is on unless it is switched off.
+    """
     compared = re.findall(
         rf"\b{name}\s*(?:==|!=|in|not in)\s*[\[(]?\s*((?:['\"][\w-]+['\"],?\s*)+)", prober.template.source
     )
@@ -149,8 +152,8 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
         yield ((name, ons[0]),), ((name, offs[0]),)
     if not words and not _AMOUNT_WORD.search(name):
         yield ((name, True),), ((name, False),)
-    if "budget" in name:
-        yield (), ((name, 0),)
+    if offs or "budget" in name:
+        yield (), ((name, offs[0] if offs else 0),)
 
 
 def _find_calls(prober: Prober) -> dict[str, Any]:

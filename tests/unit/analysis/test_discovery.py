@@ -92,3 +92,20 @@ def test_calls_are_told_from_tools_behind_the_question(place):
     assert every.supports_object_arguments
     assert [found.supports_tool_calls for found in (every, first, none)] == [True, True, False]
     assert [found.supports_parallel_tool_calls for found in (every, first, none)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "test", ["effort == 'none'", "effort in ['none', 'off']", "effort is defined and effort == 'off'"]
+)
+def test_thinking_that_only_goes_off_has_a_switch(test):
+    """A template with a word for no reasoning and none for more is switched off by it, and left alone for on."""
+    source = (
+        "{%- for m in messages -%}<{{ m.role }}>{{ m.content }}</>{%- endfor -%}"
+        "{%- if add_generation_prompt -%}<assistant>{%- if TEST -%}<think></think>{%- endif -%}{%- endif -%}"
+    )
+
+    found = analyze(Template(source.replace("TEST", test.replace("effort", "reasoning_effort")))).capabilities
+
+    assert found.supports_enable_thinking
+    assert found.thinking_on == ()
+    assert found.thinking_off in ((("reasoning_effort", "none"),), (("reasoning_effort", "off"),))
