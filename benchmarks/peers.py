@@ -1,78 +1,183 @@
 """What others need for the same text: each parser that can be imported, side by side, in one run.
 
-python benchmarks/peers.py [--quick]
+python benchmarks/peers.py [--quick]      (`bash scripts/peers.sh` runs it where vLLM, SGLang and transformers are installed)
 
-Strategy: the cases, texts and timings of `streaming`. A peer reads our format through an export of it, so that both read the
-same markers. A peer that is not installed is named. transformers' parser gives a call's arguments when the call ends; ours
-gives them as they come.
+Strategy: the cases and texts of `streaming`, cut into tokens, the same for all. A parser's messages of 1k
+and 16k are compared with ours before it is timed; one that is wrong gets no figure. `arguments` says how a call's arguments
+are given out: as they come, or whole. A peer that cannot be imported is named. "–" stands where one reading would take more
+than half a minute if its cost grew with the square of the length.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import gc
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
+from importlib.metadata import version
+from math import inf
 from typing import Any
 
-from streaming import CASES, Case, best, chunked, stream
+from readers import OURS, PEERS, Piece, Reader, Run, tokens
+from streaming import CASES, CHUNK, Case, best
 
-from unrender.emit.response_template import response_template
-
-LENGTHS = (1_000, 16_000, 64_000)
-TRANSFORMERS = "transformers.utils.chat_parsing"
-
-
-def transformers_reader(case: Case) -> Callable[[list[str]], None]:
-    """Return transformers' own parser for the case's format, fed chunk by chunk."""
-    from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - may be missing
-    from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
-
-    loaded = load_response_template(response_template(case.format).template)
-    tools: list[dict[str, Any]] = [
-        {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
-        for tool in case.request.tools or ()
-    ]
-
-    def read(chunks: list[str]) -> None:
-        parser = ResponseParser(loaded, prefix=case.format.turn.headers[0], tools=tools or None)
-        for chunk in chunks:
-            parser.feed(chunk)
-        parser.finalize()
-
-    return read
+LENGTHS = (1_000, 4_000, 16_000, 64_000)
+COMMON = 16_000
+"""The greatest length that every peer reads."""
+PATIENCE = 30.0
+"""Seconds that one reading is allowed, going by the length before."""
 
 
-def table(lengths: tuple[int, ...], runs: int) -> Iterator[str]:
-    """Yield the lines of the table: µs per chunk for each length, growth, and the peer's cost over ours at the longest."""
-    yield f"{'µs per 4 characters at':43}" + "".join(f"{size // 1000:>8}k" for size in lengths) + "  growth   × ours"
+@dataclass(slots=True)
+class Call:
+    """A call in the making: its name, and its arguments as they came."""
+
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the pieces add up to."""
+
+    reasoning: str = ""
+    content: str = ""
+    calls: dict[int, Call] = field(default_factory=dict)
+
+    def add(self, piece: Piece) -> None:
+        """Take one more piece."""
+        self.reasoning += piece.reasoning
+        self.content += piece.content
+        if piece.name or piece.arguments:
+            call = self.calls.setdefault(piece.index, Call())
+            call.name += piece.name
+            call.arguments.append(piece.arguments)
+
+    @property
+    def meaning(self) -> tuple[Any, ...]:
+        """The message; white space around its texts is left to the formats, and so is JSON's within the arguments."""
+        calls = [(call.name, _value("".join(call.arguments))) for call in self.calls.values()]
+        return self.reasoning.strip(), self.content.strip(), calls
+
+    @property
+    def arrival(self) -> str:
+        """How the arguments came; "whole" when more than half of a call's are one piece."""
+        if not self.calls:
+            return ""
+        whole = any(max(map(len, call.arguments)) * 2 > len("".join(call.arguments)) for call in self.calls.values())
+        return "whole" if whole else "as they come"
+
+
+def _value(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return f"no JSON: {arguments}"
+
+
+def answer(reader: Reader, case: Case, size: int) -> Answer:
+    """Read one text of a case and add up what comes."""
+    whole = Answer()
+    for given in reader.prepare(case, tokens(case.write(size)))():
+        for piece in reader.pieces(given):
+            whole.add(piece)
+    return whole
+
+
+def costs(readers: list[Reader], case: Case, lengths: tuple[int, ...], rounds: int) -> dict[str, dict[int, float]]:
+    """Return each reader's least µs per four characters, for the lengths it can read in time.
+
+    The readers take turns, round after round, so that what else the machine does slows all of them alike.
+    """
+    texts = {size: case.write(size) for size in lengths}
+    seconds: dict[str, dict[int, float]] = {reader.name: {} for reader in readers}
+    for _ in range(rounds):
+        for size, text in texts.items():
+            for reader in readers:
+                known = seconds[reader.name]
+                if _worthwhile(known, size):
+                    once = best(partial(_exhaust, reader.prepare(case, tokens(text))), 1)
+                    known[size] = min(once, known.get(size, inf))
+    return {
+        name: {size: least / len(texts[size]) * CHUNK * 1e6 for size, least in known.items()}
+        for name, known in seconds.items()
+    }
+
+
+def _exhaust(run: Run) -> None:
+    deque(run(), maxlen=0)
+
+
+def _worthwhile(known: dict[int, float], size: int) -> bool:
+    """Say whether to read once more: not what takes long and is known, nor what would take too long."""
+    if size in known:
+        return known[size] < 1
+    last = max(known, default=0)
+    return not known or known[last] * (size / last) ** 2 < PATIENCE
+
+
+def table(peers: list[Reader], lengths: tuple[int, ...], rounds: int) -> Iterator[str]:
+    """Yield the lines of the table: µs for each length; growth and cost over ours for the great ones; arrival."""
+    heads = [f"{_k(size):>9}" for size in lengths]
+    heads += [f"  growth to {_k(size)}  × ours at {_k(size)}" for size in lengths if size >= COMMON]
+    yield f"{'µs per 4 characters at':42}{''.join(heads)}  arguments"
     for case in CASES:
-        ours = list(_costs(partial(stream, case), case, lengths, runs))
-        theirs = list(_costs(transformers_reader(case), case, lengths, runs))
-        yield _line(case.title, "unrender", ours, 1.0)
-        yield _line(case.title, "transformers", theirs, theirs[-1] / ours[-1])
+        answers = {reader: _answers(reader, case, lengths) for reader in (OURS, *peers)}
+        expected = [answer.meaning for answer in answers[OURS]]
+        right = [reader for reader in answers if [answer.meaning for answer in answers[reader]] == expected]
+        found = costs(right, case, lengths, rounds)
+        for reader in answers:
+            line = f"{case.title:28} {reader.name:13}"
+            if reader in right:
+                line += _cells(found[reader.name], found[OURS.name], lengths)
+                yield f"{line}  {answers[reader][-1].arrival}".rstrip()
+            else:
+                yield f"{line} its message is not ours: not timed"
 
 
-def _costs(read: Callable[[list[str]], None], case: Case, lengths: tuple[int, ...], runs: int) -> Iterator[float]:
+def _answers(reader: Reader, case: Case, lengths: tuple[int, ...]) -> list[Answer]:
+    return [answer(reader, case, size) for size in (lengths[0], COMMON)]
+
+
+def _cells(theirs: dict[int, float], ours: dict[int, float], lengths: tuple[int, ...]) -> str:
+    cells = [f"{theirs[size]:9.2f}" if size in theirs else f"{'–':>9}" for size in lengths]
     for size in lengths:
-        chunks = chunked(case.write(size))
-        yield best(partial(read, chunks), runs) / len(chunks) * 1e6
+        if size >= COMMON:
+            known = size in theirs
+            cells.append(f"{theirs[size] / theirs[lengths[0]]:15.1f}" if known else f"{'–':>15}")
+            cells.append(f"{theirs[size] / ours[size]:15.1f}" if known else f"{'–':>15}")
+    return "".join(cells)
 
 
-def _line(title: str, name: str, costs: list[float], ratio: float) -> str:
-    cells = "".join(f"{cost:9.2f}" for cost in costs)
-    return f"{title:28} {name:14}{cells}{costs[-1] / costs[0]:8.2f}{ratio:9.1f}"
+def _k(size: int) -> str:
+    return f"{size // 1000}k"
+
+
+def importable() -> Iterator[Reader]:
+    """Yield the peers that are here, and print each one's version, or that it is missing."""
+    for peer in PEERS:
+        try:
+            import_module(peer.module)
+        except ImportError as error:
+            print(f"{peer.name}: not here ({error}); `bash scripts/peers.sh` sets up .venv-peers with it")
+        else:
+            print(f"{peer.name} {version(peer.module.partition('.')[0])}")
+            yield peer
 
 
 def main() -> None:
-    """Print the table, or what is missing."""
+    """Print the versions, and the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one run each")
+    parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one round")
     quick = parser.parse_args().quick
-    if find_spec("transformers") is None or find_spec(TRANSFORMERS) is None:
-        print("transformers 5.15 or newer is not installed; `bash scripts/exports.sh` sets up .venv-exports with it")
-        return
-    for line in table(LENGTHS[:2] if quick else LENGTHS, 1 if quick else 3):
+    peers = list(importable())
+    # Torch and the engines are a great heap, which no parser's figure shall hold; vLLM's server does the same.
+    gc.freeze()
+    for line in table(peers, (LENGTHS[0], COMMON) if quick else LENGTHS, 1 if quick else 7):
         print(line, flush=True)
 
 
