@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What others' parsers cost beside ours, in an environment of their own: transformers', vLLM's and SGLang's, without their
-# engines. No part of CI: the two wheels bring a gigabyte of CUDA that nobody runs here.
+# engines. No part of CI: torch and the two wheels fill 3.5 GB.
 # Arguments are handed to the benchmark; `scripts/peers.sh --quick` runs it small.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
