@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from os.path import commonprefix
 from typing import Any
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
+from unrender.analysis.split import common_suffix
 from unrender.format import Format, ReasoningMode
 from unrender.parsing.parser import prefill
 from unrender.template.rendering import Template
@@ -128,13 +128,13 @@ def _asking(format: Format, prompt: str) -> str:
 
 
 def _without_epilogue(subject: Subject, text: str) -> str:
-    """Cut off what the template writes behind every answer, whatever it says."""
+    """Cut off what the template writes behind every answer, whatever it says; whole markers only."""
     # Two others, since an answer may end as one of them does.
     others = [
         subject.render({"role": "assistant", "content": content}) or "" for content in ("Quite so.", "Not at all!")
     ]
-    epilogue = commonprefix([it[::-1] for it in (text, *others)])
-    return text[: len(text) - len(epilogue)]
+    epilogue = common_suffix(others)
+    return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
 
 
 def _visible(answer: Answer, text: str, format: Format) -> Answer | None:

@@ -28,6 +28,22 @@ SWITCHED = """\
 {%- endif %}
 """
 
+UNENDED = """\
+{%- for message in messages %}
+{{- '<|' ~ message.role ~ '|>' }}
+{%- if message.tool_calls %}
+{{- '<calls>' }}
+{%- for call in message.tool_calls %}
+{{- '<call>' ~ call.function.name ~ ' ' ~ call.function.arguments | tojson ~ '</call>' }}
+{%- endfor %}
+{{- '</calls>' }}
+{%- elif message.role == 'assistant' %}{{ '<answer>' ~ message.content ~ '</answer>' }}
+{%- else %}{{ message.content ~ (' Be brief.' if loop.last else '') }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+
 
 def template_named(name):
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
@@ -88,6 +104,13 @@ def test_wrong_prefill_is_refuted():
     turn = replace(template.format.turn, headers=("<|assistant|><think>", "<|assistant|><think></think>"))
 
     assert verdicts(verified(template, turn=turn).findings)["thinking on"] is Verdict.REFUTED
+
+
+def test_closers_are_not_cut_apart():
+    """Calls and content that end in different markers share no epilogue, though all markers end in one character."""
+    found = verdicts(verified(ChatTemplate.from_string(UNENDED)).findings)
+
+    assert found["content"] is found["tool calls"] is found["arrays"] is Verdict.PROVED
 
 
 def test_markers_in_a_question_are_text():
