@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from unrender.format import Content, ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import Content, ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.grammar.nodes import (
     Calls,
     Choice,
@@ -84,10 +84,16 @@ def _calls(format: Format, request: Request) -> list[Calls]:
             syntax=syntax,
             tools=tools,
             lead=lead,
-            spellings=tuple(_spellings(format, syntax.section_start)[1:]),
+            spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
         )
         for syntax in syntaxes
     ]
+
+
+def _joints(turn: Turn, syntax: Tools) -> tuple[str, ...]:
+    """Return the joints that show a call where it has no marker of its own before the tool's name."""
+    joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
+    return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:
@@ -227,6 +233,10 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     chain = [syntax.section_start, syntax.call_start, before]
     name_follows = parts[1 if before else 0 :][:1] == (Slot.NAME,)
     names = [tool.name for tool in calls.tools or ()] if name_follows else []
+    if not any(literal.strip() for literal in chain):
+        behind = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
+        first = syntax.arguments.start if syntax.arguments.entry else '"' if syntax.arguments.as_string else "{"
+        yield from (name + behind + first for name in names)
     for at, literal in enumerate(chain):
         for spelling in _spellings(format, literal) if literal.strip() else ():
             word = spelling.split(maxsplit=1)[0].rstrip("[{")

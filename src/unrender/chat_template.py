@@ -377,7 +377,7 @@ def _begun(message: Mapping[str, Any], format: Format, request: Request, continu
         return _begun_reasoning(reasoning, content, format, where=where)
     # Where the caller keeps reasoning, markers included, in the content, it is there already.
     before = "" if request.reasoning_format == "none" else _reasoning_before(reasoning, format)
-    return before + _wrapper_before(before, reasoning, format) + content
+    return (before or format.turn.start_to_content) + _wrapper_before(before, reasoning, format) + content
 
 
 def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str) -> str:

@@ -22,7 +22,7 @@ from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_tools
-from unrender.analysis.turn import Frame, find_frame, next_opener
+from unrender.analysis.turn import Frame, find_frame, next_openers
 from unrender.format import Format, Slot, Tools, Turn
 from unrender.template.rendering import Template
 
@@ -118,7 +118,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
     content, end = find_content(openings, tails, reasoning)
     tools = find_tools(prober, frame, Known(reasoning=reasoning, content=content, turn_end=end))
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
-    ends = [tools.end] if end else [tools.end, next_opener(prober)]
+    ends = [tools.end] if end else [tools.end, *next_openers(prober)]
     turn = Turn(
         headers=tuple(text for text in (header, frame.tool_header) if text),
         end=end,

@@ -6,7 +6,7 @@ header too, or goes on with the prefill. A boundary is drawn where lexemes diffe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from unrender.analysis.probes import (
@@ -15,6 +15,7 @@ from unrender.analysis.probes import (
     EOS,
     NAMES,
     REASONING,
+    RESULT,
     USER,
     USER2,
     Message,
@@ -72,11 +73,22 @@ def tail_of(body: str | None, needle: str, frame: Frame) -> str:
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
 
-def next_opener(prober: Prober) -> str:
-    """Return the marker with which the turn after an answer opens, for templates that end an answer with nothing."""
+def next_openers(prober: Prober) -> Iterator[str]:
+    """Yield the markers with which the turns after an answer open, for templates that end an answer with nothing."""
     followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT).partition(USER2)[0]
-    first = next((part for part in lexemes(followed) if part.strip()), "")
-    return first if is_tag(first) else ""
+    for text in (followed, _behind_call(prober)):
+        first = next((part for part in lexemes(text) if part.strip()), "")
+        if is_tag(first):
+            yield first
+
+
+def _behind_call(prober: Prober) -> str:
+    """Return what stands between a whole call, which nothing ends, and its result."""
+    call = make_calls(1)[0]
+    alone, answered = (prober.answer(assistant(calls=[call]), after=after) for after in ([], [result(call)]))
+    if not alone or not answered or until_sentinel(alone) != alone or not answered.startswith(alone):
+        return ""
+    return answered[len(alone) :].partition(RESULT)[0]
 
 
 def until_sentinel(text: str) -> str:

@@ -13,7 +13,7 @@ from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.finder import Finder
-from unrender.parsing.instructions import MAX_BLANK, SPACE
+from unrender.parsing.instructions import MAX_BLANK, SPACE, tool_at
 from unrender.parsing.machine import CallState, Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
@@ -241,6 +241,10 @@ class Tail:
             return self._separator(machine, at, mark)
         if mark and (mark in self.closers or mark in self.section) and self._close(machine, at, mark):
             return False
+        if not mark and not self.separator and "" in self.openers:
+            named = tool_at(machine, at)
+            if named is not False:
+                return named is None or self._next_call(machine, at, mark)
         return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:

@@ -17,7 +17,7 @@ from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, Entrie
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
-from unrender.parsing.instructions import Attempt, Hold, Jump, Lit, Loosen, Maybe, MaybeFence, Soft, Space
+from unrender.parsing.instructions import Ahead, Attempt, Hold, Jump, Lit, Loosen, Maybe, MaybeFence, Named, Soft, Space
 from unrender.parsing.machine import Instruction
 from unrender.parsing.slots import (
     BeginCall,
@@ -76,6 +76,10 @@ class CallCode:
         self.syntax = calls.syntax
         self.lead = calls.lead
         self.spellings = calls.spellings
+        self.head = "{" if calls.syntax.envelope else _text(calls.syntax.function[0])
+        self.marked = any(map(str.strip, (calls.syntax.section_start, calls.syntax.call_start, self.head)))
+        self.unmarked: tuple[int, ...] = ()
+        """Where calls are read that no marker shows, if they are any, for a place where an answer begins."""
         self.hub = hub
         self.split = _splitter(calls.syntax)
         self.tail = code.reserve()
@@ -89,10 +93,11 @@ class CallCode:
         inner = self.code.emit(Loosen(), *self._hold(), Jump(function))
         section = self.code.emit(*self._literal(syntax.section_start), Jump(call))
         self._tail(call)
-        head = "{" if syntax.envelope else _text(syntax.function[0])
         outer = bare if syntax.section_start.strip() else call
-        levels = [(syntax.section_start, section), (syntax.call_start, outer), (head, inner)]
+        levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*self._literal(text), Jump(call))) for text in self.spellings]
+        if not self.marked:
+            self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
         return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
 
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
@@ -169,7 +174,7 @@ class CallCode:
             self.code.emit(RepeatName() if again else ReadName(stops))
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
-            self.code.emit(*self._before_arguments(), Commit(self.tail, waits))
+            self.code.emit(*self._before_arguments(), *self._assured(), Commit(self.tail, waits))
             self._arguments(self.syntax.arguments)
         elif part is Slot.ANY:
             self.code.emit(SkipWords(stops))
@@ -191,6 +196,11 @@ class CallCode:
         if self.syntax.arguments.entry:
             return [Space()]
         return [Space(), MaybeFence(), Space()]
+
+    def _assured(self) -> list[Instruction]:
+        """Without a marker, a tool's name is a call only where arguments follow it."""
+        arguments = self.syntax.arguments
+        return [] if self.marked or arguments.entry else [Ahead('"' if arguments.as_string else "{")]
 
     # Arguments.
 
@@ -285,7 +295,8 @@ class CallCode:
         separator = syntax.separator.strip()
         # Without section or separator, calls that must be whole are looked for in the text, one by one.
         chained = bool(separator or section or not syntax.whole)
-        openers = {opener: (call, tried)} if chained and (opener or separator) else {}
+        named = syntax.function[:1] == (Slot.NAME,)
+        openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])
         excess = frozenset("}]" if syntax.envelope and not syntax.whole else "")
         marks = Finder([*closers, *section, *openers, separator, FENCE, *excess])

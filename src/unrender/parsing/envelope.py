@@ -14,10 +14,9 @@ from unrender.format import Envelope
 from unrender.grammar.nodes import Role
 from unrender.parsing.arguments import run_scanner
 from unrender.parsing.finder import Finder
-from unrender.parsing.instructions import SPACE
+from unrender.parsing.instructions import MAX_NAME, SPACE
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
-from unrender.parsing.slots import MAX_NAME
 from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)

@@ -18,6 +18,9 @@ from unrender.parsing.policy import CallsInReasoning
 MAX_BLANK = 64
 """White space held back at a boundary, in characters; more of it is content."""
 
+MAX_NAME = 1200
+"""Longest tool or argument name, in characters."""
+
 SPACE = re.compile(r"\s*")
 FENCE = re.compile(r"```\w*")
 _FENCE_LINE = re.compile(r"\s*```\w*[ \t]*\n?")
@@ -173,6 +176,48 @@ class Loosen:
         machine.loose = True
         machine.pc += 1
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """`&"text"`: one character that must follow."""
+
+    text: str
+
+    def step(self, machine: Machine) -> bool:
+        if machine.at >= len(machine.buffer) and not machine.final:
+            return True
+        if machine.buffer.startswith(self.text, machine.at):
+            machine.pc += 1
+        else:
+            machine.fail(repr(self.text))
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A call that begins with its tool's name may stand here: no content before it, and the name of a tool."""
+
+    def step(self, machine: Machine) -> bool:
+        named = not machine.answered and tool_at(machine, machine.at)
+        if named is None:
+            return True
+        if named:
+            machine.pc += 1
+        else:
+            machine.fail("the name of a tool")
+        return False
+
+
+def tool_at(machine: Machine, at: int) -> bool | None:
+    """Return whether a tool's name (where every name is one, a word) begins at `at`; None for not known yet."""
+    tools = machine.request.tools
+    text = machine.buffer[at : at + MAX_NAME]
+    if tools is not None and any(text.startswith(tool.name) for tool in tools):
+        return True
+    if not machine.final and (not text or any(tool.name.startswith(text) for tool in tools or ())):
+        return None
+    return tools is None and text[:1].isidentifier()
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,14 +99,20 @@ class _Compiler:
         self.lead, self.trail = root.lead, root.trail
         self.cleans = root.cleans
         self.code = Code()
+        self.answer = CONTENT_HUB
+        """Where text is read behind reasoning."""
 
     def program(self) -> Program:
         start = self.code.reserve()
         hub = self._hub(Role.CONTENT, Halt())
         assert hub.at == CONTENT_HUB
-        begin = hub.at
+        begin = self.answer = hub.at
         ends = frozenset(text.strip() for text in self._dropped())
-        entries = [entry for calls in self._runs() for entry in CallCode(self.code, calls, hub.at, ends).compile()]
+        codes = [CallCode(self.code, calls, hub.at, ends) for calls in self._runs()]
+        entries = [entry for code in codes for entry in code.compile()]
+        unmarked = tuple(at for code in codes for at in code.unmarked)
+        if unmarked:
+            begin = self.answer = self.code.emit(Attempt(unmarked, hub.at, reported=False))
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
@@ -205,7 +211,7 @@ class _Compiler:
 
     def _closers(self, hub: _Hub, inner: _Hub, closer: Node, joint: Layout) -> None:
         for text in literals((closer,)):
-            self._marker(inner, _Marker.of(text, joint=joint.text), hub.at, inner.role)
+            self._marker(inner, _Marker.of(text, joint=joint.text), self.answer, inner.role)
         for text in [*self._content_openers(), *self._dropped()]:
             self._marker(inner, _Marker.of(text), hub.at)
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from unrender.format import Slot
 from unrender.grammar.nodes import Role
 from unrender.parsing.finder import Finder
-from unrender.parsing.instructions import take_literal
+from unrender.parsing.instructions import MAX_NAME, take_literal
 from unrender.parsing.machine import Machine
 
-MAX_NAME = 1200
-"""Longest tool or argument name, in characters."""
 MAX_WORDS = 128
 """Longest run of words in a call's header that say nothing to the parser, in characters."""
 
