@@ -31,6 +31,7 @@ from unrender.analysis.probes import (
     text_between,
     user,
 )
+from unrender.analysis.split import closers_of, common_prefix, is_tag, lexemes
 
 _REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
 _TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
@@ -227,7 +228,18 @@ def _marks_reasoning(prober: Prober, message: Message) -> bool:
     if between is not None:
         return bool(between.strip())
     as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
-    return text.replace(REASONING, CONTENT) != prober.answer(as_content)
+    return text.replace(REASONING, CONTENT) != prober.answer(as_content) or _marks_otherwise(prober, text)
+
+
+def _marks_otherwise(prober: Prober, text: str) -> bool:
+    """Tell whether what stands where content would stand, too, is put in a pair of markers that content alone has not.
+
+    Content beside calls is written as reasoning there.
+    """
+    before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
+    behind = text_between(text, REASONING, NAMES[0]) or ""
+    tags = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
+    return any(closer in behind for tag in tags for closer in closers_of(tag))
 
 
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:

@@ -109,3 +109,35 @@ def test_thinking_that_only_goes_off_has_a_switch(test):
     assert found.supports_enable_thinking
     assert found.thinking_on == ()
     assert found.thinking_off in ((("reasoning_effort", "none"),), (("reasoning_effort", "off"),))
+
+
+def plans_where(before: str, behind: str, alone: str = "") -> str:
+    """Return a template that writes a plan, or content in its place, before calls; content `alone` has its own marker."""
+    return (
+        "{%- for m in messages -%}<{{ m.role }}>"
+        "{%- if m.tool_calls -%}" + before + "{{ m.plan or m.content or '' }}" + behind + "<calls>"
+        "{%- for c in m.tool_calls -%}<c>{{ c.function.name }} {{ c.function.arguments | tojson }}</c>{%- endfor -%}"
+        "</calls>{%- else -%}" + alone + "{{ m.content }}{%- endif -%}</>{%- endfor -%}"
+        "{%- if add_generation_prompt -%}<assistant>{%- endif -%}"
+    )
+
+
+@pytest.mark.parametrize("alone", ["", "<answer>"])
+def test_plan_that_content_stands_in_for_is_reasoning(alone):
+    """Where calls stand behind a marked plan, or content in its place, the plan is reasoning, and content alone is not."""
+    analysis = analyze(Template(plans_where("<plan>", "</plan>", alone)))
+
+    assert analysis.capabilities.reasoning_field == "plan"
+    assert (analysis.format.reasoning.start, analysis.format.reasoning.end) == ("<plan>", "</plan>")
+    assert analysis.format.content.start == alone
+    assert analysis.format.tools.section_start == "<calls>"
+
+
+@pytest.mark.parametrize("alone", ["", "<answer>"])
+@pytest.mark.parametrize("space", ["", "{{ '\\n' }}"])
+def test_unmarked_plan_is_content(alone, space):
+    """Where nothing but white space tells a plan from the content in whose place it stands, it is content."""
+    found = analyze(Template(plans_where(space, "", alone))).capabilities
+
+    assert found.reasoning_field == ""
+    assert found.supports_content_with_calls
