@@ -44,7 +44,7 @@ def assemble(format: Format, request: Request) -> Grammar:
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
     generated = _Generation(format, request, calls[0] if calls else None).answer()
-    lead, trail = format.turn.start_to_content, _layout(format.turn.end)
+    lead, trail = format.turn.start_to_content, _trail(format)
     return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, lead, trail, format.cleans_content))
 
 
@@ -105,7 +105,7 @@ def offered(request: Request) -> tuple[Tool, ...] | None:
 
 def _ends(format: Format) -> Iterator[str]:
     """Yield what ends a turn; an engine may strip the last token of it, the one that stops the model."""
-    ends = (format.turn.end, *format.turn.ends)
+    ends = (format.turn.end, *(_trail(format) + end.lstrip() for end in format.turn.ends))
     texts = (*ends, *(_SPECIAL.sub("", end.strip()) for end in ends))
     yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
 
@@ -133,6 +133,18 @@ def _choice(format: Format, marker: str) -> Node:
     if not others:
         return Literal(first)
     return Choice((Literal(first), *(Tolerated(Literal(other)) for other in others)))
+
+
+def ending(format: Format) -> Node:
+    """Return the layout between a closing marker and the token that ends the turn, which a model writes."""
+    trail = _trail(format)
+    return Optional(Literal(trail)) if trail else Literal("")
+
+
+def _trail(format: Format) -> str:
+    """Return the layout with which the end of a turn begins: engines strip the token behind it."""
+    end = format.turn.end
+    return end[: len(end) - len(end.lstrip())]
 
 
 def _layout(joint: str) -> str:
@@ -184,17 +196,19 @@ class _Generation:
         """Return content and calls, each behind its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
+        ended = ending(self.format) if wrapper.end.strip() else Literal("")
         if self.calls is None or self.request.response_schema is not None:
-            return content
+            return _sequence(content, ended)
         run = self.run(self.calls)
-        only_calls = _sequence(Literal(to_tools), run)
+        last = _sequence(run, ending(self.format))
+        only_calls = _sequence(Literal(to_tools), run if turn.tools_first else last)
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
-            opened = _sequence(content, Literal(turn.content_to_tools), run)
+            opened = _sequence(content, Literal(turn.content_to_tools), last)
             return Choice((only_calls, opened)) if wrapper.start else only_calls
         if not turn.tools_first:
-            both = _sequence(content, Optional(_sequence(Literal(turn.content_to_tools), run)))
-            return Choice((both, only_calls))
+            followed = _sequence(Literal(turn.content_to_tools), last)
+            return Choice((_sequence(content, Choice((followed, ended))), only_calls))
         if turn.tools_to_content.strip():
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
         behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.assemble import assemble
+from unrender.assemble import assemble, ending
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
 from unrender.emit.resume import resume
@@ -82,7 +82,8 @@ class Answer:
         if run is None:
             expansion = expand(whole, values)
             return replace(expansion, grammar=resume(expansion.grammar, self.begun))
-        expansion = expand(Grammar(Sequence((whole.root, run)), whole.rules), values)
+        calls_alone = Sequence((run, ending(self.format)))
+        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values)
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
