@@ -12,7 +12,7 @@ from unrender.format import Content, ContentMode, Format, Turn
 from unrender.formats import declared_format
 
 WRAPPED = Format(
-    turn=Turn(end="\n<|end|>\n", ends=("</s>",)),
+    turn=Turn(end="\n<|end|>\n", ends=("</s>",), content_to_tools="\n"),
     content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<response>\n", end="\n</response>"),
     tools=declared_format("tool-call-json").tools,
 )
