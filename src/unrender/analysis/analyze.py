@@ -127,7 +127,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         prefill_no_thinking=frame.prefill_no_thinking,
         start_to_content=openings.content if openings.content and openings.content.isspace() else "",
         reasoning_to_content=reasoning.to_content,
-        reasoning_to_tools=tools.reasoning_to_tools,
+        reasoning_to_tools=tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
         content_to_tools=tools.content_to_tools,
         start_to_tools=tools.start_to_tools,
         tools_to_content=tools.tools_to_content,

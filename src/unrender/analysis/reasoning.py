@@ -14,6 +14,9 @@ from unrender.analysis.split import closers_of, common_prefix, common_suffix, is
 from unrender.analysis.turn import Frame, tail_of
 from unrender.format import Reasoning, ReasoningMode
 
+UNSEEN_JOINT = "\n\n"
+"""What models write behind reasoning that their template does not render: an empty line."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
@@ -191,10 +194,8 @@ def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningF
         return None
     margin = frame.prefill.rpartition(opener)[2]
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=opener + margin, end=margin + closer)
-    joint = _joint_by_removal(prober, frame, closer)
-    return ReasoningFinding(
-        reasoning=reasoning, to_content=joint, comparison="R2", why="the generation prompt ends in an open block"
-    )
+    why = "the generation prompt ends in an open block"
+    return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R2", why=why)
 
 
 def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
@@ -237,7 +238,7 @@ def _from_removal(prober: Prober, frame: Frame) -> ReasoningFinding | None:
             mode = ReasoningMode.FORCED_OPEN if frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
             reasoning = Reasoning(mode=mode, start=opener, end=closer)
             why = f"content up to {closer} is removed"
-            return ReasoningFinding(reasoning=reasoning, comparison="R1", why=why)
+            return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R1", why=why)
     return None
 
 
@@ -245,13 +246,6 @@ def _closer_constants(prober: Prober) -> list[str]:
     """Return the template's string constants that are closing markers."""
     constants = (constant.strip() for constant in prober.template.string_constants)
     return sorted(text for text in constants if is_tag(text) and " " not in text and openers_of(text))
-
-
-def _joint_by_removal(prober: Prober, frame: Frame, closer: str) -> str:
-    """Find out how much white space behind `closer` the template itself takes for layout."""
-    body = frame.body(prober.answer(assistant(f"{CONTENT2}{closer}\n\n{CONTENT}")))
-    removed = body is not None and CONTENT2 not in body and _before(body, CONTENT) is not None
-    return "\n\n" if removed and not (_before(body, CONTENT) or "").endswith("\n\n") else ""
 
 
 def _open_tag(prefill: str) -> str:

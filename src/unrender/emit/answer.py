@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.assemble import assemble, ending
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
-from unrender.emit.resume import resume
+from unrender.emit.resume import resume, resume_any
 from unrender.emit.sample import Sample, draw
 from unrender.emit.structural_tag import write_structural_tag
 from unrender.emit.triggers import Trigger, opening, triggers
@@ -81,7 +82,7 @@ class Answer:
         whole = assemble(self.format, self.request)
         if run is None:
             expansion = expand(whole, values)
-            return replace(expansion, grammar=resume(expansion.grammar, self.begun))
+            return replace(expansion, grammar=self._resumed(expansion.grammar))
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values)
         both = expansion.grammar
@@ -91,8 +92,22 @@ class Answer:
         opener = opening(self.format.tools)
         if self.begun.endswith(opener):
             starts.append(starts[0] + opener)
-        options = (resume(answer, self.begun).root, *(resume(calls, start).root for start in starts))
+        options = (self._resumed(answer).root, *(resume(calls, start).root for start in starts))
         return replace(expansion, grammar=Grammar(Choice(options), both.rules))
+
+    def _resumed(self, answer: Grammar) -> Grammar:
+        """Return what may follow the prompt; an empty block of reasoning may be written there in ways of its own."""
+        return (
+            resume_any(answer, (self.begun,)) or resume_any(answer, self._closed_block()) or resume(answer, self.begun)
+        )
+
+    def _closed_block(self) -> Iterator[str]:
+        """Yield what the format writes for a block that the prompt has opened and closed, with every joint behind it."""
+        markers, turn = self.format.reasoning, self.format.turn
+        words = self.begun.replace(markers.start.strip(), "", 1).strip()
+        if words and words == markers.end.strip():
+            joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
+            yield from (markers.start + markers.end + joint for joint in joints)
 
     def _run(self) -> Calls:
         limit = None if self.request.parallel_tool_calls and self.format.tools.parallel else 1

@@ -6,7 +6,7 @@ Brzozowski derivative, on nodes). So an open reasoning block, a closed one, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from unrender.errors import GrammarError
@@ -22,13 +22,21 @@ def resume(grammar: Grammar, begun: str) -> Grammar:
     >>> resume(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
     """
-    if not begun:
-        return grammar
-    rests = list(dict.fromkeys(_after((grammar.root,), begun, grammar.rules)))
-    if not rests:
+    found = resume_any(grammar, (begun,))
+    if found is None:
         raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the format does not write")
+    return found
+
+
+def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
+    """Return the grammar of what may follow any of the texts in `begun`; None when no answer begins so.
+
+    >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
+    True
+    """
+    rests = list(dict.fromkeys(rest for text in begun for rest in _after((grammar.root,), text, grammar.rules)))
     options = tuple(rest[0] if len(rest) == 1 else Sequence(rest) for rest in rests)
-    return Grammar(options[0] if len(options) == 1 else Choice(options), grammar.rules)
+    return Grammar(options[0] if len(options) == 1 else Choice(options), grammar.rules) if options else None
 
 
 def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:

@@ -103,7 +103,7 @@ def test_generation_starts_where_the_prompt_ends(begun, texts):
 def test_a_prompt_that_begins_something_else_is_an_error():
     """What the format does not write cannot be continued."""
     with pytest.raises(GrammarError, match="the prompt begins the answer with"):
-        Answer(format=FORMAT, request=Request(tools=TOOLS), begun="</think>").gbnf()
+        Answer(format=FORMAT, request=Request(tools=TOOLS), begun="<call>nobody").gbnf()
 
 
 def test_tools_must_be_known_by_name():
@@ -171,3 +171,16 @@ def test_formats_without_calls_write_content():
     answer = Answer(format=replace(FORMAT, tools=Tools()), request=Request(tools=TOOLS))
 
     assert lark_reader(answer.lark())("Hi")
+
+
+@pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
+def test_a_prompt_may_close_reasoning_in_its_own_way(block):
+    """However a prompt writes an empty block of reasoning, the answer goes on behind it, with or without the joint."""
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
+    answer = Answer(
+        format=Format(turn=Turn(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
+    )
+
+    accepts = lark_reader(answer.lark())
+
+    assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
