@@ -25,6 +25,7 @@ Written by `scripts/exports_table.py`; do not edit.
 For each chat template: of how many capabilities transformers' own parser reads every rendering as unrender does, and what
 the response template leaves out, or why there is none.
 Call syntaxes that are only tolerated are left out everywhere.
+Reasoning is read where an answer begins, or a message inside of one: what looks like it further on is content.
 What no response template can say is told in [the how-to](../howto/export.md).
 Beside [those that TRL brings](trl.md), ours are compared answer by answer.
 

@@ -117,7 +117,7 @@ def compare(pair: Pair) -> Comparison:
     template = ChatTemplate.from_file(pair.path)
     format_ = template.format.ended_by(template.template.eos_token)
     modes = _modes(_Asked(template=template.template, format=format_, capabilities=template.capabilities))
-    theirs = export._reader(read_response_template(pair.response_template))
+    theirs = export.response_reader(read_response_template(pair.response_template))
     ours, refusal = _ours(template)
     readings = tuple(_readings(modes, ours, theirs))
     return Comparison(pair=pair, refusal=refusal, readings=readings)
@@ -125,7 +125,7 @@ def compare(pair: Pair) -> Comparison:
 
 def _ours(template: ChatTemplate) -> tuple[export.Reader | None, str]:
     try:
-        return export._reader(template.response_template()), ""
+        return export.response_reader(template.response_template()), ""
     except ExportError as error:
         return None, str(error)
 
@@ -186,7 +186,7 @@ def _shown(modes: Sequence[Subject], answer: Answer) -> Iterator[tuple[Subject, 
     if not _tells_apart(modes[0], answer):
         return
     found = [(asked, shown) for asked in modes if (shown := show_behind_prompt(asked, answer))]
-    closed = None if found else export._closing(modes[0], answer)
+    closed = None if found else export.show_closing(modes[0], answer)
     yield from found or ([(modes[0], closed)] if closed else [])
 
 
@@ -205,7 +205,7 @@ def _found(read: export.Reader, subject: Subject, shown: Shown, meant: Answer) -
 def _read(read: export.Reader, chunks: list[str], subject: Subject, shown: Shown, meant: Answer) -> str:
     """Return what was found; what is right but for white space that the template does not write, as it was meant."""
     try:
-        found = export._comparable(read(chunks, shown.prompt))
+        found = export.comparable(read(chunks, shown.prompt))
     except (ValueError, KeyError) as error:
         # Their parser raises where a region cannot be read, and the whole message is lost.
         return json.dumps(f"{type(error).__name__}: {error}".splitlines()[0])
@@ -238,4 +238,4 @@ def _trimmed(value: Any) -> str:
 
 
 def _plain(answer: Answer) -> str:
-    return export._comparable(answer.to_openai())
+    return export.comparable(answer.to_openai())

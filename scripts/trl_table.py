@@ -102,7 +102,7 @@ def _summary(comparisons: Sequence[Comparison]) -> str:
         f"{right(readings, theirs)[0]}.\n"
         f"Of the {len(alone)} that ours alone reads, {bare} are a matter of white space at the ends of texts, {calls} have the "
         f"calls left out, {len(alone) - bare - calls} are others.\n"
-        f"{sum(_only(theirs, it) for it in readings)} are read by TRL's alone."
+        f"TRL's alone reads {sum(_only(theirs, it) for it in readings)}."
     )
 
 
@@ -137,7 +137,9 @@ def _section(group: Sequence[Comparison]) -> Iterator[str]:
         by_us = right(left_out, ours)[0]
         yield f"TRL's leaves out calls, so that they are not listed; ours reads {by_us} of {len(left_out)} answers with calls."
     listed = [it for it in readings if it not in left_out]
-    yield from ("", *_kinds(listed))
+    rows = list(_kinds(listed))
+    header = ("| answers | there are | ours | TRL's |", "|---|--:|--:|--:|")
+    yield from ("", *header, *rows) if rows else ("", "All answers are read by both.")
     yield from _example("Read by ours only", [it for it in listed if _only(ours, it)], _whole)
     yield from _example("Read by TRL's only", [it for it in listed if _only(theirs, it)], _whole)
     torn = [it for it in listed if it.theirs.whole == it.meant != it.theirs.chunks]
@@ -153,8 +155,7 @@ def _has_calls(it: Reading) -> bool:
 
 
 def _kinds(readings: Sequence[Reading]) -> Iterator[str]:
-    """Yield a table of the kinds of answers that are not all read by both."""
-    yield from ("| answers | there are | ours | TRL's |", "|---|--:|--:|--:|")
+    """Yield the rows of a table of the kinds of answers that are not all read by both."""
     for kind in dict.fromkeys(it.kind for it in readings):
         those = [it for it in readings if it.kind == kind]
         there = [side for side in (ours, theirs) if any(map(side, those))]

@@ -2,6 +2,9 @@
 
 Strategy: whole JSON objects and lists are read as JSON and taken apart by a `transform`, so their keys may come in any order;
 elsewhere the opener captures the function's name, and what stands between opener and closer is its arguments.
+
+Rules: JSON that a transform cannot take apart loses the whole message, so no opener matches where the key of the arguments
+is missing; and what ends JSON stands behind its last bracket, so that most strings may hold the same marker.
 """
 
 from __future__ import annotations
@@ -84,10 +87,10 @@ def _list_field(format: Format, envelope: Envelope) -> Field:
     end = tools.section_end.strip()
     if rest.strip() or not end.startswith("]") or (tools.call_start + tools.call_end).strip():
         raise ExportError("tool calls: the list of calls has more than JSON in it")
-    opened = any_of([spelled(format, start)]) + r"(?=\s*\[)" if start.strip() else r"(?=\[\s*\{)"
+    first = r"(?=\s*\[)" if start.strip() else rf"(?=\[\s*{_up_to_arguments(envelope)})"
     return {
-        "open_pattern": ANYWHERE + opened,
-        **_closed(_list_end(format, beside_layout([end[1:]]))),
+        "open_pattern": ANYWHERE + spelled(format, start) + first,
+        **_closed(_behind("]", _list_end(format, beside_layout([end[1:]])))),
         "content": "json",
         "transform_each": True,
         "transform": _transform(envelope, under=""),
@@ -112,8 +115,8 @@ def _object_field(format: Format, envelope: Envelope) -> Field:
             "tool calls: no marker stands between two calls, so that their JSON alone tells where one ends"
         )
     return {
-        "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})",
-        **_closed(_closers(format, [tools.call_end], opened)),
+        "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})(?={_up_to_arguments(envelope)})",
+        **_closed(_behind("}", _closers(format, [tools.call_end], opened))),
         "repeats": True,
         "content": "json",
         "transform": _transform(envelope, under="content."),
@@ -125,6 +128,11 @@ def _first_key(function: Sequence[Part]) -> str:
     text = function[0] if function and not isinstance(function[0], Slot) else ""
     found = re.match(r'(\{)\s*("[^"]*")', text)
     return rf"\{{\s*{escape(found[2])}" if found else r"\{"
+
+
+def _up_to_arguments(envelope: Envelope) -> str:
+    """Return a pattern for a call up to the key of its arguments, with no object before them but those that they are in."""
+    return r"\s*".join(rf'\{{[^{{}}]*"{key}"\s*:' for key in envelope.args_field)
 
 
 def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
@@ -152,11 +160,12 @@ def _named_field(format: Format) -> Field:
     opened = begun + _captured(tools, head, [_first_argument(tools.arguments), *behind, tools.call_end]).replace(
         r"\n", ANYWHERE
     )
+    closed = _closers(format, [*tail, tools.call_end], begun + escape(_first_literal(head)))
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}
     return {
         "open_pattern": ANYWHERE + opened,
-        **_closed(_closers(format, [*tail, tools.call_end], begun + escape(_first_literal(head)))),
+        **_closed(_behind("}", closed) if _is_object(tools.arguments, content) else closed),
         "repeats": True,
         **content,
         "transform": {"type": "function", **captures, "function": function},
@@ -199,13 +208,24 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
     tools = format.tools
     ended = beside_layout(tail)
     if ended.replace(ANYWHERE, ""):
-        return ANYWHERE + ended + ANYWHERE
+        return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
     after = [escape(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
-    return any_of([*after, *([f"(?={ANYWHERE}{opened})"] if opened else []), *turn_ends(format)])
+    following = [f"(?={ANYWHERE}{opened})"] if opened and tools.parallel else []
+    return any_of([*after, *following, *turn_ends(format)])
+
+
+def _behind(bracket: str, closer: str) -> str:
+    """Return a pattern for a closer that stands behind a bracket: anywhere else it is part of a JSON string."""
+    return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 
 def _closed(pattern: str) -> dict[str, str]:
     return {"close_pattern": pattern.replace(ANYWHERE * 2, ANYWHERE)} if pattern else {}
+
+
+def _is_object(arguments: Arguments, content: Field) -> bool:
+    """Return whether what stands between a call's opener and closer is always an object, and so ends with a brace."""
+    return content["content"] == "json" and not arguments.as_string and arguments.when_empty is None
 
 
 def _arguments(arguments: Arguments) -> Field:

@@ -2,7 +2,8 @@
 
 Strategy: what belongs to no other region is content (with reasoning that has no opener: reasoning), so wrappers of content,
 joints and ends of turn *close* that region, which costs nothing where it is empty. Layout is eaten by openers and closers:
-a second region of content, were it of white space only, would replace the first.
+a second region of content, were it of white space only, would replace the first. For the same reason reasoning begins only
+where an answer, or a message of it, does: behind that its opener is content, and nothing that was read is lost.
 
 Rules: what cannot be expressed at all raises `ExportError`; what is expressed in part is an `Omission`.
 """
@@ -98,20 +99,44 @@ def _text(**anchors: str) -> dict[str, Any]:
 
 def _reasoning(format: Format) -> dict[str, Any]:
     reasoning = format.reasoning
-    closed = beside_text(reasoning.end, spelled(format, reasoning.end))
-    opened = beside_text(reasoning.start, spelled(format, reasoning.start))
+    opener = beside_text(reasoning.start.lstrip(), spelled(format, reasoning.start))
     # An answer without reasoning may begin with the closer alone.
-    opened = any_of((opened, rf"\A(?={ANYWHERE}{closed})"))
+    opened = _beginnings(format) + ANYWHERE + any_of((opener, f"(?={spelled(format, reasoning.end)})"))
+    calls = _calls_begin(format) if reasoning.holds_calls else []
     ended = [f"(?={end})" for end in turn_ends(format)]
-    return _text(open=opened, close=any_of((closed + _joint(format.turn.reasoning_to_content), *ended)))
+    return _text(open=opened, close=any_of((*_reasoning_ends(format), *calls, *ended)))
+
+
+def _beginnings(format: Format) -> str:
+    """Return a pattern for what reasoning stands behind: the beginning of an answer, or the header of a message in it."""
+    turn = format.turn
+    joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
+    headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]
+    return any_of((r"\A", *map(escape, headers)))
+
+
+def _reasoning_ends(format: Format) -> Iterator[str]:
+    """Yield patterns for what ends reasoning: with its joint, but alone where no reasoning is written in a way of its own."""
+    markers, core = format.reasoning, spelled(format, format.reasoning.end)
+    joint = _joint(format.turn.reasoning_to_content)
+    begun = escape(markers.empty.removesuffix(markers.end.strip()))
+    if not joint or begun in ("", escape(markers.empty)) or markers.empty == markers.start + markers.end:
+        yield beside_text(markers.end, core) + joint
+        return
+    yield beside_text(markers.end, f"(?<!{begun}){core}") + joint
+    yield f"(?<={begun}){core}"
 
 
 def _delimited_content(format: Format) -> dict[str, Any]:
     """Return content that begins where reasoning without an opener ends."""
     end = format.reasoning.end
     opened = beside_text(end, spelled(format, end)) + _joint(format.turn.reasoning_to_content)
-    calls = [f"(?={calls_opener(format)})"] if format.tools.mode is not ToolMode.NONE else []
-    return _text(open=opened, close=any_of((*calls, *turn_ends(format))))
+    return _text(open=opened, close=any_of((*_calls_begin(format), *turn_ends(format))))
+
+
+def _calls_begin(format: Format) -> list[str]:
+    """Return a pattern that matches before a call, where there are calls."""
+    return [f"(?={calls_opener(format)})"] if format.tools.mode is not ToolMode.NONE else []
 
 
 def _joint(text: str) -> str:

@@ -44,7 +44,7 @@ def check_export(
     differ, is not observable, with the omission as the reason. Raises `ExportError` when transformers with its response
     parser is not installed, or when it refuses the response template.
     """
-    read = _reader(exported)
+    read = response_reader(exported)
     known = analysis or analyze(template)
     format = known.format.ended_by(template.eos_token)
     subject = Subject(template=template, format=format, capabilities=known.capabilities)
@@ -56,8 +56,11 @@ def check_export(
     return Report(findings=tuple(findings))
 
 
-def _reader(exported: Exported) -> Reader:
-    """Return transformers' parser for the response template."""
+def response_reader(exported: Exported) -> Reader:
+    """Return transformers' parser for the response template: of an answer in chunks, and its prompt, it makes a message.
+
+    Raises `ExportError` as `check_export` does.
+    """
     try:
         from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - an extra, and slow to import
         from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
@@ -91,25 +94,29 @@ def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
     """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
     for thinking in (None, True, False):
         asked = replace(subject, thinking=thinking)
-        shown = show_behind_prompt(asked, answer) or _closing(asked, answer)
+        shown = show_behind_prompt(asked, answer) or show_closing(asked, answer)
         if shown is None:
             continue
         parser = Parser(subject.format, _REQUEST, prompt=shown.prompt)
         parser.feed(shown.text)
         parser.finish()
         if _says_all(parser.message, answer):
-            yield _Read(shown.prompt, shown.text, _comparable(parser.message.to_openai()))
+            yield _Read(shown.prompt, shown.text, comparable(parser.message.to_openai()))
 
 
-def _closing(subject: Subject, answer: Answer) -> Shown | None:
-    """Show an answer behind a prompt that opens reasoning where the history drops it: what is open is closed first."""
-    shown, prompt = show(subject, answer), subject.prompt
+def show_closing(subject: Subject, answer: Answer) -> Shown | None:
+    """Show an answer behind a prompt that opens reasoning where the history drops it: what is open is closed first.
+
+    None when the answer has reasoning, or when the rendering does not show all its parts.
+    """
+    shown, prompt, markers = show(subject, answer), subject.prompt, subject.format.reasoning
     if shown is None or prompt is None or answer.reasoning:
         return None
-    end = subject.format.reasoning.end
-    closed = shown.text.lstrip().startswith(end.strip())
-    joined = "" if closed else end + subject.format.turn.reasoning_to_content
-    return replace(shown, prompt=prompt, text=joined + shown.text)
+    if shown.text.lstrip().startswith(markers.end.strip()):
+        return replace(shown, prompt=prompt)
+    # What the history writes for no reasoning would open it once more.
+    said = shown.text.removeprefix(markers.empty)
+    return replace(shown, prompt=prompt, text=markers.end + subject.format.turn.reasoning_to_content + said)
 
 
 def _says_all(message: Message, answer: Answer) -> bool:
@@ -141,7 +148,7 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
     pieces = [shown.text[i : i + _CHUNK] for i in range(0, len(shown.text), _CHUNK)]
     for chunking, chunks in (("whole", [shown.text]), (f"every {_CHUNK}", pieces)):
         try:
-            found = _comparable(read(chunks, shown.prompt))
+            found = comparable(read(chunks, shown.prompt))
         except (ValueError, KeyError) as error:
             # Their parser raises where a region cannot be read, and the whole message is lost.
             found = json.dumps(f"{type(error).__name__}: {error}")
@@ -150,7 +157,7 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
     return None
 
 
-def _comparable(message: Mapping[str, Any]) -> str:
+def comparable(message: Mapping[str, Any]) -> str:
     """Return a message, ours or theirs, as JSON without what may differ: names of fields, ids, and how JSON is written."""
     reasoning = next((message[name] for name in REASONING_NAMES.values() if message.get(name)), "")
     calls = [call["function"] for call in message.get("tool_calls") or ()]

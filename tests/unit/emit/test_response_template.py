@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,46 @@ def test_a_closer_that_nothing_opened_closes_no_reasoning() -> None:
     assert not re.search(pattern, "Hi </think>")
 
 
+def test_reasoning_begins_where_the_answer_does() -> None:
+    """Its opener is matched behind layout at the beginning; in content it is text, since what was read would be replaced."""
+    pattern = fields(Format(turn=TURN, reasoning=THINKING))["reasoning_content"]["open_pattern"]
+
+    assert re.search(pattern, "\n\n<think>\nHm").end() == len("\n\n<think>\n")
+    assert not re.search(pattern, "Write <think> first")
+    assert not re.compile(pattern).search("</think>\n\n<think> b", len("</think>"))
+
+
+def test_reasoning_begins_where_a_message_of_the_answer_does() -> None:
+    """Where an answer is made of messages, each with its header, reasoning may follow any header, and nothing else."""
+    pattern = fields(kept("channels"))["reasoning_content"]["open_pattern"]
+
+    assert re.match(pattern, "<|channel|>analysis<|message|>Hm")
+    assert re.search(pattern, "Hm<|end|><|assistant|><|channel|>analysis<|message|>So")
+    assert not re.search(pattern, "a <|channel|>analysis<|message|> b")
+
+
+def test_a_call_ends_reasoning_that_holds_calls() -> None:
+    """Where no end of reasoning is written before a call, the call is not read as reasoning."""
+    pattern = fields(kept("calls-in-reasoning"))["reasoning_content"]["close_pattern"]
+    text = 'Hm <|use|> so\n<|use|>[{"name": "f"'
+
+    assert re.search(pattern, text).span() == (text.index("\n"), text.index("\n"))
+
+
+def test_the_joint_is_not_taken_behind_empty_reasoning_of_another_form() -> None:
+    """Where no reasoning is written in a way of its own, what is content begins at once; else behind the joint."""
+    turn = replace(TURN, reasoning_to_content="\n")
+    own, same = (
+        fields(Format(turn=turn, reasoning=replace(THINKING, empty=empty)))["reasoning_content"]["close_pattern"]
+        for empty in ("<think></think>", "<think>\n\n</think>")
+    )
+
+    assert re.sub(own, "|", "<think></think>\n Hi") == "<think>|\n Hi"
+    assert re.sub(own, "|", "<think>\nHm\n</think>\n\nHi") == "<think>\nHm|\nHi"
+    assert re.sub(own, "|", "<think>\n</think>\nHi") == "<think>|Hi"
+    assert re.sub(same, "|", "<think>\n\n</think>\n\nHi") == "<think>\n|\nHi"
+
+
 def test_content_ends_with_the_turn_and_its_wrapper() -> None:
     """Wrappers and ends of turn, the end-of-sequence token included, close content and are no part of it."""
     wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
@@ -133,8 +174,77 @@ def test_a_json_call_is_read_whole_and_taken_apart() -> None:
 
     assert (field["content"], field["repeats"]) == ("json", True)
     assert field["transform"]["function"] == {"name": "{content.name}", "arguments": "{content.arguments}"}
-    assert re.match(field["open_pattern"], '\n\n<call>{ "name": "f"')
+    assert re.match(field["open_pattern"], '\n\n<call>{ "name": "f", "id": 1, "arguments" : {')
     assert re.search(field["close_pattern"], "}\n</call>\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"name": "x"}', 'a {"name": " b', '{"name": "x", "of": {"parameters": {}}}', '{"name": "x"} {"parameters": {}}'],
+)
+def test_json_without_arguments_is_content(text: str) -> None:
+    """JSON that begins as a call does and has no arguments is none: a transform would lose the whole message over it."""
+    pattern = fields(kept("json-bare"))["tool_calls"]["open_pattern"]
+
+    assert re.search(pattern, 'a {"name": "f", "parameters": {"x": 1}}')
+    assert not re.search(pattern, text)
+
+
+def test_a_call_is_opened_where_its_arguments_lie_deeper() -> None:
+    """The key of the arguments is looked for in the object that it is in."""
+    function = ('{"type": "function", "function": {"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}}")
+    envelope = Envelope(name_field=("function", "name"), args_field=("function", "arguments"))
+    pattern = calls(replace(OBJECT, function=function, envelope=envelope))["open_pattern"]
+
+    assert re.search(pattern, '<call>{"type": "function", "function": { "name": "f", "arguments": {}}}')
+    assert not re.search(pattern, '<call>{"type": "function", "arguments": {}}')
+
+
+def test_a_list_without_arguments_is_content() -> None:
+    """Where nothing but JSON makes a list one of calls, its first element has arguments."""
+    tools = replace(OBJECT, section_start="[", section_end="]", call_start="", call_end="", separator=", ")
+    envelope = Envelope(name_field=("name",), args_field=("arguments",), array_wrapped=True)
+    pattern = calls(replace(tools, envelope=envelope))["open_pattern"]
+
+    assert re.search(pattern, 'a [ {"name": "f", "arguments": {}}]')
+    assert not re.search(pattern, 'a [{"name": "f"}]')
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "end"),
+    [
+        ("json-tags", '{"name": "f", "arguments": {"a": "b </tool_call> c"}}\n</tool_call>', "\n</tool_call>"),
+        ("tag-json", '{"a": "b </fn> c"}</fn>', "</fn>"),
+        ("bracket-id", '{"a": "b [CALL]f[ID]1[ARGS] c"}[CALL]', "[CALL]"),
+        ("bare-keys", '{a:<|"|>b <call|> c<|"|>}<call|>', "<call|>"),
+        ("tools-only", '[{"a": "b <|/act|> c"}]<|/act|>', "<|/act|>"),
+        ("json-bare", '{"name": "f", "parameters": {"a": "b <|end|> c"}} <|end|>', " <|end|>"),
+    ],
+)
+def test_what_ends_json_stands_behind_its_bracket(name: str, text: str, end: str) -> None:
+    """A closer inside a JSON string ends no call; layout before it does not matter."""
+    pattern = fields(kept(name))["tool_calls"]["close_pattern"]
+
+    assert re.search(pattern, text).start() == len(text) - len(end)
+
+
+def test_a_call_without_json_ends_anyhow() -> None:
+    """Where a call without arguments has no JSON at all, its closer does not wait for a bracket."""
+    tools = Tools(
+        mode=ToolMode.TAG_WITH_JSON,
+        function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>"),
+        arguments=Arguments(when_empty=""),
+    )
+
+    assert re.search(calls(tools)["close_pattern"], "</fn>")
+
+
+def test_the_next_call_ends_one_only_where_there_is_a_next() -> None:
+    """Where the template writes one call, what begins another is an argument."""
+    text = '{"a": "{} to=functions.b"}<|call|>'
+    pattern = fields(kept("channels"))["tool_calls"]["close_pattern"]
+
+    assert re.search(pattern, text).start() == text.index("<|call|>")
 
 
 def test_a_json_list_is_transformed_element_by_element() -> None:
@@ -210,6 +320,8 @@ def test_other_spellings_are_read() -> None:
         ("python-calls", "they are written as code"),
         ("python-dict", "the arguments are a Python literal"),
         ("tagged-key", "nothing but its name tells a call from text"),
+        ("name-first", "nothing but its name tells a call from text"),
+        ("calls-on-lines", "nothing but its name tells a call from text"),
     ],
 )
 def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:

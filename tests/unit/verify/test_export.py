@@ -14,7 +14,15 @@ from unrender.verify.engines import installed
 from unrender.verify.export import check_export
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
-REFUSED = {"json-name-key", "python-calls", "python-dict", "python-quoted", "tagged-key"}
+REFUSED = {
+    "calls-on-lines",
+    "json-name-key",
+    "name-first",
+    "python-calls",
+    "python-dict",
+    "python-quoted",
+    "tagged-key",
+}
 
 pytestmark = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
 

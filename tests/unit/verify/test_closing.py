@@ -1,0 +1,55 @@
+"""Answers behind a prompt that opens reasoning, where the history has none of it."""
+
+from __future__ import annotations
+
+from unrender import ChatTemplate
+from unrender.verify.axes import Answer
+from unrender.verify.export import show_closing
+from unrender.verify.shown import Shown, Subject
+
+TEMPLATE = """
+{%- for message in messages -%}
+<|{{ message.role }}|>
+{%- if message.role == 'assistant' -%}
+{{- '<think>\n' + message.reasoning_content + '\n</think>\n' if message.reasoning_content else EMPTY -}}
+{%- endif -%}
+{{- (message.content or '') + '<|end|>' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|assistant|><think>\n' -}}{%- endif -%}
+"""
+
+
+def shown(empty: str, answer: Answer) -> Shown | None:
+    template = ChatTemplate.from_string(TEMPLATE.replace("EMPTY", repr(empty)))
+    subject = Subject(template=template.template, format=template.format, capabilities=template.capabilities)
+    return show_closing(subject, answer)
+
+
+def test_what_the_prompt_opened_is_closed() -> None:
+    """The answer closes the reasoning before it says anything, with the joint."""
+    closing = shown("", Answer(content="It rains."))
+
+    assert closing
+    assert closing.prompt.endswith("<|assistant|><think>\n")
+    assert closing.text == "\n</think>\nIt rains.<|end|>"
+
+
+def test_reasoning_that_is_open_is_not_opened_again() -> None:
+    """What the history writes for no reasoning has no place behind the prompt."""
+    closing = shown("<think></think>", Answer(content="It rains."))
+
+    assert closing
+    assert closing.text == "\n</think>\nIt rains.<|end|>"
+
+
+def test_a_closer_that_is_written_is_enough() -> None:
+    """A history that writes the closer alone goes on where the prompt ends."""
+    closing = shown("</think>\n", Answer(content="It rains."))
+
+    assert closing
+    assert closing.text == "</think>\nIt rains.<|end|>"
+
+
+def test_reasoning_closes_itself() -> None:
+    """An answer that has reasoning goes on from the prompt as it is."""
+    assert shown("", Answer(content="It rains.", reasoning="Let me look.")) is None
