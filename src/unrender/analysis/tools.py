@@ -244,8 +244,9 @@ class _Analysis:
         return (*self.found.unexplained, "content beside calls is written as reasoning")
 
     def _writes_content_as_reasoning(self, body: str) -> bool:
-        start, opener = self.known.content.start, body.partition(CONTENT)[0]
-        return bool(start) and CONTENT in body and opener.endswith(self.known.reasoning.reasoning.start or "\0")
+        marker = self.known.reasoning.reasoning.start or "\0"
+        alone = (self._body(assistant(CONTENT)) or "").partition(CONTENT)[0]
+        return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
     def _strip_empty_parts(self, before: str) -> str:
         return self._strip_wrapper(before.removeprefix(self.known.reasoning.reasoning.empty))

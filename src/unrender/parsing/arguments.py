@@ -125,6 +125,10 @@ class Value:
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
+        if call.key in call.keys:
+            # What the first one says is out: JSON keeps both, and most readers the last.
+            machine.malformed(call.key, "another argument")
+        call.keys.add(call.key)
         machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
         call.count += 1
         machine.scanner = self._scanner(call)

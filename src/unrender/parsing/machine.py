@@ -109,6 +109,7 @@ class CallState:
         "count",
         "id",
         "key",
+        "keys",
         "kind",
         "known",
         "mark",
@@ -131,6 +132,8 @@ class CallState:
         self.count = 0
         """Arguments read so far."""
         self.key = ""
+        self.keys: set[str] = set()
+        """The arguments that have a value."""
         self.kind = ""
         """What the TYPE slot said of the current value."""
         self.mark = 0
@@ -145,7 +148,7 @@ class CallState:
         other = CallState()
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
-        other.arguments = list(self.arguments)
+        other.arguments, other.keys = list(self.arguments), set(self.keys)
         return other
 
 

@@ -123,6 +123,15 @@ ROWS = (
         calls=(("now", {"x": 1}),),
     ),
     Row(
+        name="argument twice",
+        family=TAGGED,
+        output=call(
+            "<function=now>\n<parameter=city>\nOslo\n</parameter>\n<parameter=city>\nRome\n</parameter>\n</function>"
+        ),
+        calls=(ROME,),
+        reported=True,
+    ),
+    Row(
         name="trailing comma",
         output=call('{"name": "now", "arguments": {"tags": ["a",],}}'),
         calls=(("now", {"tags": ["a"]}),),
