@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.format import Content, ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.grammar.nodes import (
@@ -37,7 +37,7 @@ _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 def assemble(format: Format, request: Request) -> Grammar:
     """Return the grammar of one answer, from behind the assistant's header to its end."""
     reasoning = _reasoning(format, request)
-    calls = _calls(format, request)
+    calls = calls_of(format, request)
     parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
     parts += [Tolerated(Tag(Role.LAYOUT, Literal(text))) for text in _ends(format)]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
@@ -55,7 +55,7 @@ def _reasoning(format: Format, request: Request) -> Node | None:
     markers = format.reasoning
     if not markers.end:
         return None
-    calls: Iterable[Node] = _calls(format, request)
+    calls: Iterable[Node] = calls_of(format, request)
     if not markers.holds_calls:
         calls = map(Tolerated, calls)
     text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
@@ -72,7 +72,8 @@ def _content(format: Format) -> Node:
     return Sequence((_choice(format, format.content.start), body, _choice(format, format.content.end)))
 
 
-def _calls(format: Format, request: Request) -> list[Calls]:
+def calls_of(format: Format, request: Request) -> list[Calls]:
+    """Return the calls that may be made in this turn, in the primary syntax first."""
     if not request.calls_allowed:
         return []
     tools = offered(request)
@@ -84,6 +85,7 @@ def _calls(format: Format, request: Request) -> list[Calls]:
             syntax=syntax,
             tools=tools,
             lead=lead,
+            ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
             spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
         )
         for syntax in syntaxes
@@ -94,6 +96,11 @@ def _joints(turn: Turn, syntax: Tools) -> tuple[str, ...]:
     """Return the joints that show a call where it has no marker of its own before the tool's name."""
     joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
     return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
+
+
+def generated_calls(calls: Calls, request: Request) -> Calls:
+    """Return as many of these calls as the request allows."""
+    return replace(calls, maximum=None if request.parallel_tool_calls and calls.syntax.parallel else 1)
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:
@@ -177,7 +184,11 @@ class _Generation:
         after = Choice((answer, *(_sequence(Literal(joint), direct) for joint in joints)))
         inside = [_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None and self.request.response_schema is None:
-            inside.append(_sequence(thought, Literal(turn.reasoning_to_tools), self.run(self.calls)))
+            inside.append(
+                _sequence(
+                    thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
+                )
+            )
         others: list[Node] = [direct]
         for text in empty:
             if not text.startswith(start + end):
@@ -199,7 +210,7 @@ class _Generation:
         ended = ending(self.format) if wrapper.end.strip() else Literal("")
         if self.calls is None or self.request.response_schema is not None:
             return _sequence(content, ended)
-        run = self.run(self.calls)
+        run = generated_calls(self.calls, self.request).generated
         last = _sequence(run, ending(self.format))
         only_calls = _sequence(Literal(to_tools), run if turn.tools_first else last)
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
@@ -214,11 +225,6 @@ class _Generation:
         behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         return Choice((content, only_calls, behind))
 
-    def run(self, calls: Calls) -> Node:
-        """Return as many calls as the request allows."""
-        limit = 1 if not (self.request.parallel_tool_calls and calls.syntax.parallel) else None
-        return Calls(syntax=calls.syntax, tools=calls.tools, maximum=limit).generated
-
     def content(self, joint: str, wrapper: Content) -> Node:
         return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
 
@@ -231,7 +237,7 @@ class _Generation:
         """Return text that holds nothing that the parser would take for a marker."""
         wrapper, markers = self.format.content, self.format.reasoning
         texts = [*_dropped(self.format), wrapper.start, wrapper.end, _opening(self.format), markers.end]
-        for calls in _calls(self.format, self.request):
+        for calls in calls_of(self.format, self.request):
             texts += _signs(self.format, calls)
         return Until(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
 

@@ -118,7 +118,7 @@ class _Analysis:
         mixed = self._body(assistant(CONTENT, calls=make_calls(1))) or ""
         return ToolsFinding(
             tools=tools,
-            end=end,
+            end=end or self._closing_end(tools, after),
             in_reasoning=self._inside_reasoning(),
             content_as_reasoning=self._writes_content_as_reasoning(mixed),
             tools_first=behind is not None,
@@ -278,6 +278,16 @@ class _Analysis:
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
         return (after[: -len(end)], end) if end and after.endswith(end) else (after, "")
+
+    def _closing_end(self, tools: Tools, after: str) -> str:
+        """Return the closing marker that ends a turn with calls, too, where nothing else ends it but content's turns have an end.
+
+        Where more calls may follow it in the same turn it does not: they are messages of their own only behind a header.
+        """
+        marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
+        last = tools.section_end.strip() or (self.frame.header.strip() and self.frame.header.strip() in tools.separator)
+        ends = self.known.turn_end.strip() and is_tag(marker) and (last or not tools.parallel)
+        return marker if ends and marker not in tools.function else ""
 
     def _solve_row(self, row: Row, befores: Mapping[str, str], after: str) -> Solution:
         if row.betweens:

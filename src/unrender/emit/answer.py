@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.assemble import assemble, ending
+from unrender.assemble import assemble, calls_of, ending, generated_calls
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
 from unrender.emit.resume import resume, resume_any
@@ -110,8 +110,7 @@ class Answer:
             yield from (markers.start + markers.end + joint for joint in joints)
 
     def _run(self) -> Calls:
-        limit = None if self.request.parallel_tool_calls and self.format.tools.parallel else 1
-        return Calls(syntax=self.format.tools, tools=self.request.tools, maximum=limit)
+        return generated_calls(calls_of(self.format, self.request)[0], self.request)
 
     def _warned(self, expansion: Expansion) -> Expansion:
         for item in expansion.unsupported:

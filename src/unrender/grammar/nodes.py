@@ -191,6 +191,8 @@ class Calls:
     """Layout before the run, where content or reasoning precede it."""
     spellings: tuple[str, ...] = ()
     """Other spellings of the section's start: read, never generated."""
+    ends_turn: bool = False
+    """The last closing marker is the token that ends the turn: engines stop at it, and strip it."""
 
     @property
     def generated(self) -> Node:
@@ -202,10 +204,16 @@ class Calls:
             tools=self.tools,
             index_start=syntax.index_start,
         )
-        call = Sequence((Literal(syntax.call_start), function, Literal(syntax.call_end)))
-        separator = Literal(syntax.separator)
-        calls = Repeat(call, self.minimum, self.maximum, separator)
-        return Sequence((Literal(syntax.section_start), calls, Literal(syntax.section_end)))
+        call = Sequence((Literal(syntax.call_start), function))
+        call_end, section_end = Literal(syntax.call_end), Literal(syntax.section_end)
+        if self.ends_turn and not syntax.section_end.strip():
+            more = None if self.maximum is None else self.maximum - 1
+            again = Repeat(Sequence((call_end, Literal(syntax.separator), call)), max(self.minimum - 1, 0), more)
+            return Sequence((Literal(syntax.section_start), call, again, Optional(Sequence((call_end, section_end)))))
+        calls = Repeat(Sequence((call, call_end)), self.minimum, self.maximum, Literal(syntax.separator))
+        return Sequence(
+            (Literal(syntax.section_start), calls, Optional(section_end) if self.ends_turn else section_end)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,8 @@ class Tail:
             if machine.frames and machine.frames[-1].whole and not ended:
                 machine.fail(repr(expected[machine.closed]))
                 return False
-            machine.malformed("", repr(expected[machine.closed]))
+            if not ended or expected[machine.closed] not in self.optional:
+                machine.malformed("", repr(expected[machine.closed]))
         if machine.call and ended and self._was_cut_off(machine):
             machine.end_call(CallStatus.TRUNCATED)
         self._complete(machine)

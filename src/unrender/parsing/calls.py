@@ -301,7 +301,7 @@ class CallCode:
         excess = frozenset("}]" if syntax.envelope and not syntax.whole else "")
         marks = Finder([*closers, *section, *openers, separator, FENCE, *excess])
         after = ends[len(ends.rstrip()) :]
-        optional = self.ends & {*closers}
+        optional = self.ends & {*closers, *section}
         self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from splitting import fed, splits
 
-from unrender import Parser, Request
+from unrender import CallStatus, Parser, Request
 from unrender.format import Content, ContentMode, Format, Turn
 from unrender.formats import declared_format
+from unrender.parsing.events import Malformed
 
 WRAPPED = Format(
     turn=Turn(end="\n<|end|>\n", ends=("</s>",), content_to_tools="\n"),
@@ -38,3 +39,15 @@ def test_plain_content_loses_its_last_layout_only_at_the_end():
     fed(parser, ["a\n", "b\n", "\n"])
 
     assert parser.message.content == "a\nb\n"
+
+
+@pytest.mark.parametrize("end", ["", "</call>"])
+def test_a_call_is_whole_without_the_closer_that_ends_the_turn(end):
+    """The closer that is a stop token as well is stripped with it: the call is complete, and nothing is reported."""
+    calls = replace(declared_format("tool-call-json").tools, call_start="<call>", call_end="</call>", separator="")
+    parser = Parser(Format(turn=Turn(end="<|end|>", ends=("</call>",)), tools=calls), Request(tools=None))
+
+    events = fed(parser, ['<call>{"name": "now", "arguments": {}}' + end])
+
+    assert [call.status for call in parser.message.tool_calls] == [CallStatus.COMPLETE]
+    assert not any(isinstance(event, Malformed) for event in events)
