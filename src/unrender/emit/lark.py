@@ -9,7 +9,7 @@ Rules: what `%json` gets is `schema_writer`'s schema, so that all dialects agree
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from unrender.emit.lowering import Lowered, Stopped, lower, references
@@ -49,7 +49,7 @@ def lark(grammar: Grammar) -> str:
 def write_lark(expansion: Expansion) -> str:
     """Return an expanded grammar in llguidance's Lark."""
     lowered = lower(expansion.grammar)
-    writer = _Writer(lowered, _regular(lowered))
+    writer = _Writer(lowered, _lexemes(lowered.rules, _regular(lowered)))
     return "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
 
 
@@ -137,6 +137,26 @@ def _regular(lowered: Lowered) -> frozenset[str]:
             if not waiting[user]:
                 queue.append(user)
     return frozenset(found)
+
+
+def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
+    """Return the regular rules without the steps to a lexeme that stands alone elsewhere, as in `(", " entry)?`.
+
+    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant.
+    """
+    kept = set(regular)
+    while True:
+        alone = {below for name, node in rules.items() if name not in kept for below in references(node)}
+        steps = {name for name in kept if _is_step(rules[name]) and not alone.isdisjoint(references(rules[name]))}
+        broken = {name for name in kept - steps if not kept.issuperset(references(rules[name]))}
+        if not steps | broken:
+            return frozenset(kept)
+        kept -= steps | broken
+
+
+def _is_step(node: Node | Stopped) -> bool:
+    inner = node.node if isinstance(node, Optional) else node
+    return isinstance(inner, Sequence) and isinstance(inner.parts[0], Literal) and isinstance(inner.parts[1], Ref)
 
 
 _SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}

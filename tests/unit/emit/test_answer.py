@@ -10,7 +10,7 @@ from engines import converted_reader
 
 from unrender.emit.answer import Answer
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import Arguments, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.messages import Request, Tool, ToolChoice
 from unrender.verify.engines import installed, lark_reader
 
@@ -184,3 +184,26 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
     accepts = lark_reader(answer.lark())
 
     assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
+
+
+@pytest.mark.parametrize("order", ["nzot", "notz", "no", "zt", "z", ""])
+def test_arguments_may_stand_in_both_orders(order):
+    """Optional arguments are accepted as the schema declares them and sorted, whatever kinds of values stand between."""
+    written = {"n": 'n="a"', "z": 'z="b"', "o": "o=true", "t": 't=["x"]'}
+    properties = {
+        "n": {"type": "string"},
+        "z": {"type": "string"},
+        "o": {"type": "boolean"},
+        "t": {"type": "array", "items": {"type": "string"}},
+    }
+    code = Tools(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        section_start="<calls>",
+        section_end="</calls>",
+        function=(Slot.NAME, "(", Slot.ARGUMENTS, ")"),
+        arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
+    )
+    tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
+    accepts = lark_reader(Answer(format=Format(tools=code), request=Request(tools=tools)).lark())
+
+    assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")
