@@ -181,7 +181,8 @@ class _Generation:
         # What is written for no reasoning, alone or with the joint behind it; the prompt may have written it already.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if end.strip() in text)
         joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
-        after = Choice((answer, *(_sequence(Literal(joint), direct) for joint in joints)))
+        unseen = [self.said("", "", self.format.content)] if markers.unseen else []
+        after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))
         inside = [_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None and self.request.response_schema is None:
             inside.append(

@@ -291,6 +291,8 @@ class Reasoning:
     """e.g. `\\n</think>`, up to but without the joint to what follows."""
     empty: str = ""
     """What is written when there is no reasoning, e.g. `<think></think>` or a bare `</think>`."""
+    unseen: bool = False
+    """No rendering shows reasoning, only its markers are known: what models write behind the end is a convention."""
     holds_calls: bool = False
     """Calls behind reasoning are written inside its markers; the end is not written before them."""
 

@@ -118,7 +118,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
     content, end = find_content(openings, tails, reasoning)
     tools = find_tools(prober, frame, Known(reasoning=reasoning, content=content, turn_end=end))
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
-    ends = [tools.end] if end else [tools.end, *next_openers(prober)]
+    ends = [tools.end] if end else [tools.end, *next_openers(prober, content.end)]
     turn = Turn(
         headers=tuple(text for text in (header, frame.tool_header) if text),
         end=end,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.analysis.probes import CONTENT, NUMBERS, Prober, assistant, make_calls
+from unrender.analysis.probes import CONTENT, EOS, NUMBERS, Prober, assistant, make_calls
 from unrender.analysis.reasoning import Openings, ReasoningFinding
-from unrender.analysis.split import common_suffix, is_tag, is_word, lexemes
+from unrender.analysis.split import closers_of, common_suffix, is_tag, is_word, lexemes
 from unrender.analysis.turn import Frame, tail_of
 from unrender.format import Content, ContentMode
 
@@ -20,16 +20,20 @@ class Tails:
     """Empty when calls are not rendered."""
     common: str
     """What both end in, with whole markers."""
+    before_eos: bool = False
+    """EOS, which is in no tail, ends the turn behind content."""
 
 
 def find_tails(prober: Prober, frame: Frame) -> Tails:
     """Render content and calls and compare how they end."""
-    content = tail_of(frame.body(prober.answer(assistant(CONTENT))), CONTENT, frame)
+    body = frame.body(prober.answer(assistant(CONTENT)))
+    content = tail_of(body, CONTENT, frame)
     calls = ""
     if prober.capabilities.supports_tool_calls:
         calls = tail_of(frame.body(prober.answer(assistant(calls=make_calls(1)))), str(NUMBERS[0]), frame)
     common = _whole_markers(common_suffix([content, calls]), [content, calls]) if calls else ""
-    return Tails(content=content, calls=calls, common=common)
+    before_eos = EOS in (body or "").rpartition(CONTENT)[2]
+    return Tails(content=content, calls=calls, common=common, before_eos=before_eos)
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
@@ -51,7 +55,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> t
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
         return Content(), tails.content
-    end = wrapper_end(tails, openings) or _mirrored_end(start, tails.content)
+    end = wrapper_end(tails, openings) or _mirrored_end(start, tails)
     always = bool(plain.strip()) or openings.reasoning_content is None
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
@@ -73,12 +77,18 @@ def _behind_reasoning(opening: str, found: ReasoningFinding) -> str:
     return opening
 
 
-def _mirrored_end(start: str, tail: str) -> str:
-    """Without other answers to compare with, take as many markers from the tail as the opener has."""
-    size = sum(is_tag(part) for part in lexemes(start))
-    parts = lexemes(tail)
+def _mirrored_end(start: str, tails: Tails) -> str:
+    """Without other answers to compare with, take as many markers from the tail as the opener has.
+
+    One is left to end the turn, unless they close what the opener opened, and EOS ends it.
+    """
+    openers = [part for part in lexemes(start) if is_tag(part)]
+    parts = lexemes(tails.content)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
-    return "".join(parts[: tags[size - 1] + 1]) if 0 < size < len(tags) else ""
+    if not openers or len(tags) < len(openers):
+        return ""
+    closed = tails.before_eos and parts[tags[0]] in closers_of(openers[-1])
+    return "".join(parts[: tags[len(openers) - 1] + 1]) if closed or len(tags) > len(openers) else ""
 
 
 def _whole_markers(suffix: str, texts: list[str]) -> str:

@@ -193,7 +193,7 @@ def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningF
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=opener + margin, end=margin + closer)
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=opener + margin, end=margin + closer, unseen=True)
     why = "the generation prompt ends in an open block"
     return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R2", why=why)
 
@@ -236,16 +236,20 @@ def _from_removal(prober: Prober, frame: Frame) -> ReasoningFinding | None:
         opener = opener or next(iter(openers_of(closer)), "")
         if opener:
             mode = ReasoningMode.FORCED_OPEN if frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
-            reasoning = Reasoning(mode=mode, start=opener, end=closer)
+            reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
             why = f"content up to {closer} is removed"
             return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R1", why=why)
     return None
 
 
 def _closer_constants(prober: Prober) -> list[str]:
-    """Return the template's string constants that are closing markers."""
+    """Return the template's string constants that are closing markers, in brackets of whatever kind."""
     constants = (constant.strip() for constant in prober.template.string_constants)
-    return sorted(text for text in constants if is_tag(text) and " " not in text and openers_of(text))
+    return sorted(text for text in constants if _is_bracketed(text) and " " not in text and openers_of(text))
+
+
+def _is_bracketed(text: str) -> bool:
+    return is_tag(text) or (len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum())
 
 
 def _open_tag(prefill: str) -> str:

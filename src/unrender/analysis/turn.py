@@ -73,10 +73,10 @@ def tail_of(body: str | None, needle: str, frame: Frame) -> str:
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
 
-def next_openers(prober: Prober) -> Iterator[str]:
+def next_openers(prober: Prober, content_end: str) -> Iterator[str]:
     """Yield the markers with which the turns after an answer open, for templates that end an answer with nothing."""
     followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT).partition(USER2)[0]
-    for text in (followed, _behind_call(prober)):
+    for text in (followed.removeprefix(content_end), _behind_call(prober)):
         first = next((part for part in lexemes(text) if part.strip()), "")
         if is_tag(first):
             yield first
