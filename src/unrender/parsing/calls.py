@@ -169,7 +169,7 @@ class CallCode:
         stops = Finder(self._following(parts, i))
         if part is Slot.NAME:
             again = Slot.NAME in parts[:i]
-            if i > 0 and _text(parts[i - 1])[-1:].isspace():
+            if i == 0 or _text(parts[i - 1])[-1:].isspace():
                 self.code.emit(Space())
             self.code.emit(RepeatName() if again else ReadName(stops))
         elif part is Slot.ARGUMENTS:
@@ -213,7 +213,7 @@ class CallCode:
         between = self.code.reserve()
         entry = self._entry(arguments, between)
         done = self.code.emit(CloseArguments(), *self._literal(arguments.end))
-        opener = "" if isinstance(arguments.entry[0], Slot) else tokens(arguments.entry[0])[0]
+        opener = (tokens(_text(arguments.entry[0])) or [""])[0]
         separator = arguments.separator.strip()
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
         self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends])))
