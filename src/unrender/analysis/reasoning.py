@@ -189,7 +189,9 @@ def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningF
         if pair:
             return _from_pair(frame, openings, *pair)
     opener = _open_tag(frame.prefill)
-    closer = next((closer for closer in closers_of(opener) if _mentions(prober, closer)), "") if opener else ""
+    closers = closers_of(opener) if opener else ()
+    # What the prompt alone opens, the model closes; where the template never says how, there has to be one way only.
+    closer = next((closer for closer in closers if _mentions(prober, closer) or len(closers) == 1), "")
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]

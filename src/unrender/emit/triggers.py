@@ -68,7 +68,7 @@ def _is_marker(opener: str) -> bool:
 
 def _behind_opener(syntax: Tools, opener: str) -> str:
     """Return the pattern of what stands between the opener and the tool's name."""
-    return re.escape("".join(entry_literals(syntax)).strip().removeprefix(opener))
+    return re.escape("".join(entry_literals(syntax)).lstrip().removeprefix(opener))
 
 
 def _names(syntax: Tools, request: Request) -> str:

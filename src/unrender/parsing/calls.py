@@ -228,9 +228,6 @@ class CallCode:
         syntax = self.syntax
         return [*closing_tokens(syntax), *_markers(self.split(syntax.call_start))]
 
-    def _call_closers(self) -> list[str]:
-        return _call_closers(self.syntax)
-
     def _entry(self, arguments: Arguments, between: int) -> int:
         start = len(self.code)
         entry = arguments.entry
@@ -286,10 +283,13 @@ class CallCode:
 
     def _tail(self, call: int) -> None:
         syntax = self.syntax
-        closers = tuple(self._call_closers())
-        section = tuple(_markers(self.split(syntax.section_end)))
         text = syntax.call_start if syntax.call_start.strip() else _text(syntax.function[0])
-        opener = "{" if syntax.envelope and not syntax.call_start.strip() else (self.split(text) or [""])[0]
+        split = self.split
+        if split(text)[:1] and split(text)[0] in closing_tokens(syntax):
+            split = _whole  # Markers that begin with the same word are told apart by all of theirs.
+        closers = tuple(_call_closers(syntax, split))
+        section = tuple(_markers(split(syntax.section_end)))
+        opener = "{" if syntax.envelope and not syntax.call_start.strip() else (split(text) or [""])[0]
         # What is no further call may still be another marker, which is found where text is read.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = syntax.separator.strip()
@@ -311,13 +311,16 @@ def _text(part: Part) -> str:
 
 def closing_tokens(syntax: Tools) -> list[str]:
     """Return the markers that close a call and a run of calls, in order."""
-    return [*_call_closers(syntax), *_markers(_splitter(syntax)(syntax.section_end))]
+    return [*_call_closers(syntax, _splitter(syntax)), *_markers(_splitter(syntax)(syntax.section_end))]
 
 
-def _call_closers(syntax: Tools) -> list[str]:
+def _whole(text: str) -> list[str]:
+    return [text.strip()] if text.strip() else []
+
+
+def _call_closers(syntax: Tools, split: Callable[[str], list[str]]) -> list[str]:
     parts = syntax.function
     behind = [] if syntax.envelope else [_text(part) for part in parts[_last_slot(parts) + 1 :]]
-    split = _splitter(syntax)
     return [token for text in (*behind, syntax.call_end) for token in _markers(split(text))]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
+from unrender.format import Tools
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
 from unrender.verify.engines import installed
 
@@ -80,6 +81,17 @@ def test_wrong_call_syntax_is_refuted():
     assert found["tool calls"] is Verdict.REFUTED
     assert found["second turn"] is Verdict.REFUTED
     assert found["content"] is Verdict.PROVED
+
+
+def test_calls_that_are_read_as_text_are_refuted():
+    """The template writes a call that was taken for content back as it was; that proves nothing."""
+    template = template_named("json-tags")
+
+    found = verdicts(verified(template, tools=Tools(), tolerated=()).findings)
+
+    assert found["tool calls"] is Verdict.REFUTED
+    assert found["parallel tool calls"] is Verdict.REFUTED
+    assert found["strings"] is Verdict.REFUTED
 
 
 def test_second_turn_is_observed_only_with_calls():
