@@ -39,6 +39,8 @@ _AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECAS
 """In names of variables that hold no truth value."""
 _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
+_LOW_WORDS = ("minimal", "low")
+"""Amounts that some templates take for none."""
 _MOST_REPAIRS = 6
 """Missing variables that are supplied before the template is given up."""
 _LONG_ID = "call_0123456789abcdef"
@@ -130,12 +132,22 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     )
     for name in names:
         for on, off in _switch_values(prober, name):
-            changes = {"thinking_on": on, "thinking_off": off}
-            trial = prober.with_capabilities(**changes)
-            prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
-            if None not in prompts and prompts[0] != prompts[1]:
-                return changes | {"supports_enable_thinking": True}
+            if _switches(prober, on, off, behind_question=False):
+                return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
+    weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
+    for name, word in product(names, weak):
+        # A word that is only said somewhere is no switch: it has to change how the answer begins.
+        if _switches(prober, (), ((name, word),), behind_question=True):
+            return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
     return {}
+
+
+def _switches(prober: Prober, on: Context, off: Context, *, behind_question: bool) -> bool:
+    """Return whether the values change the prompt, or what stands in it behind the question."""
+    trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
+    prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
+    shown = [prompt.rpartition(USER)[2] if behind_question else prompt for prompt in prompts if prompt is not None]
+    return len(shown) == 2 and shown[0] != shown[1]
 
 
 def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:

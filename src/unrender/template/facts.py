@@ -21,11 +21,10 @@ class Facts:
 def read_facts(environment: jinja2.Environment, source: str) -> Facts:
     """Read the facts off a source that is known to compile in that environment."""
     tree = environment.parse(source)
-    return Facts(
-        variables=frozenset(meta.find_undeclared_variables(tree)),
-        string_constants=tuple(_strings(tree)),
-        attribute_names=frozenset(_attribute_names(tree)),
-    )
+    strings, attributes = tuple(_strings(tree)), frozenset(_attribute_names(tree))
+    # Looking for variables folds constant lists, and the strings in them are found no more.
+    variables = frozenset(meta.find_undeclared_variables(tree))
+    return Facts(variables=variables, string_constants=strings, attribute_names=attributes)
 
 
 def _strings(tree: nodes.Template) -> Iterator[str]:

@@ -141,3 +141,27 @@ def test_unmarked_plan_is_content(alone, space):
 
     assert found.reasoning_field == ""
     assert found.supports_content_with_calls
+
+
+@pytest.mark.parametrize(
+    ("test", "word"),
+    [
+        ("(reasoning_effort if reasoning_effort is defined else 'high') == 'none'", "none"),
+        ("reasoning_effort | default('high') | lower == 'off'", "off"),
+        ("reasoning_effort in ['low', 'minimal']", "minimal"),
+    ],
+)
+def test_a_word_that_closes_reasoning_in_the_prompt_is_a_switch(test, word):
+    """However the variable is compared, a word of the template's that changes how the answer begins switches thinking off."""
+    source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<a>{{ '<t></t>' if TEST else '' }}"
+
+    found = analyze(Template(source.replace("TEST", test))).capabilities
+
+    assert (found.thinking_on, found.thinking_off) == ((), (("reasoning_effort", word),))
+
+
+def test_a_word_that_is_only_said_is_no_switch():
+    """A template that repeats the effort in its instructions is not switched off by it."""
+    source = "{{ 'off' if none else '' }}Effort: {{ reasoning_effort }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<a>"
+
+    assert not analyze(Template(source)).capabilities.supports_enable_thinking

@@ -271,3 +271,11 @@ def test_jinja_is_not_imported_early():
     code = "import sys, unrender; sys.exit('jinja2' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_strings_in_constant_lists_are_constants():
+    """Lists that could be folded into one constant hold strings, too."""
+    template = Template("{{ 1 if x in ['low', 'off'] or y in ('none',) else 2 }}")
+
+    assert template.string_constants == ("low", "off", "none")
+    assert template.variables == {"x", "y"}
