@@ -240,6 +240,8 @@ def _arguments(arguments: Arguments) -> Field:
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
     if isinstance(arguments.entry[-1], Slot) or codec.strings in (Strings.PYTHON, Strings.QUOTED):
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
+    if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
+        raise ExportError("tool calls: nothing but white space stands between two arguments")
     return {"content": "xml-inline", "content_args": _entries(arguments)}
 
 

@@ -359,3 +359,18 @@ def test_servers_find_what_they_ask_for(path: Path) -> None:
     assert set(template["defaults"]) == {"role"}
     assert [set(field) & {"transform", "join"} for field in texts] == [set()] * len(texts)
     assert "open_pattern" in regions.get("tool_calls", {"open_pattern": ""})
+
+
+def test_arguments_between_mere_white_space_are_refused():
+    """A response template ends a value at a marker; a line break alone ends none."""
+    arguments = Arguments(entry=("  ", Slot.KEY, ": ", Slot.VALUE, "\n"))
+    tools = Tools(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        call_start="<call>",
+        call_end="</call>",
+        function=(Slot.NAME, "\n", Slot.ARGUMENTS),
+        arguments=arguments,
+    )
+
+    with pytest.raises(ExportError, match="nothing but white space stands between two arguments"):
+        response_template(Format(turn=Turn(headers=("<a>",), end="<end>"), tools=tools))

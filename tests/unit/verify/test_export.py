@@ -17,6 +17,7 @@ TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.j
 REFUSED = {
     "calls-on-lines",
     "json-name-key",
+    "lines-of-arguments",
     "name-first",
     "python-calls",
     "python-dict",
