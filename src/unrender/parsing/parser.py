@@ -81,7 +81,9 @@ class Parser:
         if prompt and not begun and format.reasoning.mode is ReasoningMode.DELIMITER:
             # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
             self._machine.pc = CONTENT_HUB
-        self._waiting = self._emit(self._machine.feed(begun))
+        read = self._machine.feed(begun)
+        if not _says_nothing(format, begun):
+            self._waiting = self._emit(read)
 
     def copy(self) -> Parser:
         """Return an independent parser in the same state, for n > 1 sampling and speculative decoding."""
@@ -149,6 +151,12 @@ class Parser:
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)
+
+
+def _says_nothing(format: Format, begun: str) -> bool:
+    """Return whether the prompt has only closed reasoning, in the template's own words: they are not the model's."""
+    end = format.reasoning.end.strip()
+    return bool(end) and end in begun and begun == format.turn.prefill_no_thinking
 
 
 def _shape(request: Request) -> Request:

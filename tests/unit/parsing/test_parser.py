@@ -6,7 +6,7 @@ import pytest
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 
 from unrender.errors import MalformedOutput
-from unrender.format import Format
+from unrender.format import Format, Reasoning, ReasoningMode, Turn
 from unrender.messages import CallStatus, Request, ToolChoice
 from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
 from unrender.parsing.parser import Parser, Span, prefill
@@ -130,3 +130,19 @@ def test_ids_depend_on_prompt_and_index() -> None:
     assert ids("a") == ids("a")
     assert len({*ids("a"), *ids("b"), *ids("\ud800")}) == 6
     assert all(len(id) == 9 and id.isalnum() for id in ids("a"))
+
+
+def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
+    """A prompt that writes a closed block for no reasoning, words and all, begins no message; a continued one does."""
+    closed = "<think>I answer at once.</think>\n"
+    reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>")
+    turn = Turn(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
+    format = Format(turn=turn, reasoning=reasoning)
+    begun = Parser(format, Request(), prompt="<a>" + closed)
+    continued = Parser(format, Request(), prompt="<a><think>Hm.</think>\nWe")
+
+    begun.feed("Hi")
+    begun.finish()
+
+    assert (begun.message.reasoning, begun.message.content) == ("", "Hi")
+    assert (continued.message.reasoning, continued.message.content) == ("Hm.", "We")
