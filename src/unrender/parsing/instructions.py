@@ -97,31 +97,36 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """What could not be read as a call is text, up to where the reading failed, or to a marker that overlaps the first one."""
+    """What could not be read as a call is text, up to where the reading failed, or to where the same marker begins again."""
 
     role: Role
     hub: int
     finder: Finder
 
     def step(self, machine: Machine) -> bool:
-        overlap = self._overlap(machine)
-        if overlap < 0:
+        failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
+        end = self._again(machine, failed)
+        if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
         if self.role is Role.CONTENT:
             machine.answered = True
-        end = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
-        machine.text(self.role, min(end, overlap or end))
+        machine.text(self.role, end)
         machine.pc = self.hub
         return False
 
-    def _overlap(self, machine: Machine) -> int:
-        """Return where in the marker that failed another one begins and outlasts it, as in `>>>>`; 0: nowhere, -1: not known yet."""
-        buffer, start = machine.buffer, machine.at + 1
-        inside = machine.at + len(self.finder.at(buffer, machine.at))
-        at, literal = self.finder.find(buffer, start, inside + self.finder.longest)
-        if literal and at < inside < at + len(literal):
-            return at
-        return -1 if not machine.final and self.finder.undecided_from(buffer, start) < inside else 0
+    def _again(self, machine: Machine, failed: int) -> int:
+        """Return where, before `failed`, the marker stands again, or one that outlasts it begins in it, as in `>>>>`."""
+        buffer, start = machine.buffer, machine.at
+        marker = self.finder.at(buffer, start)
+        inside = start + len(marker)
+        limit = max(failed, inside)
+        at, literal = self.finder.find(buffer, start + 1, limit + self.finder.longest)
+        while literal and at < limit:
+            same = at >= inside and literal.strip() == marker.strip()
+            if same or at < inside < at + len(literal):
+                return at
+            at, literal = self.finder.find(buffer, at + 1, limit + self.finder.longest)
+        return failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,13 @@ ROWS = (
     ),
     Row(name="opener begun twice", family=ARROWS, output='<b>>>>now\n{"city": "Rome"}', content="<b>", calls=(ROME,)),
     Row(
+        name="opener behind half a call",
+        output='<tool_call>\n{"na ' + PLAIN,
+        content='<tool_call>\n{"na ',
+        calls=(NOW,),
+        reported=True,
+    ),
+    Row(
         name="no call closer",
         output=f'<tool_call>\n{{"name": "now", "arguments": {{"city": "Rome"}}}}\n{PLAIN}',
         calls=(ROME, NOW),
