@@ -59,9 +59,14 @@ class Turn:
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message."""
+        """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
+
+        An end of turn that ends reasoning, too, is none where there is another: generation would stop before the answer.
+        """
         turn = self.format.turn
-        return tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
+        texts = tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
+        inside = self.format.reasoning.end + turn.reasoning_to_content + turn.reasoning_to_tools
+        return tuple(text for text in texts if text not in inside) or texts
 
     @property
     def preserved_tokens(self) -> tuple[str, ...]:

@@ -408,3 +408,18 @@ def test_hostile_template_is_analysed_in_time():
     assert time.thread_time() - start < 5
     with pytest.raises(TemplateError, match=r"the template (writes|needs) more than"):
         template.prepare([USER])
+
+
+def test_what_ends_reasoning_is_no_stop_where_there_is_another():
+    """A token that ends reasoning and turns alike would stop generation before the answer; alone it is kept."""
+    source = (
+        "{% for m in messages %}<|{{ m.role }}|>"
+        "{% if m.reasoning_content %}<|think|>{{ m.reasoning_content }}<|end|>{% endif %}{{ m.content }}<|end|>"
+        "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+
+    known, alone = (ChatTemplate.from_string(source, eos_token=eos) for eos in ("</s>", ""))
+
+    assert known.format.reasoning.end == "<|end|>"
+    assert known.prepare([{"role": "user", "content": "Hi"}]).stop == ("</s>",)
+    assert alone.prepare([{"role": "user", "content": "Hi"}]).stop == ("<|end|>",)
