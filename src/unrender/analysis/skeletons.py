@@ -57,6 +57,22 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
     return merge(parts), replace(arguments, start=left[-1], end=closer)
 
 
+def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
+    """Give a quote that opens before each value back to its end: `" KEY="VALUE` in a row is ` KEY="VALUE"`."""
+    entry, at = arguments.entry, function.index(Slot.ARGUMENTS)
+    right = literal_behind(function, Slot.ARGUMENTS)
+    first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
+    quote = first[:1]
+    if not quote or quote not in "\"'" or entry[-1] is not Slot.VALUE or not opener.endswith(quote):
+        return function, arguments
+    if arguments.separator or not right.startswith(quote):
+        return function, arguments
+    turned = [part for part in (first[1:], *entry[1:], quote) if part]
+    return merge([*function[:at], quote, Slot.ARGUMENTS, right[1:], *function[at + 2 :]]), replace(
+        arguments, entry=tuple(turned)
+    )
+
+
 def id_parts(tools: Tools) -> tuple[int, int] | None:
     """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:

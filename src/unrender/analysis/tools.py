@@ -24,6 +24,7 @@ from unrender.analysis.native import arguments_of, find_envelope, native_span
 from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, Call, Prober, assistant, make_calls
 from unrender.analysis.reasoning import ReasoningFinding
 from unrender.analysis.skeletons import (
+    close_quotes,
     id_parts,
     literal_behind,
     move_brackets,
@@ -327,7 +328,7 @@ class _Analysis:
         if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
-        function, arguments = move_brackets(function, self.found.arguments)
+        function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
         return Tools(
             mode=self.mode,
             call_start=call_start,

@@ -190,7 +190,9 @@ class CallCode:
             return tokens(behind[0])[:1]
         entry = self.syntax.arguments.entry
         opener = [entry[0]] if entry and not isinstance(entry[0], Slot) else []
-        return [token for text in (self.syntax.arguments.start, *opener) for token in tokens(text)[:1]]
+        # Where there may be no arguments at all, what stands behind them.
+        closer = [part for part in behind[1:2] if entry and not isinstance(part, Slot)]
+        return [token for text in (self.syntax.arguments.start, *opener, *closer) for token in tokens(text)[:1]]
 
     def _before_arguments(self) -> list[Instruction]:
         if self.syntax.arguments.entry:

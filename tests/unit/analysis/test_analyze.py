@@ -13,7 +13,7 @@ import pytest
 
 from unrender.analysis import analyze
 from unrender.analysis.probes import carries_needle
-from unrender.format import ContentMode, Format, ReasoningMode, ToolMode
+from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode
 from unrender.template.rendering import Template
 
 TEMPLATES = sorted(golden_formats.TEMPLATES.glob("*.jinja"))
@@ -165,3 +165,23 @@ def test_refuted_syntax_is_given_up():
 
     assert analysis.diagnostics
     assert analysis.format.tools.mode in (ToolMode.NONE, ToolMode.TAG_WITH_JSON)
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_attributes_keep_their_quotes(quote):
+    """Arguments as attributes of the call's own tag end with the quote with which they begin."""
+    source = (
+        (
+            "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
+            "{% for c in m.tool_calls or [] %}{{ '<call is=Q' ~ c.function.name ~ 'Q' }}"
+            "{% for k, v in c.function.arguments.items() %}{{ ' ' ~ k ~ '=Q' ~ (v if v is string else v | tojson) ~ 'Q' }}"
+            "{% endfor %}{{ '/>' }}{% endfor %}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+        )
+        .replace("'", '"' if quote == "'" else "'")
+        .replace("Q", quote)
+    )
+
+    tools = analyze(Template(source)).format.tools
+
+    assert tools.function == (f"<call is={quote}", Slot.NAME, quote, Slot.ARGUMENTS, "/>")
+    assert tools.arguments.entry == (" ", Slot.KEY, f"={quote}", Slot.VALUE, quote)
