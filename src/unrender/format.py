@@ -367,6 +367,13 @@ class Format:
     declared: tuple[str, ...] = ()
     """Names of the declared formats (`formats/`) that contributed."""
 
+    def closed_in_words(self, begun: str) -> bool:
+        """Return whether `begun` is what the prompt writes for no reasoning: a closed block, with words of the template's."""
+        start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
+        if not end or end not in begun or begun != self.turn.prefill_no_thinking:
+            return False
+        return bool(begun.partition(end)[0].replace(start, "", 1).strip())
+
     def ended_by(self, eos_token: str) -> Self:
         """Return the format with an end-of-sequence token as an end of turn: no format depends on it, but output shows it."""
         turn = self.turn

@@ -29,6 +29,8 @@ def _omissions(format: Format) -> Iterator[Omission]:
             what="reasoning has no opener: what comes before the delimiter, or without any, is read as reasoning",
             concerns=("content", "content and tool calls"),
         )
+    if format.closed_in_words(format.turn.prefill_no_thinking):
+        yield Omission(what="the words with which a prompt closes reasoning are read as reasoning")
     if format.tolerated:
         yield Omission(what="call syntaxes that are tolerated but not generated are not read")
     if format.tools.mode is not ToolMode.NONE:

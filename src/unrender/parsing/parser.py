@@ -82,7 +82,7 @@ class Parser:
             # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
             self._machine.pc = CONTENT_HUB
         read = self._machine.feed(begun)
-        if not _says_nothing(format, begun):
+        if not format.closed_in_words(begun):  # Those words are not the model's.
             self._waiting = self._emit(read)
 
     def copy(self) -> Parser:
@@ -151,12 +151,6 @@ class Parser:
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)
-
-
-def _says_nothing(format: Format, begun: str) -> bool:
-    """Return whether the prompt has only closed reasoning, in the template's own words: they are not the model's."""
-    end = format.reasoning.end.strip()
-    return bool(end) and end in begun and begun == format.turn.prefill_no_thinking
 
 
 def _shape(request: Request) -> Request:

@@ -17,7 +17,7 @@ from unrender.analysis import Analysis, analyze
 from unrender.emit.response_template import REASONING_NAMES, Exported
 from unrender.errors import ExportError
 from unrender.messages import CallStatus, Message, Request, read_tools
-from unrender.parsing.parser import Parser
+from unrender.parsing.parser import Parser, prefill
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
 from unrender.verify.report import Counterexample, Finding, Report, Verdict
@@ -95,7 +95,7 @@ def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
     for thinking in (None, True, False):
         asked = replace(subject, thinking=thinking)
         shown = show_behind_prompt(asked, answer) or show_closing(asked, answer)
-        if shown is None:
+        if shown is None or subject.format.closed_in_words(prefill(subject.format, shown.prompt)):
             continue
         parser = Parser(subject.format, _REQUEST, prompt=shown.prompt)
         parser.feed(shown.text)
