@@ -52,7 +52,7 @@ DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]]
     "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
 }
 UNWRITTEN = {
-    # The history drops reasoning, and with it the closer that a model has to write behind what the prompt has opened.
+    # The last answer is written as one to be continued, inside the reasoning that the prompt has opened.
     ("NVIDIA-Nemotron-Nano-v2", "content"),
     ("NVIDIA-Nemotron-Nano-v2", "content and call"),
 }

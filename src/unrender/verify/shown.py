@@ -18,6 +18,7 @@ from unrender.template.rendering import Template
 from unrender.verify.axes import TOOLS, Answer
 
 _QUESTION = "What about zebra crossings?"
+_NEXT_QUESTION = "And what about unicorns?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,12 @@ class Subject:
         """The prompt that asks a question, or None when the template refuses."""
         return self._render([], prompts=True)
 
-    def render(self, answer: Mapping[str, Any]) -> str | None:
-        """Return the conversation with an answer, in OpenAI's form, behind the question; None when the template refuses."""
-        return self._render([dict(answer)], prompts=False)
+    def render(self, *answers: Mapping[str, Any]) -> str | None:
+        """Return the conversation with an answer, in OpenAI's form, and what follows, behind the question.
+
+        None when the template refuses.
+        """
+        return self._render([dict(answer) for answer in answers], prompts=False)
 
     def prompt_behind(self, *messages: Mapping[str, Any]) -> str | None:
         """Return the prompt that goes on behind the question and further messages; None when the template refuses."""
@@ -69,6 +73,10 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
     prompt, full = subject.prompt, subject.render(answer.to_openai())
     if prompt is None or full is None or subject.question not in full:
         return None
+    if not answer.reasoning and _goes_on(subject.format, prompt, full):
+        full = _in_history(subject, answer)
+    if full is None:
+        return None
     begun = _begun(subject, prompt, full)
     if begun is None:
         return None
@@ -81,6 +89,21 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
     # Reasoning without an opening marker is reasoning because the prompt has begun it.
     unmarked = expected.reasoning and subject.format.reasoning.mode is ReasoningMode.DELIMITER
     return Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected)
+
+
+def _goes_on(format: Format, prompt: str, full: str) -> bool:
+    """Return whether the last answer is written as one that goes on: behind reasoning that the prompt opens and nothing closes."""
+    end = format.reasoning.end.strip()
+    opened = bool(end) and bool(prefill(format, prompt).strip()) and end not in prefill(format, prompt)
+    return opened and full.startswith(prompt) and end not in full[len(prompt) :]
+
+
+def _in_history(subject: Subject, answer: Answer) -> str | None:
+    """Render the answer with another question behind it, up to the end of its turn; None when that does not show."""
+    asked = {"role": "user", "content": _NEXT_QUESTION}
+    full, end = subject.render(answer.to_openai(), asked), subject.format.turn.end
+    before = (full or "").rpartition(_NEXT_QUESTION)[0]
+    return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
 
 
 def show_behind_prompt(subject: Subject, answer: Answer) -> Shown | None:

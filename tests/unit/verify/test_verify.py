@@ -94,6 +94,23 @@ def test_calls_that_are_read_as_text_are_refuted():
     assert found["strings"] is Verdict.REFUTED
 
 
+def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
+    """A template that puts the last answer behind the reasoning its prompt opens is asked for one that is not the last."""
+    source = (
+        "{% for m in messages %}{% if not (loop.last and m.role == 'assistant') %}"
+        "<{{ m.role }}>{{ m.content.split('</think>')[-1] }}<end>{% endif %}{% endfor %}"
+        "{% set last = messages[-1] %}{% if add_generation_prompt %}<assistant><think>{% endif %}"
+        "{% if last.role == 'assistant' %}<assistant><think>{{ last.content }}<end>{% endif %}"
+    )
+    template = ChatTemplate.from_string(source)
+
+    report = verify(template.template, analysis=template.analysis, samples=3)
+
+    assert template.format.reasoning.start == "<think>"
+    assert verdicts(report.findings)["content"] is Verdict.PROVED
+    assert report.refuted == ()
+
+
 def test_second_turn_is_observed_only_with_calls():
     """A template that writes no calls has no second turn to compare."""
     found = verdicts(verified(template_named("plain")).findings)
