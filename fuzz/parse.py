@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from properties.families import FAMILIES, REQUEST  # noqa: E402
 from properties.invariants import check, check_strict  # noqa: E402
 
-from unrender.messages import Request  # noqa: E402
+from unrender.messages import Message, Request  # noqa: E402
 from unrender.parsing.parser import Parser  # noqa: E402
 
 ANY_TOOL = Request(tools=None)
@@ -26,13 +26,17 @@ ANY_TOOL = Request(tools=None)
 
 def one_input(data: bytes) -> None:
     """Read `data` as a choice and a text, and assert every promise."""
-    if not data:
-        return
+    if data:
+        read(data)
+
+
+def read(data: bytes) -> Message:
+    """Return the message that `data`, a choice and a text, is read into; asserts every promise."""
     family = FAMILIES[data[0] % len(FAMILIES)]
     request = REQUEST if data[0] < 128 else ANY_TOOL
     text = data[1:].decode(errors="surrogateescape")
-    check(lambda: Parser(family.format, request, prompt=family.prompt), text)
     check_strict(lambda: Parser(family.format, request, prompt=family.prompt, strict=True), text)
+    return check(lambda: Parser(family.format, request, prompt=family.prompt), text)
 
 
 def seeds() -> dict[str, bytes]:

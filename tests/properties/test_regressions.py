@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from unrender.messages import CallStatus, Message
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 
@@ -20,15 +23,22 @@ def target() -> ModuleType:
     return module
 
 
+def calls_are_json(message: Message) -> bool:
+    """Return whether every call that is presented as complete has an object for arguments."""
+    complete = [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+    return all(isinstance(json.loads(call.arguments), dict) for call in complete)
+
+
 @pytest.mark.parametrize("path", sorted((FUZZ / "regressions").iterdir()), ids=lambda path: path.name)
 def test_a_regression_stays_fixed(path: Path) -> None:
     """An input that broke a promise once keeps all of them."""
-    target().one_input(path.read_bytes())
+    message = target().read(path.read_bytes())
+
+    assert calls_are_json(message)
 
 
 def test_the_seeds_hold() -> None:
     """The inputs that fuzzing starts from keep every promise."""
     module = target()
 
-    for data in module.seeds().values():
-        module.one_input(data)
+    assert all(calls_are_json(module.read(data)) for data in module.seeds().values())
