@@ -1,0 +1,86 @@
+"""What a hunt counts and keeps: inputs tried, inputs refused, and one minimised failure of each kind.
+
+A generator is a module in this folder with three names:
+
+- `NAME: str`, for `--only` and for the files of its regressions;
+- `hunt(random, deadline, keep) -> Tally`: draw inputs until `time.monotonic()` passes `deadline`, check each, minimise what
+  fails and write it with `keep_failure`;
+- `replay(text) -> Failure | None`: check one kept input again.
+
+`scripts/hunt.py` runs them in processes of their own with limits of memory and time; CI runs each for a few inputs and
+replays all files of `regressions/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+REGRESSIONS = Path(__file__).resolve().parent / "regressions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """One broken promise."""
+
+    kind: str
+    """A short name for the promise and how it broke, the same for all inputs that break it alike."""
+    detail: str
+    """What was expected and what was found."""
+    input: str
+    """The smallest input that fails, as `replay` reads it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """The result of a hunt."""
+
+    tried: int = 0
+    refused: int = 0
+    """Of those tried, the inputs that were refused with a documented error."""
+    failures: tuple[Failure, ...] = ()
+    """One per kind."""
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the sum of two hunts; of two failures of a kind, the smaller one stays."""
+        smallest: dict[str, Failure] = {}
+        for failure in (*self.failures, *other.failures):
+            known = smallest.get(failure.kind)
+            if known is None or len(failure.input) < len(known.input):
+                smallest[failure.kind] = failure
+        return Tally(
+            tried=self.tried + other.tried,
+            refused=self.refused + other.refused,
+            failures=tuple(smallest.values()),
+        )
+
+
+class Generator(Protocol):
+    """What each module of a generator exposes."""
+
+    NAME: str
+
+    def hunt(self, random: Random, deadline: float, keep: Path) -> Tally:
+        """Draw and check inputs until `deadline`, a time of `time.monotonic()`; write failures into the folder `keep`."""
+        ...
+
+    def replay(self, text: str) -> Failure | None:
+        """Return what is wrong with one input, if anything is."""
+        ...
+
+
+def keep_failure(folder: Path, name: str, failure: Failure) -> Path:
+    """Write a failure's input into `folder` as `NAME-DIGEST.txt`, character for character, and return the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = failure.input.encode("utf-8", "surrogatepass")
+    path = folder / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.txt"
+    path.write_bytes(data)
+    return path
+
+
+def kept_inputs(name: str, folder: Path = REGRESSIONS) -> list[str]:
+    """Return the inputs that the generator `name` has kept, in the order of their files."""
+    return [path.read_bytes().decode("utf-8", "surrogatepass") for path in sorted(folder.glob(f"{name}-*.txt"))]
