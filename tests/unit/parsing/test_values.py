@@ -105,7 +105,20 @@ def test_a_quote_ends_a_verbatim_string_only_where_a_value_can_end(text: str, ex
 
 
 @pytest.mark.parametrize(
-    "text", ["]", "[}", '{"a" 1}', "[1;2]", "hello", "{1: 2}", "[" * (MAX_DEPTH + 1), "9" * (MAX_WORD + 1)]
+    "text",
+    [
+        "]",
+        "[1_]",
+        "[1__0]",
+        "[1_.5]",
+        "[}",
+        '{"a" 1}',
+        "[1;2]",
+        "hello",
+        "{1: 2}",
+        "[" * (MAX_DEPTH + 1),
+        "9" * (MAX_WORD + 1),
+    ],
 )
 def test_what_is_no_value_fails(text: str) -> None:
     """Text that is no value fails at the same place at every chunking; so does nesting or a number without bound."""
