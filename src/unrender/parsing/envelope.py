@@ -29,18 +29,25 @@ _OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
 class EnvelopeState:
     """Where in the object the reading is."""
 
-    __slots__ = ("key", "path", "scanner", "step")
+    __slots__ = ("ids", "key", "path", "repeated", "scanner", "skips", "step")
 
     def __init__(self) -> None:
         self.step = _OPEN
         self.path: tuple[str, ...] = ()
         self.key = ""
         self.scanner: LiteralScanner | QuotedScanner | None = None
+        self.ids: tuple[tuple[str, ...], ...] = ()
+        """The fields of ids that have been read."""
+        self.skips = False
+        """The field has been read before: its value is skipped."""
+        self.repeated = ""
+        """A repeated field before the name; it is reported once this is a call."""
 
     def copy(self) -> EnvelopeState:
         """Return an independent state."""
         other = EnvelopeState()
         other.step, other.path, other.key = self.step, self.path, self.key
+        other.ids, other.skips, other.repeated = self.ids, self.skips, self.repeated
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 
@@ -107,8 +114,10 @@ class ReadEnvelope:
         if not found:
             return self._unfinished(machine, "a key")
         state.key = _unquote(found.group())
-        name_is_key = self.fields.name_is_key and not state.path
-        if name_is_key:
+        state.skips = self._repeats(machine, state)
+        if state.skips:
+            self._report(machine, state)
+        elif self.fields.name_is_key and not state.path:
             return self._name(machine, state, found.end())
         if self.bare and not self._may_precede_name(machine, state):
             self._fail(machine, "the tool's name")
@@ -116,6 +125,26 @@ class ReadEnvelope:
         machine.take(Role.MARKER, found.end())
         state.step = _COLON
         return False
+
+    def _repeats(self, machine: Machine, state: EnvelopeState) -> bool:
+        """Return whether the field has been read before: of name, arguments and ids the first one counts."""
+        assert machine.call is not None
+        path = (*state.path, state.key)
+        if self._is_name(path):
+            return bool(machine.call.name)
+        return path in state.ids or (self._is_arguments(path) and machine.call.count > 0)
+
+    def _report(self, machine: Machine, state: EnvelopeState) -> None:
+        assert machine.call is not None
+        if machine.call.name:
+            machine.malformed(state.key, "another field")
+        else:
+            state.repeated = state.key
+
+    def _is_name(self, path: tuple[str, ...]) -> bool:
+        if self.fields.name_is_key:
+            return len(path) == 1
+        return path == self.fields.name_field or path == ("function", *self.fields.name_field[-1:])
 
     def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
         named = machine.call is not None and bool(machine.call.name)
@@ -147,6 +176,8 @@ class ReadEnvelope:
         assert machine.call is not None
         machine.call.recover = self.recover
         machine.commit()
+        if state.repeated:
+            machine.malformed(state.repeated, "another field")
         if not self.waits or machine.call.id:
             machine.start_call()
         state.step = _COLON if self.fields.name_is_key else _NEXT
@@ -155,20 +186,29 @@ class ReadEnvelope:
     def _value(self, machine: Machine, state: EnvelopeState) -> bool:
         path = (*state.path, state.key)
         fields = self.fields
-        if path == fields.name_field or ((state.key,) == fields.name_field[-1:] and state.path == ("function",)):
+        if state.skips:
+            return self._ignore(state)
+        if self._is_name(path) and not fields.name_is_key:
             return self._read_name(machine, state)
         if self._is_arguments(path):
             return self._arguments(machine, state)
         if path in (fields.id_field, fields.gen_id_field):
             return self._id(machine, state)
-        wraps = self._is_wrapper(path) or state.key == "function"
+        wraps = self._is_wrapper(path) or path == ("function",)
         if wraps and machine.buffer.startswith("{", machine.at):
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = path, _KEY
             return False
-        state.scanner = LiteralScanner(LiteralStyle(strict=self.strict))
+        return self._ignore(state)
+
+    def _ignore(self, state: EnvelopeState) -> bool:
+        """The value says nothing: it is read and left out."""
+        state.scanner = LiteralScanner(self._style())
         state.step = _SKIP
         return False
+
+    def _style(self) -> LiteralStyle:
+        return LiteralStyle(strict=self.strict, loose_keys=not self.strict)
 
     def _is_arguments(self, path: tuple[str, ...]) -> bool:
         field = self.fields.args_field
@@ -187,6 +227,7 @@ class ReadEnvelope:
             return self._unfinished(machine, "the call's id") if not found else True
         assert machine.call is not None
         machine.call.id = _unquote(found.group())
+        state.ids = (*state.ids, (*state.path, state.key))
         machine.take(Role.ID, found.end())
         if machine.call.name:
             machine.start_call()
@@ -196,10 +237,8 @@ class ReadEnvelope:
     def _arguments(self, machine: Machine, state: EnvelopeState) -> bool:
         head = machine.buffer[machine.at] if machine.at < len(machine.buffer) else ""
         if head not in ("{", '"'):
-            state.scanner = LiteralScanner(LiteralStyle(strict=self.strict))
-            state.step = _SKIP
-            return False
-        style = LiteralStyle(strict=self.strict, loose_keys=not self.strict)
+            return self._ignore(state)
+        style = self._style()
         state.scanner = LiteralScanner(style) if head == "{" else QuotedScanner(style)
         assert machine.call is not None
         machine.call.count = 1

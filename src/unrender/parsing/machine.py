@@ -430,16 +430,16 @@ class Machine:
         return self.call
 
     def named(self, name: str) -> bool:
-        """Give the call its name; False when no such tool is offered."""
+        """Give the call its name; False, and the call stays as it is, when no such tool is offered."""
         call = self.call
         assert call is not None
-        call.name = name
-        call.tool = self.request.tool(name)
-        call.types = ArgumentTypes(call.tool)
-        if not name:
+        tool = self.request.tool(name)
+        known = self.request.tools is None or tool is not None
+        if not name or not (known or self.policy.unknown_tools is UnknownTools.CALL):
             return False
-        call.known = self.request.tools is None or call.tool is not None
-        return call.known or self.policy.unknown_tools is UnknownTools.CALL
+        call.name, call.tool, call.known = name, tool, known
+        call.types = ArgumentTypes(tool)
+        return True
 
     def start_call(self) -> None:
         """Emit the call's start, and the arguments that waited for it."""

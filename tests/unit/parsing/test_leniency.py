@@ -139,6 +139,12 @@ ROWS = (
         reported=True,
     ),
     Row(
+        name="field twice",
+        output=call('{"name": "now", "name": "", "arguments": {"city": "Rome"}, "parameters": {"city": "Oslo"}}'),
+        calls=(ROME,),
+        reported=True,
+    ),
+    Row(
         name="trailing comma",
         output=call('{"name": "now", "arguments": {"tags": ["a",],}}'),
         calls=(("now", {"tags": ["a"]}),),
