@@ -8,8 +8,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from properties.families import REQUEST
+from properties.invariants import check, check_strict
 
+from unrender.format import Format, Slot, Spelling, ToolMode, Tools
 from unrender.messages import CallStatus, Message
+from unrender.parsing.parser import Parser
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 
@@ -42,3 +46,28 @@ def test_the_seeds_hold() -> None:
     module = target()
 
     assert all(calls_are_json(module.read(data)) for data in module.seeds().values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "function<|tool_sep|>now\n{}<|tool_call_end|>",
+        "function<|tool_sep|>",
+        "a function<|tool_se <|tool_calls_begin|>",
+    ],
+)
+def test_a_marker_inside_half_a_marker_waits_for_it(text: str) -> None:
+    """A marker that begins inside what may become a longer one, and before it, is not taken first."""
+    tools = Tools(
+        mode=ToolMode.TAG_WITH_JSON,
+        section_start="<|tool_calls_begin|>",
+        section_end="<|tool_calls_end|>",
+        call_start="<|tool_call_begin|>",
+        call_end="<|tool_call_end|>",
+        function=("function<|tool_sep|>", Slot.NAME, "\n", Slot.ARGUMENTS),
+    )
+    spelling = Spelling(marker="<|tool_calls_begin|>", others=("<|tool calls begin|>",))
+    format = Format(tools=tools, spellings=(spelling,))
+
+    check(lambda: Parser(format, REQUEST), text)
+    check_strict(lambda: Parser(format, REQUEST, strict=True), text)

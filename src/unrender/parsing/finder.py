@@ -39,6 +39,18 @@ class Finder:
         found = self.pattern.search(text, start, end)
         return (found.start(), found.group()) if found else (-1, "")
 
+    def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
+        """Return what `find` returns however the text goes on: where the first literal begins, and the literal.
+
+        (n, "") when there is none, or one that begins before it may still become one: what stands before n is certain.
+        When `whole`, the literal itself is certain as well: no longer one can begin in its place.
+        """
+        at, literal = self.find(text, start)
+        if literal and len(text) - at >= self.longest:
+            return at, literal
+        limit = self.undecided_from(text, start)
+        return (at, literal) if literal and at < limit + (not whole) else (limit, "")
+
     def at(self, text: str, start: int) -> str:
         """Return the literal that stands at `start`, or ""."""
         found = self.pattern.match(text, start)

@@ -43,21 +43,26 @@ class Text:
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
             return True
-        at, literal = self.finder.find(buffer, machine.at)
-        if at >= 0 and not machine.final and self.finder.may_grow(buffer, at):
-            at, literal = -1, ""
+        limit, literal = self._marker(machine)
         if literal:
-            self._emit(machine, at)
-            machine.take(Role.LAYOUT, at)
+            self._emit(machine, limit)
+            machine.take(Role.LAYOUT, limit)
             machine.pc = self.table[literal]
             return False
-        limit = len(buffer) if machine.final else self.finder.undecided_from(buffer, machine.at)
         self._emit(machine, self._before_ending(machine, limit) if self.ending else limit)
         if not machine.final:
             return True
         machine.take(Role.LAYOUT, len(buffer))
         machine.pc = self.end
         return False
+
+    def _marker(self, machine: Machine) -> tuple[int, str]:
+        """Return where the first marker begins, and the marker; (n, "") when there is none, and text up to n."""
+        buffer = machine.buffer
+        if not machine.final:
+            return self.finder.decided(buffer, machine.at, whole=True)
+        at, literal = self.finder.find(buffer, machine.at)
+        return (at, literal) if literal else (len(buffer), "")
 
     def _before_ending(self, machine: Machine, limit: int) -> int:
         sizes = (len(self.ending),) if machine.final else range(len(self.ending), 0, -1)
@@ -141,9 +146,9 @@ class BrokenRun:
         buffer = machine.buffer
         searched = max(machine.at + 1, machine.failed_at)
         pc = machine.pc
-        end, literal = self.ends.find(buffer, searched)
+        end, literal = (self.ends.find if machine.final else self.ends.decided)(buffer, searched)
         if not literal and not machine.final:
-            machine.failed_at = self.ends.undecided_from(buffer, searched)
+            machine.failed_at = end
             return True
         machine.pc = self.hub
         if not literal:
@@ -158,6 +163,9 @@ class BrokenRun:
         while closer := self.closers.at(buffer, behind):
             end = behind + len(closer)
             behind = SPACE.match(buffer, end).end()  # type: ignore[union-attr]
+            if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
+                machine.pc = pc
+                return True
         machine.events.append(BrokenText(buffer[machine.at : end]))
         machine.take(Role.MALFORMED, end)
         return False

@@ -40,16 +40,15 @@ class Quoter:
         """Take text that holds no special token; returns what is certain of it, quoted."""
         text = self._held + text
         pieces, at = [], 0
-        found, token = self._finder.find(text, at)
+        found, token = self._finder.decided(text, at, whole=True)
         while token:
             stand_in = self._stand_ins[token[0]]
             self._back[ord(stand_in)] = token[0]
             pieces += [text[at:found], stand_in, token[1:]]
             at = found + len(token)
-            found, token = self._finder.find(text, at)
-        cut = self._finder.undecided_from(text, at)
-        self._held = text[cut:]
-        return "".join([*pieces, text[at:cut]])
+            found, token = self._finder.decided(text, at, whole=True)
+        self._held = text[found:]
+        return "".join([*pieces, text[at:found]])
 
     def release(self) -> str:
         """Return what was held back: no token came of it."""

@@ -47,10 +47,10 @@ class RawScanner:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         if self.literal or self._is_structured(text, start):
             return self._scan_literal(text, start, final=final)
-        end, _ = self.finder.find(text, start)
-        if end >= 0:
+        end, literal = (self.finder.find if final else self.finder.decided)(text, start)
+        if literal:
             return end, self._take(text[start:end]) + self._finish(), DONE
-        cut = len(text) if final else self.finder.undecided_from(text, start)
+        cut = len(text) if final else end
         return cut, self._take(text[start:cut]), MORE
 
     def _is_structured(self, text: str, start: int) -> bool:

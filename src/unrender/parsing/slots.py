@@ -90,7 +90,8 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
     if edge == horizon:
         return ends
     known = [end for end in ends if machine.request.tool(buffer[start:end])]
-    return known or None
+    # A stop that begins before these may still come.
+    return known if known and stops.undecided_from(buffer, start) >= known[0] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,11 @@ class SkipWords:
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at
-        end, literal = self.stops.find(buffer, start, start + MAX_WORDS + self.stops.longest)
-        words = buffer[start : end if literal else len(buffer)]
+        limit = start + MAX_WORDS + self.stops.longest
+        end, literal = self.stops.find(buffer, start, limit)
+        if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
+            return True
+        words = buffer[start : end if literal else limit]
         if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
             machine.fail(" or ".join(map(repr, self.stops.literals)))
             return False

@@ -58,9 +58,9 @@ class XmlScanner:
         streams = self.types.types(self.key) == STRING
         out = ""
         while True:
-            found, literal = self.finder.find(text, at)
+            found, literal = (self.finder.find if final else self.finder.decided)(text, at)
             if not literal:
-                cut = len(text) if final else self.finder.undecided_from(text, at)
+                cut = len(text) if final else found
                 return cut, out + self._take(text[at:cut], streams), Status.MORE
             if literal == self.closer and (streams or self.depth == 0):
                 return found, out + self._take(text[at:found], streams) + self._finish(streams), Status.DONE

@@ -78,3 +78,21 @@ def test_a_finder_pickles() -> None:
     copy = pickle.loads(pickle.dumps(GUARDED))
 
     assert copy.find(">>>allocate", 0) == (0, ">>>")
+
+
+def test_a_literal_is_decided_when_none_can_begin_before_it() -> None:
+    """A literal inside the beginning of a longer one waits for the longer one."""
+    finder = Finder(("<|tool", "function<|tool_sep|>"))
+
+    assert finder.decided("a function<|tool_s", 0) == (2, "")
+    assert finder.decided("a function<|tool_x", 0) == (10, "<|tool")
+    assert finder.decided("a function<|tool_sep|>", 0) == (2, "function<|tool_sep|>")
+
+
+def test_a_literal_is_decided_whole_when_none_longer_can_begin_with_it() -> None:
+    """Where a literal begins may be certain before its end is."""
+    finder = Finder(("<|im", "<|im_end|>"))
+
+    assert finder.decided("a <|im", 0) == (2, "<|im")
+    assert finder.decided("a <|im", 0, whole=True) == (2, "")
+    assert finder.decided("a <|im x", 0, whole=True) == (2, "<|im")
