@@ -1,14 +1,16 @@
 """Grammar → xgrammar's structural tag: JSON that vLLM, SGLang and others take for constrained decoding.
 
 Strategy: the tag is a tree, so rules are written out where they are used; text up to a stop is a `tag` of `any_text`, an
-argument's JSON is a `json_schema`, and what is regular is an EBNF `grammar`. A grammar that refers to itself is no tree
-and is handed over as EBNF in one piece.
+argument's JSON is a `json_schema`, and what is regular is an EBNF `grammar`. A tree has no names for parts that it needs
+in several places: a grammar that refers to itself, or that would be long as a tree, is EBNF in one piece.
+
+Rules: never more than `SHORT` characters, or twice the EBNF.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unrender.emit.gbnf import write_gbnf, write_rules
@@ -22,6 +24,8 @@ from unrender.messages import JsonSchema
 Tag = dict[str, Any]
 MAX_DEPTH = 64
 """A tag that would be nested deeper is handed over as EBNF: readers of JSON have limits of their own."""
+SHORT = 8_000
+"""Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
 
 
 def structural_tag(grammar: Grammar) -> Tag:
@@ -33,29 +37,33 @@ def structural_tag(grammar: Grammar) -> Tag:
 
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
-    """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is no tree."""
+    """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is better written so."""
     lowered = lower(native.grammar)
-    plain = _plain(lowered.rules)
-    if _is_no_tree(lowered.rules, lowered.root, plain):
-        body: Tag = {"type": "grammar", "grammar": write_gbnf(spelled)}
-    else:
-        body = _Writer(lowered.rules, plain).rule(lowered.root)
+    body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
     return {"type": "structural_tag", "format": body}
 
 
-def _is_no_tree(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> bool:
-    """Return whether a rule that is not plain can be reached from itself, or is too deep to be told from that."""
-    done: set[str] = set()
+def _leaves_first(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str] | None:
+    """Return the rules that a tree is made of, each after those that it refers to; None where one refers to itself."""
+    order: dict[str, None] = {}
+    path: list[tuple[str, Iterator[str]]] = [(root, iter(_below(rules[root], plain)))]
+    above = {root}
+    while path:
+        name, below = path[-1]
+        if (following := next(below, None)) is None:
+            above.discard(name)
+            order[name] = None
+            path.pop()
+        elif following in above or len(path) > MAX_DEPTH:
+            return None
+        elif following not in order:
+            above.add(following)
+            path.append((following, iter(_below(rules[following], plain))))
+    return list(order)
 
-    def visit(name: str, above: frozenset[str]) -> bool:
-        if name in above or len(above) > MAX_DEPTH:
-            return True
-        if name in done or name in plain:
-            return False
-        done.add(name)
-        return any(visit(below, above | {name}) for below in references(rules[name]))
 
-    return visit(root, frozenset())
+def _below(node: Node | Stopped, plain: frozenset[str]) -> list[str]:
+    return [name for name in references(node) if name not in plain]
 
 
 def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
@@ -78,30 +86,52 @@ def _holds_json(node: Node) -> bool:
 
 
 class _Writer:
-    """Writes rules as a tree."""
+    """Writes rules as a tree, as long as that is short."""
 
     def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
         self.rules = rules
         self.plain = plain
         self.written: dict[str, Tag] = {}
+        self.sizes: dict[int, int] = {}
 
-    def rule(self, name: str) -> Tag:
-        if name not in self.written:
+    def tree(self, root: str, ebnf: Callable[[], str]) -> Tag:
+        """Return `root` as a tree; in EBNF where it is none, or would be more than twice as long as that."""
+        most, instead = SHORT, ""
+        for name in _leaves_first(self.rules, root, self.plain) or ():
             node = self.rules[name]
             self.written[name] = self.text(node) if isinstance(node, Stopped) else self.node(node)
-        return self.written[name]
+            size = self.size(self.written[name])
+            if size > most and not instead:
+                instead = ebnf()
+                most = max(SHORT, 2 * len(instead))
+            if size > most:
+                break
+        return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
+
+    def size(self, tag: Tag) -> int:
+        """Return how long a tag is as JSON, about; parts that stand in several places are measured once."""
+        known = self.sizes.get(id(tag))
+        if known is None:
+            known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())
+        return known
+
+    def length(self, value: Any) -> int:
+        if isinstance(value, str):
+            return len(value) + 2
+        if isinstance(value, dict):
+            return self.size(value)
+        return sum(map(self.length, value)) + len(value) if isinstance(value, list) else 5
 
     def text(self, node: Stopped) -> Tag:
         """Write text up to a stop: a choice of what it may end with."""
-        options = [_sequence([_text_before(node, stop), self.rule(ref.rule)]) for stop, ref in node.branches]
+        options = [_sequence([_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
             options.append(_any_text(node.stops))
         return _choice(options)
 
     def node(self, node: Node) -> Tag:
         if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
-            found = {name: rule for below in references(node) for name, rule in reachable(below, self.rules).items()}
-            return {"type": "grammar", "grammar": write_rules("root", {"root": node, **found})}
+            return self.regular(node)
         match node:
             case Literal(text):
                 return {"type": "const_string", "value": text}
@@ -117,8 +147,15 @@ class _Writer:
                 most = -1 if high is None else high
                 return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
             case Ref(name):
-                return self.rule(name)
+                return self.written[name]
         raise TypeError(f"{type(node).__name__} is no context-free node")
+
+    def regular(self, node: Node) -> Tag:
+        """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""
+        if isinstance(node, Ref) and isinstance(word := self.rules[node.rule], Literal):
+            return self.node(word)
+        found = {name: rule for below in references(node) for name, rule in reachable(below, self.rules).items()}
+        return _grammar(write_rules("root", {"root": node, **found}))
 
     def is_plain(self, node: Node) -> bool:
         return not _holds_json(node) and all(name in self.plain for name in references(node))
@@ -139,7 +176,7 @@ def _json(schema: JsonSchema) -> Tag:
         return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
     found = schema_rules(schema)
     lowered = lower(Grammar(found.node, found.rules))
-    return {"type": "grammar", "grammar": write_rules(lowered.root, lowered.rules)}
+    return _grammar(write_rules(lowered.root, lowered.rules))
 
 
 def reads_exactly(schema: Any) -> bool:
@@ -161,7 +198,11 @@ def _text_before(node: Stopped, stop: str) -> Tag:
     if alive.issuperset(node.longer(stop)):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
     rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
-    return {"type": "grammar", "grammar": write_rules("root", rules)}
+    return _grammar(write_rules("root", rules))
+
+
+def _grammar(ebnf: str) -> Tag:
+    return {"type": "grammar", "grammar": ebnf}
 
 
 def _any_text(stops: tuple[str, ...]) -> Tag:
