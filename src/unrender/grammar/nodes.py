@@ -24,6 +24,12 @@ class Role(StrEnum):
     NAME = "name"
     ID = "id"
     ARGUMENT = "argument"
+    KEY = "key"
+    """The name of one argument."""
+    VALUE = "value"
+    """The value of one argument."""
+    CALL = "call"
+    """One whole call."""
     MARKER = "marker"
     LAYOUT = "layout"
     MALFORMED = "malformed"
@@ -166,6 +172,18 @@ class JsonValue:
     schema: JsonSchema | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PythonValue:
+    """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A string between two `quote` characters, a backslash before what is escaped in it."""
+
+    quote: str = '"'
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One tool call: the skeleton of `function`, once for each of `tools`.
@@ -250,6 +268,8 @@ Node = (
     | Mark
     | Tolerated
     | JsonValue
+    | PythonValue
+    | Quoted
     | Call
     | Calls
     | Interleave

@@ -1,0 +1,192 @@
+"""Grammar nodes → how each may start: its first characters, whether it may be empty, the rules it enters at once.
+
+The engine decides choices with it, and the compiler finds left recursion. Rules: the characters are an upper bound (a
+node may still fail on one of them), so ruling an option out is always right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from unrender.errors import GrammarError
+from unrender.grammar import nodes
+from unrender.grammar.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+
+LAST = 0x10FFFF
+"""The last code point of Unicode."""
+Ranges = tuple[tuple[int, int], ...]
+"""Inclusive ranges of code points, sorted, without overlap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a node may start."""
+
+    ranges: Ranges = ()
+    """Its possible first characters."""
+    empty: bool = False
+    """It may match without consuming a character."""
+    rules: frozenset[str] = frozenset()
+    """Rules that it may enter before it consumes a character."""
+
+    def either(self, other: Start) -> Start:
+        """Return the start of a choice between the two."""
+        ranges = merged((*self.ranges, *other.ranges))
+        return Start(ranges=ranges, empty=self.empty or other.empty, rules=self.rules | other.rules)
+
+    def then(self, other: Start) -> Start:
+        """Return the start of the two in sequence."""
+        if not self.empty:
+            return self
+        both = self.either(other)
+        return Start(ranges=both.ranges, empty=other.empty, rules=both.rules)
+
+    def or_nothing(self) -> Start:
+        """Return the same, where it may be left out."""
+        return Start(ranges=self.ranges, empty=True, rules=self.rules)
+
+    def pattern(self) -> re.Pattern[str] | None:
+        """Return what the next character must match; None when the node may start with any, or with none."""
+        if self.empty or self.ranges == ANY.ranges:
+            return None
+        return re.compile(class_of(self.ranges) if self.ranges else "(?!)")
+
+
+ANY = Start(ranges=((0, LAST),))
+NOTHING = Start(empty=True)
+_NEVER = Start()
+
+
+def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the same code points in sorted ranges without overlap.
+
+    >>> merged([(5, 9), (1, 4), (20, 30)])
+    ((1, 9), (20, 30))
+    """
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """Return all other code points."""
+    edges = [-1, *(edge for pair in ranges for edge in pair), LAST + 1]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
+
+
+def class_of(ranges: Ranges) -> str:
+    """Return the character class of `ranges` as Python's `re` writes it."""
+    return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges) + "]"
+
+
+def ranges_of(chars: Chars) -> Ranges:
+    """Return the code points that `chars` may match."""
+    inside = merged((ord(low), ord(high)) for low, high in chars.ranges)
+    return complement(inside) if chars.negated else inside
+
+
+def starts(rules: Mapping[str, Node]) -> dict[str, Start]:
+    """Return how each rule may start.
+
+    Raises `GrammarError` for a `Ref` that names no rule, for left recursion, and for a node that is not a combinator.
+    """
+    known = dict.fromkeys(rules, _NEVER)
+    changed = True
+    while changed:  # Each round adds code points or rules to some start, and both are bounded.
+        changed = False
+        for name, node in rules.items():
+            start = start_of(node, known)
+            if start != known[name]:
+                known[name], changed = start, True
+    for name in rules:
+        _refuse_left_recursion(name, known)
+    return known
+
+
+def _refuse_left_recursion(name: str, known: Mapping[str, Start]) -> None:
+    entered = set(known[name].rules)
+    queue = list(entered)
+    for rule in queue:
+        fresh = known[rule].rules - entered
+        entered |= fresh
+        queue.extend(fresh)
+    if name in entered:
+        raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
+
+
+def start_of(node: Node, known: Mapping[str, Start]) -> Start:
+    """Return how `node` may start, where `known` says so of the rules."""
+    match node:
+        case Literal(text):
+            return _text(text)
+        case nodes.Layout(text, verbatim):
+            return (_text(text[:1]) if verbatim else _SPACE).or_nothing()
+        case Chars():
+            return _chars(node)
+        case Until():
+            return ANY.or_nothing()
+        case Sequence(parts):
+            return reduce(Start.then, (start_of(part, known) for part in parts), NOTHING)
+        case Choice(options):
+            return reduce(Start.either, (start_of(option, known) for option in options), _NEVER)
+        case Optional(inner):
+            return start_of(inner, known).or_nothing()
+        case Repeat():
+            return _repeat(node, known)
+        case Ref(name):
+            return _rule(name, known)
+        case nodes.Peek(inner) | nodes.Negate(inner):
+            return Start(empty=True, rules=start_of(inner, known).rules)
+        case nodes.Tag(_, inner) | nodes.Atomic(inner) | nodes.Tolerated(inner):
+            return start_of(inner, known)
+        case nodes.Cut():
+            return ANY.or_nothing()  # What follows must be tried even if it fails, since the cut counts.
+        case nodes.End() | nodes.Mark():
+            return NOTHING
+        case JsonValue():
+            return _JSON
+        case nodes.PythonValue():
+            return ANY
+        case nodes.Quoted(quote):
+            return _text(quote)
+        case nodes.Call() | nodes.Calls() | nodes.Interleave():
+            raise GrammarError(
+                f"{type(node).__name__} is made from a format and is the root of its grammar, or part of one"
+            )
+
+
+def _rule(name: str, known: Mapping[str, Start]) -> Start:
+    if name not in known:
+        raise GrammarError(f"rule {name!r} is not defined; defined are {sorted(known)}")
+    start = known[name]
+    return Start(ranges=start.ranges, empty=start.empty, rules=start.rules | {name})
+
+
+def _text(text: str) -> Start:
+    return Start(ranges=((ord(text[0]), ord(text[0])),)) if text else NOTHING
+
+
+def _chars(node: Chars) -> Start:
+    start = Start(ranges=ranges_of(node)) if node.maximum != 0 else NOTHING
+    return start.or_nothing() if node.minimum == 0 else start
+
+
+def _repeat(node: Repeat, known: Mapping[str, Start]) -> Start:
+    if node.maximum == 0:
+        return NOTHING
+    once = start_of(node.node, known)
+    if node.separator is not None:
+        once = once.then(start_of(node.separator, known).or_nothing())
+    return once.or_nothing() if node.minimum == 0 else once
+
+
+_SPACE = Start(ranges=merged((ord(c), ord(c)) for c in map(chr, range(0x3001)) if c.isspace()))
+_JSON = Start(ranges=merged((ord(c), ord(c)) for c in ' \t\n\r{["-0123456789tfn'))
