@@ -218,6 +218,8 @@ class Engine:
             if program[self.pc].step(self):
                 break
         count = self.ways[0].notes - self.released if self.ways else len(self.notes)
+        if not count:
+            return []
         released, self.notes = self.notes[:count], self.notes[count:]
         self.released += count
         return released

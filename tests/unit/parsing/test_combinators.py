@@ -1,0 +1,240 @@
+"""Combinators, compiled and run: what streams, what is refused, what a broken answer becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.errors import GrammarError, MalformedOutput
+from unrender.format import Tools
+from unrender.grammar import combinators as c
+from unrender.grammar.nodes import Calls, Grammar
+from unrender.messages import CallStatus, Request, Tool
+from unrender.parsing.combinators import compile_combinators
+from unrender.parsing.engine import FREE, MAX_SPENT
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.parsing.message import MessageFold
+from unrender.parsing.tagged import TaggedReader
+
+WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
+REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
+NAME = c.name(c.chars("a-z_", 1, None))
+CALL = c.call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
+ANSWER = Grammar(
+    c.sequence(
+        c.optional(c.sequence("<think>", c.cut(), c.reasoning(c.until("</think>")), "</think>")),
+        c.content(c.until("<call>")),
+        c.zero_or_more(CALL),
+    )
+)
+TAGGED = Grammar(
+    c.one_or_more(
+        c.call(
+            c.sequence(NAME, "(", c.zero_or_more(c.argument(c.chars("a-z", 1, None), "=", c.until(",", ")")), ","), ")")
+        )
+    )
+)
+
+
+def reader(grammar: Grammar, request: Request = REQUEST, *, strict: bool = False) -> TaggedReader:
+    return TaggedReader(compile_combinators(grammar), request, strict=strict, id_seed="")
+
+
+def read(grammar: Grammar, *chunks: str, request: Request = REQUEST, strict: bool = False) -> list[Event]:
+    made = reader(grammar, request, strict=strict)
+    return [*(event for chunk in chunks for event in made.feed(chunk)), *made.finish()]
+
+
+def message(grammar: Grammar, text: str):
+    fold = MessageFold()
+    fold.add(read(grammar, *text))
+    return fold.message
+
+
+def test_an_answer_is_read_into_its_parts():
+    """Reasoning, content and calls come back, whatever the chunks."""
+    found = message(ANSWER, '<think>Hm.</think>Wait<call>get_weather:{"city": "Oslo"}</call><call>get_time:{}</call>')
+
+    assert (found.reasoning, found.content) == ("Hm.", "Wait")
+    assert [(call.name, call.arguments) for call in found.tool_calls] == [
+        ("get_weather", '{"city": "Oslo"}'),
+        ("get_time", "{}"),
+    ]
+    assert all(call.status is CallStatus.COMPLETE for call in found.tool_calls)
+
+
+def test_a_part_after_a_cut_streams():
+    """Once nothing can be taken back, text is released with its chunk."""
+    made = reader(ANSWER)
+
+    assert made.feed("<think>Hm") == [ReasoningText("Hm")]
+    assert made.feed("</think>") == []
+    started, *_ = made.feed("<call>get_time:")
+    assert isinstance(started, ToolCallStarted)
+    assert made.feed('{"zone') == [ArgumentsText(0, '{"zone')]
+
+
+def test_an_option_that_the_next_character_rules_out_holds_nothing_back():
+    """Options that begin differently need no way back, even without a cut."""
+    made = reader(Grammar(c.choice(c.sequence("<", c.reasoning(c.rest())), c.content(c.chars("^<", 1, None)))))
+
+    assert made.feed("<why") == [ReasoningText("why")]
+
+
+def test_arguments_in_entries_are_typed_by_the_schema():
+    """Text between entries' marks becomes the JSON that the tool's schema asks for."""
+    [call] = message(TAGGED, "get_weather(city=7,days=7)").tool_calls
+
+    assert call.arguments == '{"city": "7", "days": 7}'
+
+
+def test_a_call_of_an_unknown_tool_does_not_match():
+    """A name matches only the name of a tool that is offered: the text stays text."""
+    events = read(ANSWER, "<call>rm_all:{}</call>")
+
+    assert events == [
+        Malformed("<", 0, "the end of the output"),
+        ContentText("<call>rm_all:{}</call>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ('<call>get_time:{"a', CallStatus.TRUNCATED),
+        ('<call>get_time:{"a": x}', CallStatus.INVALID),
+        ("<call>get_time:[1]</call>", CallStatus.INVALID),
+    ],
+)
+def test_a_call_that_breaks_off_is_not_complete(text, status):
+    """Half a call, broken arguments, and arguments that are not an object say so."""
+    finished = [event for event in read(ANSWER, *text) if isinstance(event, ToolCallFinished)]
+
+    assert finished == [ToolCallFinished(0, status)]
+
+
+def test_text_after_what_matches_is_content():
+    """Nothing is lost: the rest of the output is content, and reported."""
+    events = read(ANSWER, "<call>get_time:{}</call> and more")
+
+    assert events[-2:] == [Malformed(" ", 24, "the end of the output"), ContentText(" and more")]
+
+
+def test_a_strict_reader_raises_where_nothing_matches():
+    """The error names the position and what could have stood there."""
+    with pytest.raises(MalformedOutput, match="at character 15: expected a JSON value") as caught:
+        read(ANSWER, "<call>get_time:", "oops", strict=True)
+
+    assert caught.value.position == 15
+
+
+def test_an_id_may_come_after_the_arguments():
+    """A call waits for the id that its grammar reads."""
+    grammar = Grammar(c.call(c.sequence(NAME, c.arguments(c.json_value()), "#", c.call_id(c.rest()))))
+
+    started = next(event for event in read(grammar, *"get_time{}#42") if isinstance(event, ToolCallStarted))
+
+    assert started.id == "42"
+
+
+def test_python_values_become_json():
+    """A dictionary in Python's spelling gives JSON arguments."""
+    grammar = Grammar(c.call(c.sequence(NAME, c.arguments(c.python_value()))))
+
+    [call] = message(grammar, "get_time{'utc': True, 'at': None}").tool_calls
+
+    assert call.arguments == '{"utc": true, "at": null}'
+
+
+def test_a_quoted_string_is_read_with_its_escapes():
+    """A quote after a backslash does not end the string."""
+    found = message(Grammar(c.sequence(c.content(c.quoted()), c.rest())), '"a\\"b" c')
+
+    assert found.content == '"a\\"b"'
+
+
+def test_rules_may_refer_to_themselves():
+    """Nested brackets are read to any depth, in one linear pass."""
+    grammar = Grammar(c.content(c.ref("nest")), {"nest": c.sequence("(", c.zero_or_more(c.ref("nest")), ")")})
+    made = reader(grammar)
+    text = "(" * 5000 + ")" * 5000
+
+    events = [*made.feed(text), *made.finish()]
+
+    assert not [event for event in events if isinstance(event, Malformed)]
+    assert made.engine.steps < 10 * len(text)
+
+
+def test_a_grammar_that_tries_too_much_ends_in_content():
+    """Nested repetitions could take exponential time; a budget ends them, and the text is content."""
+    letters = c.zero_or_more(c.sequence(c.zero_or_more("a"), "a"))
+    text = "a" * 400 + "b"
+
+    events = read(Grammar(c.sequence(letters, letters, letters, "c")), text)
+
+    assert events[-1] == ContentText(text)
+    made = reader(Grammar(c.sequence(letters, letters, letters, "c")))
+    made.feed(text)
+    made.finish()
+    assert made.engine.spent < MAX_SPENT * len(text) + FREE + 2 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        (Grammar(c.ref("a")), "rule 'a' is not defined"),
+        (Grammar(c.ref("a"), {"a": c.sequence(c.optional("x"), c.ref("a"))}), "left recursion"),
+        (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
+        (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
+        (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
+        (Grammar(c.sequence("a", Calls(syntax=Tools(), tools=None))), "Calls is made from a format"),
+    ],
+)
+def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):
+    """The error names the rule, or the tag and where it was found."""
+    with pytest.raises(GrammarError, match=message):
+        compile_combinators(grammar)
+
+
+def test_nodes_nested_too_deeply_are_refused():
+    """No RecursionError: rules do the same without nesting."""
+    node = c.literal("a")
+    for _ in range(3000):
+        node = c.optional(node)
+
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        compile_combinators(Grammar(node))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: c.chars("z-a"), "runs backwards"),
+        (lambda: c.chars(""), "at least one character"),
+        (lambda: c.repeat("a", 3, 2), "minimum <= maximum"),
+        (lambda: c.until(""), "at least one character"),
+        (lambda: c.quoted("`"), "expected"),
+        (lambda: c.sequence("a", 1), "expected a node or a text, found int"),
+    ],
+)
+def test_wrong_arguments_are_refused(make, message):
+    """Each combinator says what it expected."""
+    with pytest.raises(GrammarError, match=message):
+        make()
+
+
+def test_a_copy_goes_on_alone():
+    """A fork reads its own text; the original stays as it was."""
+    made = reader(ANSWER)
+    made.feed('<call>get_weather:{"city": ')
+    fork = made.copy()
+
+    assert fork.feed('"Rome"}</call>')[-1] == ToolCallFinished(0, CallStatus.COMPLETE)
+    assert made.finish()[0] == ToolCallFinished(0, CallStatus.TRUNCATED)
