@@ -1,22 +1,31 @@
 """Limits on a rendering into an error, before a hostile template has cost more than they allow.
 
 Strategy: nothing interrupts Python from outside. Whatever a template can do in one go (a loop's round, a call, a filter,
-an operator) is counted *before* it is done, and everything that can grow (text, lists) is measured before it is made,
-so that no single step takes long and the clock is looked at often enough.
+an operator) is counted *before* it is done, and everything that can grow (text, lists) is measured before it is made.
+So no single step takes long, and the clock is looked at after a fixed amount of work at most.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
-from jinja2.utils import Namespace
+from unrender.template.data import inside
 
-_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 64
-_BULK = 50_000  # characters; copying them takes long enough to be worth a look at the clock
+_BULK = 50_000
+"""Characters that are copied, searched or compared between two looks at the clock."""
+_STEP = _BULK // 64
+"""What a step counts as: 64 of them are worth a look at the clock."""
+_ITEM = 8
+"""Characters that an item of a list counts as."""
+_NODE = 12
+"""Characters that an inner value counts as: it costs more time than its text."""
+_DEEPEST = 500
+"""Levels of values inside values. Hashing deeper ones overflows Python's stack, which ends the process."""
+
+# Where the clock of a thread is missing (WebAssembly), the wall's has to do.
+now = getattr(time, "thread_time", time.perf_counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +33,11 @@ class Limits:
     """What one rendering may cost. The defaults leave room for a conversation of some million tokens."""
 
     steps: int = 2_000_000
-    """Rounds of loops, calls, filters and outputs."""
+    """Rounds of loops, calls, filters, look-ups and outputs."""
     characters: int = 10_000_000
     """Characters of the output, and of any text made on the way; all texts together may be ten times as long."""
     items: int = 200_000
-    """Items of any list made on the way."""
+    """Items of any list made on the way; all lists together may be 25 times as long."""
     seconds: float = 1.0
     """Processor time of the rendering thread, so that a busy machine changes nothing."""
     source: int = 200_000
@@ -42,27 +51,29 @@ class Exhausted(Exception):
 class Budget:
     """What is left of the `Limits` of one rendering. Every method raises `Exhausted` when it is too little."""
 
-    __slots__ = ("_limits", "_look", "_made", "_steps", "_until")
+    __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._steps = 0
         self._made = 0
-        self._look = _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK
-        self._until = time.thread_time() + limits.seconds
+        self._listed = 0
+        self._unseen = 0
+        self._until = now() + limits.seconds
 
     def step(self) -> None:
         """Count one small piece of work."""
         self._steps += 1
-        if self._steps >= self._look:
+        self._unseen += _STEP
+        if self._unseen > _BULK:
             self.check()
 
     def check(self) -> None:
         """Compare steps and time with the limits."""
-        self._look = self._steps + _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK
+        self._unseen = 0
         if self._steps > self._limits.steps:
             raise Exhausted(f"the template needs more than {self._limits.steps} steps")
-        if time.thread_time() > self._until:
+        if now() > self._until:
             raise Exhausted(f"the template needs more than {self._limits.seconds} seconds")
 
     def text(self, characters: int) -> None:
@@ -72,19 +83,21 @@ class Budget:
         self._made += characters
         if self._made > 10 * self._limits.characters:
             raise Exhausted(f"the template makes more than {10 * self._limits.characters} characters of text")
-        if characters > _BULK:
-            self.check()
+        self._work(characters)
 
     def read(self, characters: int) -> None:
         """Count the searching or copying of a text of that length, of which nothing need remain."""
         self.step()
-        if characters > _BULK:
-            self.check()
+        self._work(characters)
 
     def items(self, count: int) -> None:
         """Make room for a list of that length."""
         if count > self._limits.items:
             raise Exhausted(f"the template makes a list of more than {self._limits.items} items")
+        self._listed += count
+        if self._listed > 25 * self._limits.items:
+            raise Exhausted(f"the template makes lists of more than {25 * self._limits.items} items together")
+        self._work(_ITEM * count)
 
     def weigh(self, value: Any) -> int:
         """Return about how many characters `value` has as text, things that it holds twice counted twice.
@@ -94,24 +107,24 @@ class Budget:
         """
         if isinstance(value, str | bytes):
             return len(value)
-        total, waiting = 0, [value]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, str | bytes):
-                total += len(item) + 4
-            else:
-                total += 12  # an inner node costs more time than characters
-                waiting.extend(_inside(item))
-            if total + 12 * len(waiting) > self._limits.characters:
-                raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
+        total, depth, level = 0, 0, [value]
+        while level:
+            deeper: list[Any] = []
+            for item in level:
+                if isinstance(item, str | bytes):
+                    total += len(item) + 4
+                else:
+                    total += _NODE
+                    deeper.extend(inside(item))
+                if total + _NODE * len(deeper) > self._limits.characters:
+                    raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
+            depth, level = depth + 1, deeper
+            if depth > _DEEPEST and level:
+                raise Exhausted(f"the template nests values more than {_DEEPEST} levels deep")
+        self._work(total)
         return total
 
-
-def _inside(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return chain(value.keys(), value.values())
-    if isinstance(value, list | tuple | set | frozenset):
-        return value
-    if isinstance(value, Namespace):
-        return object.__getattribute__(value, "_Namespace__attrs").values()
-    return ()
+    def _work(self, characters: int) -> None:
+        self._unseen += characters
+        if self._unseen > _BULK:
+            self.check()

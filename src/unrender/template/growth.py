@@ -1,27 +1,29 @@
-"""What a template asks for (an operator, a filter, a method of a string) into how large the result may become.
+"""An operator, filter or test that a template asks for into how much it may cost, before it is done.
 
-Rules: a guard measures before the work is done and raises `Exhausted`; it never changes a value. What is not in a table
-here cannot return much more than it was given.
+Rules: a guard measures before the work is done and raises `Exhausted` where it is too much, `TypeError` where the operation has
+no meaning that a template could want; it never changes a value. What is not in a table here costs and returns no more than it
+was given.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from unrender.template.budget import Budget, Exhausted
+from unrender.template.formatting import percent_widths
 
-_TEXT = (str, bytes, bytearray)
+TEXT = (str, bytes, bytearray)
 _LONGEST_INTEGER = 8192  # bits; Python itself refuses to print much longer ones
 _LONGEST_SLOW_TEXT = 100_000  # characters; what searches or wraps needs microseconds for each
 _LONGEST_SLOW_LIST = 400_000  # weight; sorting compares everything inside
-_NUMBER = re.compile(r"\d+")
-# `%(name)-20.3f` and `{name:>20}`, without what cannot hold a width.
-_FIELD = re.compile(r"%(?:\([^)%]{0,200}\))?([-+ #0-9.]*)|\{[^{}:]*:([^{}]*)")
-_WIDTH_FROM_ARGUMENT = re.compile(r"\*|:[^{}]*\{")
+_MOST_COMPARISONS = 100_000_000  # of characters, where a text is searched naively
+_MOST_ODD_KEYS = 5_000  # hashed in one go; numbers and tuples can be chosen so that their hashes collide
+_MOST_DIGITS = 1_000  # to which a number is rounded
+
+_INTEGER_ERROR = f"the template makes an integer of more than {_LONGEST_INTEGER} bits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +42,24 @@ class Asked:
     @property
     def text(self) -> str | bytes | bytearray:
         """The value as text."""
-        return self.value if isinstance(self.value, _TEXT) else str(self.value)
+        return self.value if isinstance(self.value, TEXT) else str(self.value)
+
+    def argument(self, position: int, name: str, default: Any = None) -> Any:
+        """Return the argument given at that position or by that name."""
+        return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
 
 
 Guard = Callable[[Budget, Asked], None]
 
 
 def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None:
-    """Make room for `left operator right`, operator one of `+ * ** %`."""
-    if operator == "+":
+    """Make room for `left operator right`, operator one of `+ - * ** %`."""
+    if isinstance(left, int) and isinstance(right, int):
+        _guard_integers(operator, left, right)
+    elif operator == "+":
         _guard_sum(budget, left, right)
-    elif operator == "%":
-        if isinstance(left, _TEXT):
-            _guard_format(budget, Asked(left, (right,)))
-    elif isinstance(left, int) and isinstance(right, int):
-        bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
-        if bits > _LONGEST_INTEGER:
-            raise Exhausted(f"the template makes an integer of more than {_LONGEST_INTEGER} bits")
+    elif operator == "%" and isinstance(left, TEXT):
+        guard_percent(budget, Asked(left, (right,)))
     elif operator == "*":
         for value, times in ((left, right), (right, left)):
             if isinstance(times, int):
@@ -70,26 +73,11 @@ def guard_filter(budget: Budget, name: str, asked: Asked) -> None:
         guard(budget, asked)
 
 
-def guard_method(budget: Budget, name: str, asked: Asked) -> None:
-    """Make room for what the method of that name returns; the value asked is its owner, of a built-in type."""
-    if isinstance(asked.value, _TEXT):
-        budget.read(len(asked.value))
-        _guard_numbers(budget, asked)
-        guard = TEXT_METHODS.get(name)
-        if guard is not None:
-            guard(budget, asked)
-    elif name == "extend":
-        budget.items(len(asked.value) + sum(len(arg) for arg in asked.args if isinstance(arg, Sized)))
-    elif name not in _UNCONCERNED:
-        _guard_numbers(budget, asked)
-        budget.weigh(asked.given)
-
-
 def guard_result(budget: Budget, result: Any) -> None:
     """Count what a filter or a call has made."""
-    if isinstance(result, _TEXT):
+    if isinstance(result, TEXT):
         budget.text(len(result))
-    elif isinstance(result, list):
+    elif isinstance(result, list | tuple):
         budget.items(len(result))
     elif isinstance(result, int):
         guard_integer(result)
@@ -98,52 +86,78 @@ def guard_result(budget: Budget, result: Any) -> None:
 def guard_integer(value: int) -> None:
     """Refuse integers that are so long that calculating with them takes time."""
     if value.bit_length() > _LONGEST_INTEGER:
-        raise Exhausted(f"the template makes an integer of more than {_LONGEST_INTEGER} bits")
+        raise Exhausted(_INTEGER_ERROR)
 
 
-# Methods of lists and dicts that neither copy, compare nor print their arguments.
-_UNCONCERNED = frozenset({"append", "insert", "update", "setdefault", "get", "pop", "copy", "items", "keys", "values"})
+def guard_keys(budget: Budget, asked: Asked) -> None:
+    """Guard `dict(…)`, `namespace(…)`, `update`: whatever is given becomes keys and values."""
+    odd = 0
+    for items in asked.given:
+        budget.weigh(items)
+        if not isinstance(items, Mapping) and isinstance(items, Iterable):
+            odd += sum(not isinstance(pair[0], str) for pair in items if isinstance(pair, list | tuple) and pair)
+        elif isinstance(items, Mapping):
+            odd += sum(not isinstance(key, str) for key in items)
+    if odd > _MOST_ODD_KEYS:
+        raise Exhausted(f"the template hashes more than {_MOST_ODD_KEYS} keys that are not text at once")
 
 
-def _guard_sum(budget: Budget, left: Any, right: Any) -> None:
-    if isinstance(left, _TEXT) and isinstance(right, _TEXT):
-        budget.text(len(left) + len(right))
-    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        budget.items(len(left) + len(right))
+def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
+    """Refuse to compare every place of a long text with a long part."""
+    if isinstance(part, TEXT) and len(text) * len(part) > _MOST_COMPARISONS:
+        raise Exhausted(f"the template compares more than {_MOST_COMPARISONS} characters at once")
 
 
-def _guard_repeat(budget: Budget, value: Any, times: int) -> None:
-    if isinstance(value, _TEXT):
-        budget.text(len(value) * times)
-    elif isinstance(value, list | tuple):
-        budget.items(len(value) * times)
-
-
-def _guard_numbers(budget: Budget, asked: Asked) -> None:
-    for value in asked.given:
-        if isinstance(value, int):
-            budget.text(max(0, value))
-
-
-def _guard_text(budget: Budget, asked: Asked) -> None:
-    if not isinstance(asked.value, str):
-        budget.weigh(asked.value)
-
-
-def _guard_padding(budget: Budget, asked: Asked) -> None:
+def guard_padding(budget: Budget, asked: Asked) -> None:
     """Guard `center`, `indent`, `expandtabs`, where each line or tab may be padded."""
-    _guard_text(budget, asked)
     widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
-    budget.text(len(asked.text) + (1 + _count(asked.text, "\n") + _count(asked.text, "\t")) * max([0, *widths]))
+    text = asked.text
+    budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
 
 
-def _guard_replace(budget: Budget, asked: Asked) -> None:
-    _guard_text(budget, asked)
+def guard_replace(budget: Budget, asked: Asked) -> None:
+    """Guard `replace`, the filter and the method."""
     old, new, *_ = (*asked.given, "", "")
-    budget.text(len(asked.text) + _count(asked.text, old) * budget.weigh(new))
+    budget.text(len(asked.text) + count_of(asked.text, old) * budget.weigh(new))
 
 
-def _count(text: str | bytes | bytearray, part: Any) -> int:
+def guard_join(budget: Budget, asked: Asked) -> None:
+    """Guard the filter: the value holds the items, the separator is given."""
+    count = len(asked.value) if isinstance(asked.value, Sized) else 0
+    budget.items(count)
+    budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
+
+
+def guard_percent(budget: Budget, asked: Asked) -> None:
+    """Guard `%`: each field may print all arguments, padded to the widths that the text names."""
+    text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
+    from_arguments = sum(abs(item) for item in _flat(asked.given) if isinstance(item, int))
+    widths = sum(from_arguments if width is None else width for width in percent_widths(text))
+    budget.text(len(text) + widths + text.count("%") * budget.weigh(asked.given))
+
+
+def guard_slow_text(budget: Budget, asked: Asked) -> None:
+    """Guard what takes microseconds for each character."""
+    size = budget.weigh(asked.value)
+    if size > _LONGEST_SLOW_TEXT:
+        raise Exhausted(f"the template searches a text of more than {_LONGEST_SLOW_TEXT} characters")
+    budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
+
+
+def guard_numeric(value: Any) -> None:
+    """Refuse to calculate with a text, which `%` and `*` would format or repeat."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"expected a number, found {type(value).__name__}")
+
+
+def guard_slow_list(budget: Budget, asked: Asked) -> None:
+    """Guard what sorts or compares items."""
+    _guard_items(budget, asked)
+    if budget.weigh(asked.value) > _LONGEST_SLOW_LIST:
+        raise Exhausted(f"the template compares more than {_LONGEST_SLOW_LIST} characters of list items")
+
+
+def count_of(text: str | bytes | bytearray, part: Any) -> int:
     """Return how often `part` occurs; more often than that when it is not of the text's own type."""
     if isinstance(text, str) and isinstance(part, str):
         return text.count(part)
@@ -152,74 +166,84 @@ def _count(text: str | bytes | bytearray, part: Any) -> int:
     return len(text) + 1
 
 
-def _guard_join(budget: Budget, asked: Asked) -> None:
-    """Guard the filter: the value holds the items, the separator is given."""
-    count = len(asked.value) if isinstance(asked.value, Sized) else 0
-    budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
+def _guard_integers(operator: str, left: int, right: int) -> None:
+    bits, more = left.bit_length(), right.bit_length()
+    made = {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more))
+    if made > _LONGEST_INTEGER:
+        raise Exhausted(_INTEGER_ERROR)
 
 
-def _guard_join_method(budget: Budget, asked: Asked) -> None:
-    for items in asked.args:
-        _guard_join(budget, Asked(items, (asked.value,)))
+def _guard_sum(budget: Budget, left: Any, right: Any) -> None:
+    if isinstance(left, TEXT) and isinstance(right, TEXT):
+        budget.text(len(left) + len(right))
+    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        budget.items(len(left) + len(right))
 
 
-def _guard_format(budget: Budget, asked: Asked) -> None:
-    """Guard `%` and `format`: each field may print all arguments, padded to any number in the format."""
-    _guard_text(budget, asked)
-    text = str(asked.value)
-    fields = [first or second for first, second in _FIELD.findall(text)]
-    widths = sum(int(digits[:9]) for field in fields for digits in _NUMBER.findall(field))
-    if _WIDTH_FROM_ARGUMENT.search(text):
-        widths += len(fields) * sum(abs(item) for item in _flat(asked.given) if isinstance(item, int))
-    fields_at_most = text.count("%") + text.count("{")
-    budget.text(len(text) + widths + fields_at_most * budget.weigh(asked.given))
+def _guard_repeat(budget: Budget, value: Any, times: int) -> None:
+    if isinstance(value, TEXT):
+        budget.text(max(0, len(value) * times))
+    elif isinstance(value, list | tuple):
+        budget.items(max(0, len(value) * times))
+
+
+def _guard_text(budget: Budget, asked: Asked) -> None:
+    budget.read(budget.weigh(asked.value))
+
+
+def _guard_items(budget: Budget, asked: Asked) -> None:
+    """Guard what walks over items in one go, or splits the name of an attribute."""
+    if isinstance(asked.value, Sized):
+        budget.items(len(asked.value))
+    if any(isinstance(item, str) and len(item) > _LONGEST_SLOW_TEXT for item in asked.given):
+        raise Exhausted(f"the template looks up a name of more than {_LONGEST_SLOW_TEXT} characters")
+
+
+def _guard_unique(budget: Budget, asked: Asked) -> None:
+    guard_slow_list(budget, asked)
+    if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
+        guard_keys(budget, Asked(None, ([(item,) for item in asked.value],)))
+
+
+def _guard_batches(budget: Budget, asked: Asked) -> None:
+    _guard_items(budget, asked)
+    for item in asked.given:
+        if isinstance(item, int):
+            budget.items(max(0, item))
+
+
+def _guard_round(budget: Budget, asked: Asked) -> None:
+    guard_numeric(asked.value)
+    budget.step()
+    if any(isinstance(item, int) and abs(item) > _MOST_DIGITS for item in asked.given):
+        raise Exhausted(f"the template rounds to more than {_MOST_DIGITS} digits")
 
 
 def _flat(values: list[Any]) -> list[Any]:
     return [*values, *(item for value in values if isinstance(value, tuple) for item in value)]
 
 
-def _guard_translate(budget: Budget, asked: Asked) -> None:
-    budget.text(len(asked.value) * budget.weigh(asked.given))
-
-
-def _guard_slow_text(budget: Budget, asked: Asked) -> None:
-    size = budget.weigh(asked.value)
-    if size > _LONGEST_SLOW_TEXT:
-        raise Exhausted(f"the template searches a text of more than {_LONGEST_SLOW_TEXT} characters")
-    budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
-
-
-def _guard_slow_list(budget: Budget, asked: Asked) -> None:
-    if not isinstance(asked.value, str) and budget.weigh(asked.value) > _LONGEST_SLOW_LIST:
-        raise Exhausted(f"the template compares more than {_LONGEST_SLOW_LIST} characters of list items")
-
-
-def _guard_batches(budget: Budget, asked: Asked) -> None:
-    for item in asked.given:
-        if isinstance(item, int):
-            budget.items(item)
-
+_TEXT_FILTERS = ("capitalize", "e", "escape", "forceescape", "lower", "safe", "string", "trim", "truncate", "upper")
+_SLOW_TEXT_FILTERS = ("pprint", "striptags", "title", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr")
+_WALKING_FILTERS = ("first", "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr")
+_SLOW_LIST_FILTERS = ("dictsort", "groupby", "max", "min", "sort", "sum")
+WRITING_FILTERS = frozenset({*_TEXT_FILTERS, *_SLOW_TEXT_FILTERS, "center", "format", "indent", "join", "replace"})
+"""Filters that make text of their value and arguments."""
 
 FILTERS: Mapping[str, Guard] = MappingProxyType(
-    dict.fromkeys(
-        ("capitalize", "e", "escape", "forceescape", "lower", "upper", "trim", "string", "truncate", "urlencode"),
-        _guard_text,
-    )
-    | dict.fromkeys(("center", "indent"), _guard_padding)
-    | dict.fromkeys(("pprint", "striptags", "title", "urlize", "wordcount", "wordwrap", "xmlattr"), _guard_slow_text)
-    | dict.fromkeys(("dictsort", "groupby", "max", "min", "sort", "sum", "unique"), _guard_slow_list)
+    dict.fromkeys(_TEXT_FILTERS, _guard_text)
+    | dict.fromkeys(_SLOW_TEXT_FILTERS, guard_slow_text)
+    | dict.fromkeys(_WALKING_FILTERS, _guard_items)
+    | dict.fromkeys(_SLOW_LIST_FILTERS, guard_slow_list)
+    | dict.fromkeys(("center", "indent"), guard_padding)
     | dict.fromkeys(("batch", "slice"), _guard_batches)
-    | {"format": _guard_format, "join": _guard_join, "replace": _guard_replace}
-)
-
-TEXT_METHODS: Mapping[str, Guard] = MappingProxyType(
-    {
-        "expandtabs": _guard_padding,
-        "format": _guard_format,
-        "format_map": _guard_format,
-        "join": _guard_join_method,
-        "replace": _guard_replace,
-        "translate": _guard_translate,
+    | {
+        "format": guard_percent,
+        "join": guard_join,
+        "replace": guard_replace,
+        "round": _guard_round,
+        "unique": _guard_unique,
     }
 )
+LISTING_FILTERS = frozenset(FILTERS) - {"map", "reject", "rejectattr", "select", "selectattr"}
+"""Filters whose guard wants to see all items; the others pass them on one by one."""

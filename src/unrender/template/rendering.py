@@ -27,10 +27,13 @@ import jinja2
 
 from unrender.errors import TemplateError
 from unrender.template.budget import Budget, Exhausted, Limits
+from unrender.template.data import without_addresses
 from unrender.template.facts import Facts, read_facts
 from unrender.template.sandbox import Sandbox
 
 _TOO_DEEP = "the template is nested or recurses too deeply"
+_LONGEST_ERROR = 2000
+"""Characters of an error that are kept: a template may raise with any text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +110,12 @@ class Template:
         except (RecursionError, MemoryError) as error:
             return Rendering(error=_TOO_DEEP, line=self._line(error.__traceback__), exhausted=True)
         except jinja2.TemplateError as error:
-            return Rendering(error=error.message or type(error).__name__, line=self._line(error.__traceback__))
+            return self._failed(error.message or type(error).__name__, error)
         except Exception as error:  # noqa: BLE001 -- templates are programs, and fail as programs do
-            message = f"{type(error).__name__}: {error}"
-            return Rendering(error=message, line=self._line(error.__traceback__))
+            return self._failed(f"{type(error).__name__}: {error}", error)
+
+    def _failed(self, message: str, error: Exception) -> Rendering:
+        return Rendering(error=_shortened(without_addresses(message)), line=self._line(error.__traceback__))
 
     def limited(self, limits: Limits) -> Template:
         """Return the same template, without compiling it again, with other limits for its renderings."""
@@ -144,11 +149,10 @@ class Template:
         return read_facts(self._sandbox, self.source)
 
     def _run(self, variables: dict[str, Any]) -> str:
-        self._sandbox.budget = budget = Budget(self.limits)
+        self._sandbox.budget = Budget(self.limits)
         context = self._compiled.new_context(variables)
         parts, size = [], 0
         for part in self._compiled.root_render_func(context):
-            budget.step()
             parts.append(part)
             size += len(part)
             if size > self.limits.characters:
@@ -213,3 +217,7 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_copied(item) for item in value]
     return copy.deepcopy(value)
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_ERROR else f"{message[:_LONGEST_ERROR]}…"

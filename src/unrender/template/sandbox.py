@@ -1,8 +1,8 @@
 """A template's source into compiled code that can neither reach into Python nor outgrow its budget.
 
 Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `Budget` that every loop round, call,
-filter, operator and output counts against. Jinja calls back for most of these; for the rest (`for`, `~`, slices, comparisons of
-two variables) the tree is rewritten before code is generated, so that they pass through filters that no template names.
+filter, operator and output counts against. Jinja calls back for most of these; for the rest the tree is rewritten before code
+is generated (rewriting.py).
 
 Rules:
 - Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, see rendering.py.
@@ -12,9 +12,8 @@ Rules:
 from __future__ import annotations
 
 import json
-import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from datetime import datetime
 from types import BuiltinMethodType, MethodType
 from typing import Any, NoReturn
@@ -25,30 +24,35 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
-from jinja2.visitor import NodeTransformer
+from jinja2.utils import Namespace
 
-from unrender.template.budget import Budget, Exhausted
+from unrender.template import rewriting
+from unrender.template.budget import Budget
+from unrender.template.data import is_opaque, plain, variables_of
+from unrender.template.formatting import Formatting, format_method
 from unrender.template.growth import (
-    FILTERS,
+    LISTING_FILTERS,
+    WRITING_FILTERS,
     Asked,
     guard_filter,
-    guard_integer,
-    guard_method,
+    guard_keys,
+    guard_numeric,
     guard_operator,
     guard_result,
 )
+from unrender.template.methods import guard_date_format, guard_method, is_listed
+from unrender.template.rewriting import Rewriting
 
-# No template can name these: they hold a blank.
-_COUNTED, _JOINED, _WEIGHED, _SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
-_COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in")  # fmt: skip
+_COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in", "filter", "lower", "test", "upper")  # fmt: skip
+_CALCULATING_TESTS = ("divisibleby", "even", "odd")
 _CONTAINERS = (list, tuple, dict)
-_LONG_NUMBER = re.compile(r"\d{4}")
+_DICT_ATTRIBUTES = frozenset(dir(dict))
 
 
 class Sandbox(SandboxedEnvironment):
     """The environment of one template; renderings in several threads have a budget each."""
 
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         super().__init__(
@@ -60,10 +64,11 @@ class Sandbox(SandboxedEnvironment):
             cache_size=0,
         )
         self._thread = threading.local()
-        self.filters["tojson"] = _tojson
+        self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
-        self.filters |= {_COUNTED: _counted, _JOINED: _joined, _WEIGHED: _weighed, _SIZED: _sized}
+        self.filters |= _REWRITTEN
         self.tests |= {name: _budgeted_test(self.tests[name]) for name in _COMPARING_TESTS}
+        self.tests |= {name: _calculating_test(self.tests[name]) for name in _CALCULATING_TESTS}
         del self.globals["lipsum"]  # random text: two renderings would differ
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = _strftime_with(clock)
@@ -84,38 +89,74 @@ class Sandbox(SandboxedEnvironment):
         self.budget.text(sum(map(len, texts)))
         return "".join(texts)
 
+    def printable(self, value: Any) -> Any:
+        """Return what to print for `value`: itself, without addresses in memory, when there is room for it."""
+        if isinstance(value, str | int | float):
+            return value
+        self.budget.weigh(value)
+        return plain(value)
+
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute `left operator right` when there is room for the result."""
         self.budget.step()
         guard_operator(self.budget, operator, left, right)
+        if operator == "%" and isinstance(left, str):
+            right = self.printable(right)
         return super().call_binop(context, operator, left, right)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return `obj[argument]` or, failing that, the attribute."""
+        self.budget.step()
         if isinstance(argument, tuple):
             self.budget.weigh(argument)
-        return super().getitem(obj, argument)
+        return self._found(obj, super().getitem(obj, argument))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return the attribute or, failing that, `obj[attribute]`."""
+        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # the way of almost all look-ups, made short
+            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        if type(obj) is Namespace:
+            variables = variables_of(obj)
+            return variables[attribute] if attribute in variables else self.undefined(obj=obj, name=attribute)
+        return self._found(obj, super().getattr(obj, attribute))
+
+    def _found(self, owner: Any, value: Any) -> Any:
+        """Weigh what an opaque value hides: whoever weighs its owner, e.g. to sort by the attribute, does not see it."""
+        if isinstance(value, _CONTAINERS) and is_opaque(owner):
+            self.budget.weigh(value)
+        return value
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Return whether a template may use that attribute."""
+        return super().is_safe_attribute(obj, attr, value) and is_listed(obj, attr)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Return what stands in for `str.format`, in whatever way the method was reached."""
+        found = format_method(value)
+        return Formatting(self, lambda: self.budget, *found) if found else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
         """Call what a template calls when there is room for the result."""
         budget = __self.budget
         budget.step()
+        __obj = __self.wrap_str_format(__obj) or __obj
         if isinstance(__obj, LoopContext):
             args = tuple(_Counted(arg, budget) for arg in args)
-        owner = getattr(__obj, "__self__", None)
-        if owner is not None and isinstance(__obj, BuiltinMethodType | MethodType):
+        elif isinstance(__obj, BuiltinMethodType | MethodType):
             args = tuple(_listed(arg, budget) for arg in args)
-            guard_method(budget, __obj.__name__, Asked(owner, args, kwargs))
+            guard_method(budget, __obj.__name__, Asked(__obj.__self__, args, kwargs))
+            if isinstance(__obj.__self__, str):
+                args = tuple(map(__self.printable, args))
             budget.check()
-        elif getattr(__obj, "__name__", "") in ("format", "format_map"):
-            # Jinja's own wrapper of `str.format`, made when the attribute was read.
-            guard_method(budget, __obj.__name__, Asked(__obj.__wrapped__.__self__, args, kwargs))
+        elif __obj is dict or __obj is Namespace:
+            args = tuple(_listed(arg, budget) for arg in args)
+            guard_keys(budget, Asked(None, args, kwargs))
         result = super().call(__context, __obj, *args, **kwargs)
         guard_result(budget, result)
         return result
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        return super()._generate(_Budgeting().visit(source), *args, **kwargs)
+        return super()._generate(Rewriting().visit(source), *args, **kwargs)
 
 
 class _Generation(Extension):
@@ -126,62 +167,6 @@ class _Generation(Extension):
     def parse(self, parser: Parser) -> nodes.Node:
         lineno = next(parser.stream).lineno
         return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=lineno)
-
-
-class _Budgeting(NodeTransformer):
-    """Lead loops, `~`, slices, searches and comparisons of two variables through filters that know the budget."""
-
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        node.iter = _filtered(node.iter, _COUNTED)
-        return node
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        return _filtered(nodes.List(node.nodes, lineno=node.lineno), _JOINED)
-
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        if not any(_is_constant(side) for side in (node.expr, *(op.expr for op in node.ops))):
-            node.expr = _filtered(node.expr, _WEIGHED)
-            for op in node.ops:
-                op.expr = _filtered(op.expr, _WEIGHED)
-        for op in node.ops:
-            if op.op in ("in", "notin") and not _is_constant(op.expr):
-                op.expr = _filtered(op.expr, _SIZED)
-        return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        if isinstance(node.arg, nodes.Slice):
-            node.node = _filtered(node.node, _SIZED)
-        return node
-
-    def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802 -- as Jinja
-        if isinstance(node.value, int):
-            guard_integer(node.value)
-        return node
-
-    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802 -- as Jinja
-        self.generic_visit(node)
-        if not _is_constant(node.key):
-            node.key = _filtered(node.key, _WEIGHED)
-        return node
-
-
-def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
-    assert isinstance(node, nodes.Expr)
-    made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
-    made.set_environment(node.environment)  # type: ignore[arg-type]
-    if isinstance(node, nodes.List) and node.items:
-        node.set_environment(node.items[0].environment)  # type: ignore[arg-type]
-    return made
-
-
-def _is_constant(node: nodes.Expr) -> bool:
-    if isinstance(node, nodes.List | nodes.Tuple):
-        return all(isinstance(item, nodes.Const) for item in node.items)
-    return isinstance(node, nodes.Const)
 
 
 class _Counted:
@@ -203,6 +188,26 @@ class _Counted:
             yield item
 
 
+class _Stream:
+    """What a lazy filter returns: an iterator whose every item is a step."""
+
+    __slots__ = ("_budget", "_items")
+
+    def __init__(self, items: Iterator[Any], budget: Budget) -> None:
+        self._items = items
+        self._budget = budget
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        self._budget.step()
+        return next(self._items)
+
+    def __repr__(self) -> str:
+        return "<generator object>"
+
+
 @pass_environment
 def _counted(environment: Sandbox, items: Any) -> _Counted:
     return _Counted(items, environment.budget)
@@ -211,10 +216,7 @@ def _counted(environment: Sandbox, items: Any) -> _Counted:
 @pass_environment
 def _joined(environment: Sandbox, items: list[Any]) -> str:
     environment.budget.step()
-    for item in items:
-        if isinstance(item, _CONTAINERS):
-            environment.budget.weigh(item)
-    return environment.concat(map(str, items))
+    return environment.concat([str(environment.printable(item)) for item in items])
 
 
 @pass_environment
@@ -227,8 +229,33 @@ def _weighed(environment: Sandbox, value: Any) -> Any:
 @pass_environment
 def _sized(environment: Sandbox, value: Any) -> Any:
     """Count what is about to be searched or cut."""
-    environment.budget.read(len(value) if isinstance(value, str) else 0)
+    environment.budget.read(len(value) if isinstance(value, str | list | tuple) else 0)
     return value
+
+
+@pass_environment
+def _spread(environment: Sandbox, items: Any) -> list[Any]:
+    """Count what `*items` hands to a call."""
+    budget = environment.budget
+    if isinstance(items, Sized):
+        budget.items(len(items))
+    return list(_Counted(items, budget))
+
+
+@pass_environment
+def _checked(environment: Sandbox, value: Any) -> Any:
+    environment.budget.check()
+    return value
+
+
+_REWRITTEN = {
+    rewriting.COUNTED: _counted,
+    rewriting.JOINED: _joined,
+    rewriting.WEIGHED: _weighed,
+    rewriting.SIZED: _sized,
+    rewriting.SPREAD: _spread,
+    rewriting.CHECKED: _checked,
+}
 
 
 @pass_context
@@ -237,9 +264,7 @@ def _finalize(context: Context, value: Any) -> Any:
     environment = context.environment
     assert isinstance(environment, Sandbox)
     environment.budget.step()
-    if not isinstance(value, str):
-        environment.budget.weigh(value)
-    return value
+    return environment.printable(value)
 
 
 def _listed(value: Any, budget: Budget) -> Any:
@@ -260,14 +285,25 @@ def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., A
         budget = environment.budget
         budget.step()
         budget.check()
-        if name in FILTERS:
-            value = _listed(value, budget)
-        guard_filter(budget, name, Asked(value, args, kwargs))
-        result = function(*(_passed(function, context) if passes else ()), value, *args, **kwargs)
+        asked = _asked(environment, name, value, args, kwargs)
+        guard_filter(budget, name, asked)
+        result = function(*(_passed(function, context) if passes else ()), asked.value, *asked.args, **asked.kwargs)
+        if isinstance(result, Iterator):
+            return _Stream(result, budget)
         guard_result(budget, result)
         return result
 
     return budgeted
+
+
+def _asked(environment: Sandbox, name: str, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Asked:
+    """Return what a filter is asked, in the form that its guard can measure."""
+    if name in LISTING_FILTERS:
+        value = _listed(value, environment.budget)
+    if name in WRITING_FILTERS:
+        show = environment.printable
+        return Asked(show(value), tuple(map(show, args)), {key: show(item) for key, item in kwargs.items()})
+    return Asked(value, args, kwargs)
 
 
 def _passed(function: Any, context: Context) -> tuple[Any, ...]:
@@ -276,11 +312,38 @@ def _passed(function: Any, context: Context) -> tuple[Any, ...]:
 
 
 def _budgeted_test(function: Any) -> Callable[..., bool]:
+    passes = hasattr(function, "jinja_pass_arg")
+
     @pass_environment
     def budgeted(environment: Sandbox, *values: Any) -> bool:
-        return bool(function(*(_weighed(environment, value) for value in values)))
+        weighed = [_weighed(environment, value) for value in values]
+        return bool(function(*([environment] if passes else []), *weighed))
 
     return budgeted
+
+
+def _calculating_test(function: Any) -> Callable[..., bool]:
+    def calculating(*values: Any) -> bool:
+        for value in values:
+            guard_numeric(value)
+        return bool(function(*values))
+
+    return calculating
+
+
+@pass_environment
+def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
+    """Return the attribute alone, and not the item of that name: `value | attr(name)`."""
+    name = str(environment.printable(name))
+    if not hasattr(value, name):
+        return environment.undefined(obj=value, name=name)
+    return environment.getattr(value, name)
+
+
+@pass_environment
+def _first(environment: Sandbox, items: Any) -> Any:
+    """Return the first item where Jinja draws one at random: the same conversation always gives the same prompt."""
+    return items[0] if items else environment.undefined("No random item, sequence was empty.")
 
 
 @pass_environment
@@ -304,7 +367,7 @@ def _tojson(
         budget.text(size + size * budget.weigh(separators))
     if indent is None:
         return encoder.encode(value)
-    budget.text(indent if isinstance(indent, int) else len(indent))
+    budget.text(max(0, indent) if isinstance(indent, int) else len(indent))
     return environment.concat(_counted_text(encoder.iterencode(value), budget))
 
 
@@ -317,14 +380,12 @@ def _counted_text(parts: Iterable[str], budget: Budget) -> Iterator[str]:
 
 @pass_environment
 def _raise_exception(environment: Sandbox, message: Any) -> NoReturn:
-    raise jinja2.TemplateError(environment.concat(map(str, [_weighed(environment, message)])))
+    raise jinja2.TemplateError(environment.concat([str(environment.printable(message))]))
 
 
 def _strftime_with(clock: Callable[[], datetime]) -> Callable[[str], str]:
     def strftime_now(format: str) -> str:
-        # `%1000000d` pads, where the C library can.
-        if len(format) > 1000 or _LONG_NUMBER.search(format):
-            raise Exhausted("strftime_now: expected a format of at most 1000 characters without large widths")
+        guard_date_format(format)
         return clock().strftime(format)
 
     return strftime_now

@@ -14,6 +14,13 @@ HUGE = 10**9
 NEST = "{% for i in range(9999) %}" * 4 + "." + "{% endfor %}" * 4
 KNOT = "{% set ns = namespace(x=['a']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}"
 TWO_KNOTS = KNOT + KNOT.replace("ns", "other")
+TUPLES = "{% set a = namespace(x=(1,)) %}{% for i in range(60) %}{% set a.x = (a.x, a.x) %}{% endfor %}"
+DICTS = TUPLES.replace("(a.x, a.x)", "{'a': a.x, 'b': a.x}")
+DEEP = (
+    "{% set a = namespace(x=1) %}{% for i in range(20000) %}{% set a.x = (((((((((a.x,),),),),),),),),) %}{% endfor %}"
+)
+# Multiples of 2 ** 61 - 1 have the same hash.
+COLLIDING = "{% set o = [] %}{% for i in range(20000) %}{% set _ = o.append((i * (2 ** 61 - 1), 1)) %}{% endfor %}"
 LONG = "{% set long = 'x' * 5000000 %}"
 
 BOMBS = {
@@ -89,6 +96,51 @@ BOMBS = {
     "searched": LONG + "{% if 'ab' in long %}{% endif %}" * 5000,
     "cut": "{% set l = 'é' * 9999999 %}" + "{% set a = l[1:] %}" * 9000,
     "padded time": f"{{{{ strftime_now('%{HUGE}d') }}}}",
+    "tuples got": TUPLES + "{{ {}.get(a.x) }}",
+    "tuples set": TUPLES + "{{ {}.setdefault(a.x, 1) }}",
+    "tuples popped": TUPLES + "{{ {'b': 1}.pop(a.x, 1) }}",
+    "tuples updated": TUPLES + "{{ {}.update([[a.x, 1]]) }}",
+    "tuples in a dict": TUPLES + "{{ dict([[a.x, 1]]) }}",
+    "tuples in a namespace": TUPLES + "{{ namespace([[a.x, 1]]) }}",
+    "tuples in small letters": TUPLES + "{{ a.x is lower }}",
+    "tuples as a filter": TUPLES + "{{ a.x is filter }}",
+    "tuples in a cycler": TUPLES
+    + TUPLES.replace("a", "b")
+    + "{{ [cycler(a.x), cycler(b.x)] | sort(attribute='items') }}",
+    "tuples sorted in place": TUPLES + "{% set x = [a.x, a.x] %}{{ x.sort() }}{{ x | length }}",
+    "values printed": DICTS + "{{ a.x.values() }}",
+    "items as text": DICTS + "{{ (a.x.items() | string) | length }}",
+    "deep values hashed": DEEP + "{{ {}.get(a.x) }}",
+    "deep values printed": DEEP + "{{ a.x }}",
+    "colliding keys": COLLIDING + "{{ dict(o) | length }}",
+    "colliding keys updated": COLLIDING + "{{ {}.update(o) }}",
+    "colliding keys from a list": COLLIDING + "{{ {}.fromkeys(o | map('first') | list) | length }}",
+    "colliding keys once": COLLIDING + "{{ (o + o) | map('first') | unique | list | length }}",
+    "rounded": "{{ 1 | round(-3000000) }}",
+    "rounded up": "{{ 1 | round(3000000, 'ceil') }}",
+    "text rounded": "{{ 'x' | round(9, 'ceil') }}",
+    "text even": f"{{{{ '%{HUGE}d' is even }}}}",
+    "text divisible": f"{{{{ '%{HUGE}d' is divisibleby(3) }}}}",
+    "width from a text": f"{{{{ '{{0:{{1}}}}'.format(1, '{HUGE}') }}}}",
+    "width from a dict": f"{{{{ '{{0:{{1[w]}}}}'.format(1, {{'w': '{HUGE}'}}) }}}}",
+    "width of markup": f"{{{{ ('{{0:{{1}}}}' | safe).format(1, '{HUGE}') }}}}",
+    "width of a name in parentheses": f"{{{{ '%((a)){HUGE}d' % {{'(a)': 1}} }}}}",
+    "width of a long name": f"{{{{ ('%(' ~ 'a' * 300 ~ '){HUGE}d') % {{'a' * 300: 1}} }}}}",
+    "encoded slowly": "{{ ('é' * 400000).encode('idna') }}",
+    "decoded slowly": "{{ ('a' * 400000).encode().decode('punycode') }}",
+    "errors named": "{{ ('é' * 9000000).encode('ascii', 'namereplace') | length }}",
+    "stripped": "{{ ('a' * 9000000).strip('b' * 9000000 ~ 'a') | length }}",
+    "searched backwards": "{{ ('a' * 5000000).rfind('b' ~ 'a' * 2500000) }}",
+    "text as a list": "{{ ('é' * 9999999) | list | length }}",
+    "text sorted": "{{ ('é' * 9999999) | sort | length }}",
+    "words": "{{ ('ab ' * 3000000).split() | length }}",
+    "pieces": "{{ ('ab,' * 3000000).split(',') | length }}",
+    "lines": "{{ ('ab\\n' * 3000000).splitlines() | length }}",
+    "text as arguments": "{{ cycler(*('é' * 9999999)).pos }}",
+    "text in a URL": "{{ ('é' * 9999999) | urlencode | length }}",
+    "lists kept": "{% set k = [] %}{% for i in range(9999) %}{% set _ = k.append([1] * 200000) %}{% endfor %}",
+    "long path of attributes": "{{ ([{}] * 9000) | sort(attribute='" + "a." * 40000 + "a') | length }}",
+    "sum of integers": "{% set n = namespace(x=2 ** 8000) %}{% for i in range(999) %}{% set n.x = n.x + n.x %}{% endfor %}",
     "long output": "{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}",
     "long output of a block": "{% set x %}{% for i in range(99999) %}" + "x" * 10_000 + "{% endfor %}{% endset %}",
 }
@@ -147,13 +199,26 @@ ESCAPES = [
     "messages.append.__self__.__class__.x",
     "loop.__class__.x",
     "[1]|map(attribute='__class__.__mro__')|first|first",
+    "('{0.__class__.__mro__}'|attr('format'))(1)",
+    "('{a.__class__.__mro__}'|attr('format_map'))({'a': 1})",
+    "(['{0.__class__.__mro__}']|map('attr', 'format')|first)(1)",
+    "(['{0.__class__.__mro__}']|map(attribute='format')|first)(1)",
+    "('{0.__class__.__mro__}'|safe|attr('format'))(1)",
+    "'{0.__class__.__mro__}'['format'](1)",
+    "given(1)",
+    "[1].sort(key=given) or ''",
+    "[given]|map('attr', '__self__')|first",
+    "dict.mro",
+    "messages.append.__func__",
 ]
 
 
 @pytest.mark.parametrize("expression", ESCAPES)
 def test_no_way_into_python(expression):
     """Attributes that lead from values to Python's insides are refused."""
-    rendering = Template("{% for x in [1] %}{{ " + expression + " }}{% endfor %}").render([])
+    template = Template("{% for x in [1] %}{{ " + expression + " }}{% endfor %}")
+
+    rendering = template.render([], given="{0.__class__.__mro__}".format)
 
     assert rendering.error or rendering.text == ""
     assert "class" not in rendering.text

@@ -1,0 +1,103 @@
+"""A template's values into what is inside them, and into values that print alike in every process.
+
+Rules: data (text, numbers, lists, dicts, …) print as Python prints them. Anything else is *opaque* (methods, functions, iterators,
+objects of Jinja or of the caller): its text goes into a rendering without the address that Python writes in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import ItemsView, Iterable, KeysView, Mapping, ValuesView
+from itertools import chain
+from types import NoneType
+from typing import Any
+
+from jinja2.runtime import Undefined
+from jinja2.utils import Namespace
+
+_ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined)
+_ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+
+
+class _Shown:
+    """What stands in for an opaque value where text is made of it."""
+
+    __slots__ = ("_repr", "_text")
+
+    def __init__(self, text: str, representation: str) -> None:
+        self._text = text
+        self._repr = representation
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._repr
+
+
+def inside(value: Any) -> Iterable[Any]:
+    """Return the values that `value` holds, keys included; nothing for text, numbers and opaque values."""
+    if isinstance(value, _ATOMS):
+        return ()
+    if isinstance(value, _ROWS):
+        return value
+    if isinstance(value, Namespace):
+        return variables_of(value).values()
+    if isinstance(value, Mapping):
+        return chain(value.keys(), value.values())
+    return ()
+
+
+def plain(value: Any) -> Any:
+    """Return `value`, or a copy with stand-ins for what is opaque in it.
+
+    The value must have been weighed: one that holds itself has no end.
+    """
+    if isinstance(value, _ATOMS):
+        return value
+    if is_opaque(value):
+        return _Shown(without_addresses(str(value)), without_addresses(repr(value)))
+    return _copied(value) if _holds_opaque(value) else value
+
+
+def without_addresses(text: str) -> str:
+    """Return the text without ` at 0x7f…`, which differs from process to process."""
+    return _ADDRESS.sub("", text)
+
+
+def variables_of(namespace: Namespace) -> dict[str, Any]:
+    """Return what a template has set in a namespace."""
+    variables: dict[str, Any] = object.__getattribute__(namespace, "_Namespace__attrs")
+    return variables
+
+
+def is_opaque(value: Any) -> bool:
+    """Return whether `value` is neither text, number nor a container of such."""
+    return not isinstance(value, (*_ATOMS, *_ROWS, Mapping, Namespace))
+
+
+def _holds_opaque(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if is_opaque(item):
+            return True
+        waiting.extend(inside(item))
+    return False
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    if isinstance(value, Namespace):
+        return _shown(f"<Namespace {plain(variables_of(value))!r}>")
+    return _shown(f"{type(value).__name__}({[plain(item) for item in value]!r})")
+
+
+def _shown(text: str) -> _Shown:
+    return _Shown(text, text)
