@@ -17,6 +17,12 @@ from unrender.errors import TemplateError
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _STRING, _ARRAY = 8, 9
+_LONGEST_STRING = 64_000_000
+"""Bytes of a string that is read."""
+_MOST_VALUES = 5_000_000
+"""Pairs and items of arrays that are read or skipped one by one; the largest vocabularies need a fifth."""
+_DEEPEST_ARRAY = 4
+"""Arrays in arrays; known files have none."""
 _NUMBERS: Mapping[int, str] = MappingProxyType(
     {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 )
@@ -39,6 +45,7 @@ class _Reader:
         self._file = file
         self._path = path
         self._size = size
+        self._values = 0
         if self._take(4) != MAGIC:
             raise TemplateError(f"{path}: expected a GGUF file, found no {MAGIC.decode()!r} at its start")
         version = self._take(4)
@@ -58,15 +65,17 @@ class _Reader:
                 self._skip(kind)
         return found
 
-    def _value(self, kind: int) -> Any:
+    def _value(self, kind: int, depth: int = 0) -> Any:
+        self._count(depth)
         if kind == _STRING:
             return self._string()
         if kind == _ARRAY:
             inner, count = self._number("I"), self._number("Q")
-            return [self._value(inner) for _ in range(count)]
+            return [self._value(inner, depth + 1) for _ in range(count)]
         return self._number(self._code(kind))
 
-    def _skip(self, kind: int) -> None:
+    def _skip(self, kind: int, depth: int = 0) -> None:
+        self._count(depth)
         if kind == _STRING:
             self._pass(self._number("Q"))
         elif kind == _ARRAY:
@@ -75,9 +84,16 @@ class _Reader:
                 self._pass(count * struct.calcsize(_NUMBERS[inner]))
             else:
                 for _ in range(count):
-                    self._skip(inner)
+                    self._skip(inner, depth + 1)
         else:
             self._number(self._code(kind))
+
+    def _count(self, depth: int) -> None:
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            raise TemplateError(f"{self._path}: expected at most {_MOST_VALUES} values in the GGUF metadata")
+        if depth > _DEEPEST_ARRAY:
+            raise TemplateError(f"{self._path}: expected at most {_DEEPEST_ARRAY} arrays inside each other")
 
     def _code(self, kind: int) -> str:
         if kind not in _NUMBERS:
@@ -89,7 +105,11 @@ class _Reader:
         return struct.unpack(layout, self._take(struct.calcsize(layout)))[0]
 
     def _string(self) -> str:
-        return self._take(self._number("Q")).decode("utf-8", "replace")
+        length = self._number("Q")
+        self._check(length)
+        if length > _LONGEST_STRING:
+            raise TemplateError(f"{self._path}: expected strings of at most {_LONGEST_STRING} bytes, found {length}")
+        return self._take(length).decode("utf-8", "replace")
 
     def _pass(self, count: int) -> None:
         self._check(count)

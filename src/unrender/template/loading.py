@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -27,6 +28,10 @@ _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
 _HUB_FILES = (*_PLACES, _TOKENS, _JINJA, f"{_MORE}/*.jinja")
 _GGUF_TEMPLATE = "tokenizer.chat_template"
 _GGUF_TOKENS = "tokenizer.ggml.tokens"
+_LARGEST_FILE = 64_000_000
+"""Bytes of a file that is read whole."""
+_LONGEST_NAME = 200
+"""Characters of a path that an error repeats."""
 _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
 
 
@@ -61,13 +66,14 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     name or it holds no chat template.
     """
     path = Path(path_or_id)
-    if path.is_dir():
-        return load_directory(path)
-    if path.exists():
-        return load_file(path)
+    with _reading(path):
+        if path.is_dir():
+            return load_directory(path)
+        if path.exists():
+            return load_file(path)
     if not isinstance(path_or_id, str) or not _looks_like_id(path_or_id):
         raise TemplateError(
-            f"{path_or_id}: expected a model directory, a template file or a hub id, found nothing there"
+            f"{_short(path)}: expected a model directory, a template file or a hub id, found nothing there"
         )
     return load_directory(_download(path_or_id))
 
@@ -77,7 +83,11 @@ def load_file(path: str | PathLike[str]) -> LoadedTemplates:
 
     Raises `TemplateError` when the file is missing, unreadable, or holds no chat template.
     """
-    path = Path(path)
+    with _reading(Path(path)):
+        return _load_file(Path(path))
+
+
+def _load_file(path: Path) -> LoadedTemplates:
     if not path.is_file():
         raise TemplateError(f"{path}: expected a template file, found {'a directory' if path.is_dir() else 'nothing'}")
     if path.suffix == ".gguf" or _starts_as_gguf(path):
@@ -90,7 +100,11 @@ def load_file(path: str | PathLike[str]) -> LoadedTemplates:
 
 def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
     """Load a model directory as it is downloaded from a hub; raises `TemplateError` when it holds no chat template."""
-    path = Path(path)
+    with _reading(Path(path)):
+        return _load_directory(Path(path))
+
+
+def _load_directory(path: Path) -> LoadedTemplates:
     sources: dict[str, str] = {}
     for name in _PLACES:
         sources.update(_named(_read_json(path / name).get("chat_template"), path / name))
@@ -175,23 +189,45 @@ def _starts_as_gguf(path: Path) -> bool:
         return file.read(len(gguf.MAGIC)) == gguf.MAGIC
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what the file system, or what a file holds, makes Python raise into a `TemplateError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise TemplateError(f"{_short(path)}: {error.strerror or error}") from None
+    except RecursionError:
+        raise TemplateError(f"{_short(path)}: nested too deeply") from None
+    except ValueError as error:
+        raise TemplateError(f"{_short(path)}: {error}") from None
+
+
+def _short(path: Path) -> str:
+    name = str(path)
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+
+
 def _read(path: Path) -> str:
+    size = path.stat().st_size
+    if size > _LARGEST_FILE:
+        raise TemplateError(f"{path}: expected at most {_LARGEST_FILE} bytes, found {size}")
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise TemplateError(f"{path}: expected UTF-8 text, found byte {error.object[error.start]:#x}") from None
-    except OSError as error:
-        raise TemplateError(f"{path}: {error.strerror}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     """Return the file's object, an empty one when there is no such file."""
     if not path.is_file():
         return {}
+    text = _read(path)
     try:
-        data = json.loads(_read(path))
-    except json.JSONDecodeError as error:
+        data = json.loads(text)
+    except ValueError as error:  # also a number of too many digits
         raise TemplateError(f"{path}: expected JSON: {error}") from None
+    except RecursionError:
+        raise TemplateError(f"{path}: expected JSON, found lists or objects nested too deeply") from None
     if isinstance(data, str):
         return {"chat_template": data}
     if not isinstance(data, dict):

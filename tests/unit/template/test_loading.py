@@ -196,3 +196,60 @@ def test_hub_id_without_the_extra(monkeypatch):
 
     with pytest.raises(TemplateError, match=r"install huggingface_hub \(unrender\[hub\]\)"):
         load_pretrained("organisation/model")
+
+
+HOSTILE_FILES = {
+    "deep JSON": ("a.json", b'{"chat_template": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+    "long number": ("a.json", b'{"chat_template": ' + b"9" * 5000 + b"}", "expected JSON"),
+    "arrays in arrays": (
+        "a.gguf",
+        b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"x" + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 5000,
+        "expected at most 4 arrays inside each other",
+    ),
+    "arrays in an array that is read": (
+        "a.gguf",
+        b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 23) + b"tokenizer.chat_template" + struct.pack("<I", 9)
+        + struct.pack("<IQ", 9, 1) * 5000,
+        "expected at most 4 arrays inside each other",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "message"), HOSTILE_FILES.values(), ids=HOSTILE_FILES)
+def test_hostile_file(tmp_path, name, content, message):
+    """What is nested or large beyond reason in a file is an error that names the file."""
+    (tmp_path / name).write_bytes(content)
+
+    for load in (load_file, load_pretrained):
+        with pytest.raises(TemplateError, match=message) as caught:
+            load(tmp_path / name)
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "x/" * 5000, "a\0b", "\ud800"], ids=["long", "deep", "NUL", "surrogate"])
+def test_impossible_path(path):
+    """A path that no file system takes is an error like a missing file, and a short one."""
+    for load in (load_file, load_pretrained, load_directory):
+        with pytest.raises(TemplateError) as caught:
+            load(path)
+        assert len(str(caught.value)) < 1000
+
+
+def test_large_files_are_not_read(tmp_path):
+    """The size of a file is looked at first: a template is small."""
+    for name in ("a.jinja", "a.json"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(10**12)
+        with pytest.raises(TemplateError, match="expected at most 64000000 bytes, found 1000000000000"):
+            load_file(tmp_path / name)
+
+
+def test_long_metadata_are_not_read(tmp_path):
+    """Nor is a GGUF file's metadata, beyond what a model needs."""
+    head = b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 23) + b"tokenizer.chat_template" + struct.pack("<I", STRING)
+    with (tmp_path / "a.gguf").open("wb") as file:
+        file.write(head + struct.pack("<Q", 10**11))
+        file.truncate(10**12)
+
+    with pytest.raises(TemplateError, match="strings of at most 64000000 bytes"):
+        load_file(tmp_path / "a.gguf")
