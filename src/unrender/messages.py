@@ -5,14 +5,18 @@ These are pure values: nothing here knows a template, a format or a model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from unrender.errors import MessageError
 
 JsonSchema = Mapping[str, Any] | bool
+DEEPEST = 500
+"""Levels of lists and objects inside each other in a message, a tool or a schema."""
+MOST_VALUES = 1_000_000
+"""Lists and objects in a conversation, or in one tool."""
 
 
 class CallStatus(StrEnum):
@@ -85,6 +89,7 @@ class Tool:
         function = tool.get("function", tool)
         if not isinstance(function, Mapping):
             raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
+        check_values(tool, where=where, only_json=False)
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
@@ -93,6 +98,7 @@ class Tool:
             parameters = {"type": "object", "properties": {}}
         if not isinstance(parameters, Mapping | bool):
             raise MessageError(f"{where}.function.parameters: expected a JSON Schema, found {parameters!r:.80}")
+        check_values(parameters, where=f"{where}.function.parameters")
         _check_properties(parameters, where=f"{where}.function.parameters")
         description = function.get("description")
         return cls(
@@ -166,6 +172,7 @@ def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[M
         raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
     if not messages:
         raise MessageError("messages: expected at least one message, found none")
+    check_values(list(messages), where="messages", only_json=False)
     for i, message in enumerate(messages):
         _check_message(message, more_roles, where=f"messages[{i}]")
     return tuple(messages)
@@ -211,6 +218,7 @@ def _check_calls(calls: Any, *, where: str) -> None:
         if not isinstance(function.get("arguments", ""), str | Mapping | None):
             found = type(function["arguments"]).__name__
             raise MessageError(f"{where}[{i}].function.arguments: expected JSON text or an object, found {found}")
+        check_values(function.get("arguments"), where=f"{where}[{i}].function.arguments")
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
@@ -262,8 +270,57 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
         return {"type": "object"}
     if kind != "json_schema":
         raise MessageError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
+    check_values(response_format, where="response_format")
     wrapper = response_format.get("json_schema")
     schema = wrapper.get("schema", wrapper) if isinstance(wrapper, Mapping) else response_format.get("schema")
     if not isinstance(schema, Mapping | bool):
         raise MessageError(f"response_format.json_schema.schema: expected a JSON Schema, found {schema!r:.80}")
     return schema
+
+
+_Place = tuple["_Place | None", Any]
+"""A key, after the place of what holds it."""
+_SCALARS = (str, int, float, type(None))
+_SHOWN_KEYS = 6
+
+
+def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
+    """Check that lists and objects are not nested too deeply, do not hold themselves, and are JSON.
+
+    Raises `MessageError`, naming `where` and the keys that lead to the place.
+    """
+    level: list[tuple[Any, _Place | None]] = [(value, None)]
+    total = 0
+    for _ in range(DEEPEST):
+        deeper: list[tuple[Any, _Place | None]] = []
+        for holder, place in level:
+            for key, item in _items(holder):
+                if isinstance(item, Mapping | list | tuple):
+                    deeper.append((item, (place, key)))
+                elif only_json and not isinstance(item, _SCALARS):
+                    _refuse((place, key), where, f"expected JSON, found {type(item).__name__}")
+                if only_json and isinstance(holder, Mapping) and not isinstance(key, str):
+                    _refuse(place, where, f"expected text as keys, found {key!r:.60}")
+        total += len(deeper)
+        if total > MOST_VALUES:
+            raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
+        if not deeper:
+            return
+        level = deeper
+    _refuse(level[0][1], where, f"expected at most {DEEPEST} levels of lists and objects, found more")
+
+
+def _items(holder: Any) -> Iterable[tuple[Any, Any]]:
+    return (
+        holder.items() if isinstance(holder, Mapping) else enumerate(holder if isinstance(holder, list | tuple) else ())
+    )
+
+
+def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:
+    keys: list[Any] = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    keys.reverse()
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key!s:.60}" for key in keys[:_SHOWN_KEYS])
+    raise MessageError(f"{where}{path}{'…' if len(keys) > _SHOWN_KEYS else ''}: {problem}")

@@ -146,7 +146,7 @@ def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str
 def _parse_arguments(arguments: str) -> Any:
     try:
         parsed = json.loads(arguments or "{}")
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return arguments
     return parsed if isinstance(parsed, dict) else arguments
 

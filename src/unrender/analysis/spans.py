@@ -32,7 +32,7 @@ def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
             return
         try:
             value, end = _DECODER.raw_decode(text, match.start())
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         yield Span(start=match.start(), end=end, value=value)
 
@@ -69,7 +69,7 @@ def loads(text: str) -> Any:
     """Return the JSON value of `text`, or None."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -79,7 +79,7 @@ def _values(arguments: Any) -> Mapping[str, Any]:
         return arguments
     try:
         values = json.loads(arguments or "{}")
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         values = None
     return values if isinstance(values, dict) else {"arguments": arguments}
 

@@ -25,7 +25,8 @@ from typing import Any
 
 import jinja2
 
-from unrender.errors import TemplateError
+from unrender.errors import MessageError, TemplateError
+from unrender.messages import DEEPEST, MOST_VALUES
 from unrender.template.budget import Budget, Exhausted, Limits
 from unrender.template.data import without_addresses
 from unrender.template.facts import Facts, read_facts
@@ -92,15 +93,16 @@ class Template:
     ) -> Rendering:
         """Render a conversation; `context` are further variables, which win over `bos_token` and `eos_token`.
 
-        Never raises on account of the template: an error is in the result.
+        Never raises on account of the template: an error is in the result. Raises `MessageError`, naming the variable, for
+        values that are nested too deeply, hold themselves or cannot be copied.
         """
         variables = {
             "documents": None,
             "bos_token": self.bos_token,
             "eos_token": self.eos_token,
-            **{name: _copied(value) for name, value in context.items()},
-            "messages": _copied(messages),
-            "tools": _copied(tools),
+            **{name: _copied(value, name) for name, value in context.items()},
+            "messages": _copied(messages, "messages"),
+            "tools": _copied(tools, "tools"),
             "add_generation_prompt": add_generation_prompt,
         }
         try:
@@ -208,15 +210,42 @@ def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
-def _copied(value: Any) -> Any:
-    """Return a copy made of plain lists and dicts, which is what templates expect to add and to index."""
-    if type(value) in _ATOMS:
-        return value
-    if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_copied(item) for item in value]
-    return copy.deepcopy(value)
+def _copied(value: Any, where: str) -> Any:
+    """Return a copy made of plain lists and dicts, which is what templates expect to add and to index.
+
+    Raises `MessageError`, naming `where`, for what is nested too deeply, holds itself, or cannot be copied.
+    """
+    result: dict[str, Any] = {where: value}
+    waiting: list[tuple[Any, Any, int]] = [(result, where, 0)]
+    count = 0
+    while waiting:
+        holder, key, depth = waiting.pop()
+        item = holder[key]
+        if type(item) in _ATOMS:
+            continue
+        if depth > DEEPEST:
+            raise MessageError(f"{where}: expected at most {DEEPEST} levels of lists and objects, found more")
+        count += 1
+        if count > MOST_VALUES:
+            raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
+        copied = holder[key] = _copied_alone(item, where)
+        if isinstance(item, Mapping):
+            waiting.extend((copied, inner, depth + 1) for inner in copied)
+        elif isinstance(item, list | tuple):
+            waiting.extend((copied, i, depth + 1) for i in range(len(copied)))
+    return result[where]
+
+
+def _copied_alone(item: Any, where: str) -> Any:
+    """Copy a list or an object without what is inside it; anything else as Python copies it."""
+    if isinstance(item, Mapping):
+        return dict(item)
+    if isinstance(item, list | tuple):
+        return list(item)
+    try:
+        return copy.deepcopy(item)
+    except Exception as error:
+        raise MessageError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
 
 
 def _shortened(message: str) -> str:
