@@ -1,0 +1,75 @@
+"""Patterns are matched as `re` matches them, without its exponential cases."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrender.errors import GrammarError
+from unrender.grammar import matching
+from unrender.grammar.matching import matches
+from unrender.grammar.nodes import Ref
+from unrender.grammar.regex import read_pattern
+
+PIECES = [
+    "a",
+    "b",
+    "[ab]",
+    "[^a]",
+    ".",
+    "(a|bc)",
+    "(?:ab)*",
+    "a?",
+    "b+",
+    "c{2}",
+    "a{1,3}",
+    "(a+)+",
+    "(|b)",
+    r"\d",
+    "^",
+    "$",
+]
+
+
+@given(
+    st.lists(st.sampled_from(PIECES[:-2]), max_size=6),
+    st.text(alphabet="abc1", max_size=8),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_pattern_matches_what_re_matches(pieces, text, starts, ends):
+    """The verdict is that of Python's own regular expressions."""
+    pattern = ("^" if starts else "") + "".join(pieces) + ("$" if ends else "")
+
+    assert matches(read_pattern(pattern), text) == (re.search(pattern.replace("$", r"\Z"), text) is not None)
+
+
+def test_nested_repetitions_take_linear_time():
+    """What makes a backtracking engine hang is a few thousand steps."""
+    assert not matches(read_pattern("^(a+)+$"), "a" * 20_000 + "b")
+    assert matches(read_pattern("(a|a)*b"), "a" * 20_000 + "b")
+
+
+def test_what_costs_too_much_counts_as_matched(monkeypatch):
+    """Beyond the budget nothing is refused."""
+    monkeypatch.setattr(matching, "MAX_WORK", 10)
+
+    assert matches(read_pattern("^(a|b)*a(a|b){9}$"), "ab" * 50 + "c")
+
+
+def test_the_cache_is_bounded(monkeypatch):
+    """Many different texts leave no more sets of states behind than the bound."""
+    monkeypatch.setattr(matching, "_MAX_CACHED", 3)
+    pattern = read_pattern("^.{0,20}x$")
+
+    assert [matches(pattern, letter * 9 + "x") for letter in string.ascii_letters] == [True] * 52
+
+
+def test_only_regular_nodes_are_matched():
+    """A reference to a rule has no text of its own."""
+    with pytest.raises(GrammarError, match="Ref"):
+        matches(Ref("x"), "")
