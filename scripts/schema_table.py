@@ -175,11 +175,16 @@ KEYWORDS: tuple[Keyword, ...] = (
     _one(
         "dependentRequired, dependentSchemas",
         {"properties": {"a": _A, "b": _B}, "dependentRequired": {"a": ["b"]}},
-        '{"b": ""}',
-        "",
+        '{"b": ""}  {"a": 1, "b": ""}',
+        '{"a": 1}',
     ),
     _one("unevaluatedProperties: false", {"type": "object", "unevaluatedProperties": False}, "{}", '{"a": 1}'),
-    _one("unevaluatedItems", {"type": "array", "unevaluatedItems": False}, "[]", ""),
+    _one(
+        "unevaluatedItems",
+        {"allOf": [{"prefixItems": [_A]}], "unevaluatedItems": False},
+        "[]  [1]",
+        '[1, 2]  ["a"]',
+    ),
     _one(
         "title, description, default …", {"title": "T", "description": "D", "default": 1, "type": "integer"}, "2", '"a"'
     ),

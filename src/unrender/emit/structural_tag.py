@@ -183,6 +183,8 @@ def reads_exactly(schema: Any) -> bool:
     """Return whether xgrammar enforces all of `schema`, which `write_schema` wrote; else it is spelled out for it."""
     if not isinstance(schema, Mapping):
         return True
+    if False in schema.get("properties", {}).values():
+        return False
     values = [*schema.get("enum", ()), schema.get("const")]
     plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
     if not (schema.keys() <= _COMMON and plain):

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
-from unrender.grammar.places import Context, Excluded, Place, Places, size_of
+from unrender.grammar.admission import admits
+from unrender.grammar.matching import matches
+from unrender.grammar.nodes import Choice, Literal, Node, Sequence
+from unrender.grammar.places import Context, Excluded, Place, Places, pointer, shown, size_of
+from unrender.grammar.regex import UnsupportedPattern, choice, read_pattern
+from unrender.grammar.rewriting import ABSENT
 from unrender.grammar.scalar_keywords import read_text
-from unrender.grammar.shapes import Anything, Nothing, Property, Shape, Text
+from unrender.grammar.shapes import Anything, Nothing, Property, Shape, Text, alternatives, union
+from unrender.grammar.strings import MAX_WORD
+
+MAX_KEY_PATTERNS = 64
+"""Patterns of `patternProperties` that are read for one object."""
 
 
 def read_array(places: Places, _excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the lists that are allowed."""
     least, most = size_of(places, "minItems", "maxItems", context)
+    least, most = _contained(places, least, most, context)
     lists = [_array_parts(place, context) for place in places]
+    lists += [_unevaluated_items(place, places, context) for place in places if "unevaluatedItems" in place.mapping]
     longest = max((len(prefix) for prefix, _ in lists), default=0)
     prefix = [
         context.child(tuple(_item(parts, at) for parts in lists if _item(parts, at).schema is not True))
@@ -35,6 +45,25 @@ def read_array(places: Places, _excluded: Excluded, context: Context) -> Shape:
     return shapes.Array(prefix=tuple(prefix[:most]), items=items, minimum=least, maximum=most)
 
 
+def _contained(places: Places, least: int, most: int | None, context: Context) -> tuple[int, int | None]:
+    """Return the bounds of a list's length with what `contains` says of it."""
+    for place in places:
+        if "contains" not in place.mapping:
+            continue
+        wanted = place.at("contains")
+        low, high = size_of(
+            (Place({"minContains": 1} | dict(place.mapping), place.path),), "minContains", "maxContains", context
+        )
+        if wanted.schema is False:
+            most = -1 if low else most
+        elif wanted.schema is True or not wanted.mapping:
+            most = high if most is None else most if high is None else min(high, most)
+        elif low or high is not None:
+            context.report(place.path, "contains", "items are written one after another")
+        least = max(least, low)
+    return least, most
+
+
 def _item(parts: tuple[list[Place], Place], at: int) -> Place:
     prefix, rest = parts
     return prefix[at] if at < len(prefix) else rest
@@ -48,33 +77,81 @@ def _array_parts(place: Place, context: Context) -> tuple[list[Place], Place]:
     if isinstance(place.get(first), list | tuple):
         return place.each(first), place.at(other) if other in place.mapping else anything
     if first == "prefixItems":
-        context.report(place.path, "prefixItems", f"a list is expected, found {place.get(first)!r:.40}")
+        context.report(place.path, "prefixItems", f"a list is expected, found {shown(place.get(first))}")
     return [], place.at("items") if "items" in place.mapping else anything
+
+
+def _unevaluated_items(place: Place, places: Places, context: Context) -> tuple[list[Place], Place]:
+    """Return `unevaluatedItems` like other items: it holds after what `place` and all that it asks for describe."""
+    anything = Place(True, place.path)
+    owned = [other for other in places if context.owns(place, other)]
+    unknown = next((word for other in owned for word in ("contains", "if") if word in other.mapping), "")
+    if unknown and place.get("unevaluatedItems") is not True:
+        context.report(place.path, "unevaluatedItems", f"{unknown} decides which items are evaluated")
+    ends = [other for other in owned if _ends_evaluation(other, place)]
+    if unknown or ends:
+        return [], anything
+    prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)
+    return [anything] * prefix, place.at("unevaluatedItems")
+
+
+def _ends_evaluation(other: Place, place: Place) -> bool:
+    """Return whether `other` describes all items, so that none is left to the `unevaluatedItems` of `place`."""
+    words = other.mapping
+    rest = "additionalItems" if isinstance(words.get("items"), list | tuple) else "items"
+    return rest in words or ("unevaluatedItems" in words and other is not place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What one subschema says of an object's properties, and which of them `rest` leaves alone."""
+
+    place: Place
+    names: frozenset[str]
+    patterns: tuple[str, ...]
+    rest: Place | None
 
 
 def read_object(places: Places, _excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the objects that are allowed."""
-    names = dict.fromkeys(name for place in places for name in _mapping(place, "properties"))
+    scopes = [_scope(place, places, context) for place in places]
     required = dict.fromkeys(name for place in places for name in _required(place))
-    words = ("properties", "unevaluatedProperties")
-    declares = bool(required) or any(word in place.mapping for place in places for word in words)
-    closed = declares and not any("additionalProperties" in place.mapping for place in places)
+    absent = {name for place in places for name in _strings(place.get(ABSENT))}
+    names = dict.fromkeys([*(name for place in places for name in _mapping(place, "properties")), *required])
+    keys = _key_shape(places, context)
     properties: list[Property] = []
-    for name in (*names, *(name for name in required if name not in names)):
-        shape = context.child(tuple(_property_places(places, name)))
+    for name in names:
+        impossible = name in absent or not (keys is None or admits(keys, name, {}))
+        shape = Nothing() if impossible else context.child(tuple(_property_places(scopes, name)))
         if isinstance(shape, Nothing) and name in required:
             return Nothing()
         if not isinstance(shape, Nothing):
             properties.append(Property(name, shape, name in required))
-    extra = () if closed and not _patterns(places) else _extra(places, frozenset((*names, *required)), context)
-    return _counted(shapes.Object(properties=tuple(properties), extra=extra), places, context)
+    extra, others = _extra(places, scopes, frozenset((*names, *absent)), context)
+    if _is_closed(places, scopes):
+        extra, others = (), Anything()
+    if any("maxProperties" in place.mapping for place in places):
+        others = Nothing()
+    shape = shapes.Object(properties=tuple(properties), extra=extra, others=others)
+    return _counted(shape, places, context)
+
+
+def _is_closed(places: Places, scopes: list[_Scope]) -> bool:
+    """Return whether an object declares its properties and does not say that there may be others."""
+    words = ("properties", "required")
+    declares = any(place.mapping.get(word) is not None for place in places for word in words)
+    return declares and not any(scope.rest or scope.patterns for scope in scopes)
 
 
 def _mapping(place: Place, keyword: str) -> Mapping[str, Any]:
     value = place.mapping.get(keyword, {})
     if not isinstance(value, Mapping):
-        raise GrammarError(f"{place.path}/{keyword}: expected an object, found {value!r:.80}")
+        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {shown(value)}")
     return value
+
+
+def _strings(listed: Any) -> list[str]:
+    return [name for name in listed or () if isinstance(name, str)]
 
 
 def _required(place: Place) -> list[str]:
@@ -82,63 +159,147 @@ def _required(place: Place) -> list[str]:
     if isinstance(value, bool):
         return []
     if not isinstance(value, list | tuple):
-        raise GrammarError(f"{place.path}/required: expected a list, found {value!r:.80}")
-    return [str(name) for name in value]
+        raise GrammarError(f"{pointer(place.path)}/required: expected a list, found {shown(value)}")
+    return _strings(value)
 
 
-def _property_places(places: Places, name: str) -> Iterable[Place]:
+def _scope(place: Place, places: Places, context: Context) -> _Scope:
+    names, patterns = _named(place, "properties"), _named(place, "patternProperties")[:MAX_KEY_PATTERNS]
+    if len(_mapping(place, "patternProperties")) > MAX_KEY_PATTERNS:
+        context.report(place.path, "patternProperties", f"more than {MAX_KEY_PATTERNS} patterns are not read")
+    if "additionalProperties" in place.mapping:
+        return _Scope(place, frozenset(names), patterns, place.at("additionalProperties"))
+    if "unevaluatedProperties" not in place.mapping:
+        return _Scope(place, frozenset(names), patterns, None)
+    owned = [other for other in places if other is not place and context.owns(place, other)]
+    rest = _unevaluated(place, owned, context)
+    also = [(_named(other, "properties"), _named(other, "patternProperties")) for other in owned]
+    return _Scope(
+        place,
+        frozenset(names).union(*(found for found, _ in also)),
+        (*patterns, *(pattern for _, found in also for pattern in found)),
+        rest,
+    )
+
+
+def _unevaluated(place: Place, owned: list[Place], context: Context) -> Place | None:
+    """Return the place of `unevaluatedProperties`; None when it has nothing left to say, or that cannot be known."""
+    if any("if" in other.mapping for other in (place, *owned)) and place.get("unevaluatedProperties") is not True:
+        context.report(place.path, "unevaluatedProperties", "if decides which properties are evaluated")
+        return None
+    ends = ("additionalProperties", "unevaluatedProperties")
+    evaluated = any(word in other.mapping for other in owned for word in ends)
+    return Place(True, place.path) if evaluated else place.at("unevaluatedProperties")
+
+
+def _named(place: Place, keyword: str) -> tuple[str, ...]:
+    found = _mapping(place, keyword)
+    for name in found:
+        if not isinstance(name, str):
+            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected names that are strings, found {shown(name)}")
+    return tuple(found)
+
+
+def _property_places(scopes: list[_Scope], name: str) -> Iterator[Place]:
     """Yield the conjuncts of one property: declared, by pattern, or else as an additional one."""
-    for place in places:
-        declared = name in _mapping(place, "properties")
-        by_pattern = [pattern for pattern in _mapping(place, "patternProperties") if _found(pattern, name)]
-        if declared:
-            yield place.at("properties", name)
-        for pattern in by_pattern:
-            yield place.at("patternProperties", pattern)
-        if not declared and not by_pattern and "additionalProperties" in place.mapping:
-            yield place.at("additionalProperties")
+    for scope in scopes:
+        if name in _mapping(scope.place, "properties"):
+            yield scope.place.at("properties", name)
+        own = _mapping(scope.place, "patternProperties")
+        found = [pattern for pattern in scope.patterns if _found(pattern, name)]
+        for pattern in found:
+            if pattern in own:
+                yield scope.place.at("patternProperties", pattern)
+        if scope.rest and not found and name not in scope.names:
+            yield scope.rest
 
 
 def _found(pattern: str, name: str) -> bool:
     try:
-        return re.search(pattern, name) is not None
-    except re.error:
+        return matches(read_pattern(pattern), name)
+    except (UnsupportedPattern, GrammarError):
         return False
 
 
-def _patterns(places: Places) -> list[tuple[Place, str]]:
-    return [(place, pattern) for place in places for pattern in _mapping(place, "patternProperties")]
+_Extra = tuple[tuple[Text, Shape], ...]
 
 
-def _extra(places: Places, names: frozenset[str], context: Context) -> tuple[tuple[Text, Shape], ...]:
-    """Return the shapes of the keys and values that are not declared."""
-    patterns = _patterns(places)
-    additional = tuple(place.at("additionalProperties") for place in places if "additionalProperties" in place.mapping)
-    if not patterns:
-        value = context.child(additional)
-        return () if isinstance(value, Nothing) else ((_keys(places, names, context), value),)
-    if not any(place.schema is False for place in additional):
-        context.report(patterns[0][0].path, "additionalProperties", "keys that match no pattern are not generated")
-    pairs = (
-        (_pattern_keys(place, pattern, context), context.child((place.at("patternProperties", pattern),)))
-        for place, pattern in patterns
-    )
-    return tuple((keys, value) for keys, value in pairs if not isinstance(value, Nothing))
+def _extra(places: Places, scopes: list[_Scope], names: frozenset[str], context: Context) -> tuple[_Extra, Shape]:
+    """Return the keys and values that are generated besides the declared ones, and the shape of all others."""
+    value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
+    patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
+    if not patterned:
+        return (() if isinstance(value, Nothing) else ((_keys(places, names, context), value),)), Nothing()
+    if not isinstance(value, Nothing):
+        reason = "keys that match no pattern are not generated"
+        context.report(patterned[0].place.path, "additionalProperties", reason)
+    for place in places if _key_shape(places, context) is not None else ():
+        context.report(place.path, "propertyNames", "a pattern holds for the same keys")
+    pairs = [pair for scope in patterned for pair in _by_pattern(scope, scopes, context)]
+    return _told_apart(tuple(pairs), patterned[0].place, context), value
 
 
-def _pattern_keys(place: Place, pattern: str, context: Context) -> Text:
-    shape = read_text((Place({"pattern": pattern}, f"{place.path}/patternProperties"),), Excluded(), context)
-    return shape if isinstance(shape, Text) else Text()
+def _by_pattern(scope: _Scope, scopes: list[_Scope], context: Context) -> Iterator[tuple[Text, Shape]]:
+    """Yield the keys of each pattern, and their values, which obey what other subschemas say of unknown keys."""
+    for pattern in _named(scope.place, "patternProperties")[:MAX_KEY_PATTERNS]:
+        keys = read_text((Place({"pattern": pattern}, f"{scope.place.path}/patternProperties"),), Excluded(), context)
+        others = [other for other in scopes if other.rest and pattern not in other.patterns]
+        for other in others:
+            if other.patterns and other.rest and other.rest.schema is not True:
+                context.report(other.place.path, "additionalProperties", "its patterns are not compared with others'")
+        rests = [other.rest for other in others if other.rest and not other.patterns]
+        value = context.child((scope.place.at("patternProperties", pattern), *rests))
+        if not isinstance(value, Nothing):
+            yield keys if isinstance(keys, Text) else Text(), value
+
+
+def _told_apart(pairs: _Extra, place: Place, context: Context) -> _Extra:
+    """Return keys by pattern such that each key has one shape: patterns that may share a key become one."""
+    starts = [_start(keys.pattern) for keys, _ in pairs]
+    apart = all(not a.startswith(b) and not b.startswith(a) for at, a in enumerate(starts) for b in starts[:at])
+    if apart or len(pairs) < 2:
+        return pairs
+    values = union([value for _, value in pairs])
+    if values != pairs[0][1]:
+        context.report(place.path, "patternProperties", "a key may match several patterns; its value obeys one of them")
+    nodes = [keys.pattern for keys, _ in pairs if keys.pattern is not None]
+    return ((Text(pattern=choice(nodes)) if len(nodes) == len(pairs) else Text(), values),)
+
+
+def _start(pattern: Node | None) -> str:
+    """Return what every text of a pattern begins with, as far as it is written out."""
+    text = ""
+    for part in pattern.parts if isinstance(pattern, Sequence) else ():
+        if not isinstance(part, Literal):
+            break
+        text += part.text
+    return text
+
+
+def _key_shape(places: Places, context: Context) -> Shape | None:
+    """Return the shape of all keys; None when nothing is said of them."""
+    limits = tuple(place.at("propertyNames") for place in places if "propertyNames" in place.mapping)
+    if not limits:
+        return None
+    return context.child((Place({"type": "string"}, f"{limits[0].path}/type"), *limits))
 
 
 def _keys(places: Places, names: frozenset[str], context: Context) -> Text:
-    limits = tuple(place.at("propertyNames") for place in places if "propertyNames" in place.mapping)
-    shape = context.child(limits)
-    if not limits or isinstance(shape, Anything):
+    """Return the shape of the keys that are not declared."""
+    if any(len(name) > MAX_WORD for name in names):
+        reason = f"names of more than {MAX_WORD} characters may be repeated"
+        context.report(places[0].path, "additionalProperties", reason)
+    shape = _key_shape(places, context)
+    if shape is None or isinstance(shape, Anything):
         return Text(excluded=names)
     if isinstance(shape, Text):
-        return replace(shape, excluded=shape.excluded if shape.pattern is not None else shape.excluded | names)
-    context.report(limits[0].path, "propertyNames", "only a pattern or a length holds for keys")
+        if shape.pattern is not None:
+            return shape
+        return replace(shape, excluded=shape.excluded | names)
+    words = [option.value for option in alternatives(shape) if isinstance(option, shapes.Constant)]
+    if words and len(words) == len(list(alternatives(shape))):
+        return Text(pattern=Choice(tuple(Literal(word) for word in words if word not in names)))
+    context.report(places[0].path, "propertyNames", "only a pattern, a length or a list of names holds for keys")
     return Text(excluded=names)
 
 

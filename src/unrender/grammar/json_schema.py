@@ -4,29 +4,36 @@ Strategy: a place in the schema is described by *conjuncts*, all the subschemas 
 conjuncts, `anyOf` and `oneOf` split them, and what is left is read keyword by keyword (`keywords`), the tightest of all
 conjuncts taken. A set of conjuncts met again while it is being read is a recursion and becomes a `Reference`.
 
-Rules: a keyword that cannot be said is reported, with its path, and the shape is wider there; nothing but a schema that
-is no schema raises. Keywords imply their type (`properties`: an object). Objects that declare properties are closed
-unless `additionalProperties` says otherwise: a model that invents arguments is never what the caller wants.
+Rules: a keyword that cannot be said is reported, with its path, and the shape is wider there; only an invalid schema
+raises. Keywords imply their type (`properties`: an object). Objects that declare properties are closed unless
+`additionalProperties` says otherwise: a model that invents arguments is never what the caller wants. Every schema is
+read within budgets; a part that is over one may be anything, and is reported.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
-from urllib.parse import unquote
 
 from unrender.errors import GrammarError
-from unrender.grammar.admission import admits, canonical, disjoint
+from unrender.grammar.admission import admits, as_json, canonical, exclusive
 from unrender.grammar.finite import finite_definitions, without_endless
 from unrender.grammar.keywords import leaf, negation
-from unrender.grammar.places import Context, Place
+from unrender.grammar.places import MAX_DEPTH, Context, Place, is_deep, pointer
+from unrender.grammar.references import References
+from unrender.grammar.rewriting import unfolded
 from unrender.grammar.shapes import Anything, Constant, Nothing, Reference, Shape, union
 from unrender.messages import JsonSchema
 
-MAX_SHAPES = 20_000
-"""A schema that unfolds into more shapes than this is cut off: the rest may be anything."""
+MAX_STEPS = 50_000
+"""Conjuncts that are read for one schema."""
+MAX_CONJUNCTS = 200
+"""Subschemas that hold for one value."""
+MAX_ALTERNATIVES = 256
+"""Combinations of the branches of several conjuncts. The branches of a single `anyOf` are not limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +64,11 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None) -> Reading:
 
     Lengths of strings and lists beyond `longest` are not counted, and reported.
 
-    Raises `GrammarError` when a keyword's value is no JSON Schema at all, e.g. a broken regular expression or a `$ref`
-    that leads nowhere; the message names the path.
+    Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref`
+    that leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
     """
-    reader = _Reader(schema, longest)
-    shape = reader.shape((Place(schema, "#"),))
+    reader = _Reader(References(schema), longest)
+    shape = reader.shape((reader.references.start(),))
     definitions = finite_definitions(reader.definitions)
     if len(definitions) < len(reader.definitions):
         shape = without_endless(shape, definitions)
@@ -83,28 +90,33 @@ _ANNOTATIONS = frozenset(
         "$id",
         "$comment",
         "$anchor",
+        "$dynamicAnchor",
+        "$vocabulary",
         "$defs",
         "definitions",
     ]
 )
+_Key = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Reader:
-    root: JsonSchema
+    references: References
     longest: int | None
     definitions: dict[str, Shape] = field(default_factory=dict)
     unsupported: dict[tuple[str, str], Unsupported] = field(default_factory=dict)
-    known: dict[tuple[str, ...], Shape] = field(default_factory=dict)
-    open: dict[tuple[str, ...], str] = field(default_factory=dict)
+    known: dict[_Key, Shape] = field(default_factory=dict)
+    open: dict[_Key, str] = field(default_factory=dict)
     recursive: set[str] = field(default_factory=set)
-    unguarded: frozenset[tuple[str, ...]] = frozenset()
+    unguarded: frozenset[_Key] = frozenset()
+    parents: dict[str, set[str]] = field(default_factory=dict)
+    """Path → the paths of the subschemas that hold only together with it."""
     count: int = 0
+    depth: int = 0
 
     def report(self, path: str, keyword: str, reason: str) -> None:
-        path = re.sub(r"/-\w+", "", path)
-        found = Unsupported(path=path, keyword=keyword, reason=reason)
-        self.unsupported.setdefault((path, keyword), found)
+        found = Unsupported(path=pointer(path), keyword=keyword, reason=reason)
+        self.unsupported.setdefault((found.path, keyword), found)
 
     def child(self, places: tuple[Place, ...]) -> Shape:
         """Return the shape of a value inside another; here a recursion is sound."""
@@ -115,7 +127,7 @@ class _Reader:
 
     def shape(self, places: tuple[Place, ...]) -> Shape:
         """Return the shape of the values that obey all of `places`."""
-        places = tuple(self.flatten(places))
+        places = self.flatten(places)
         if any(place.schema is False for place in places):
             return Nothing()
         key = tuple(sorted({place.path for place in places}))
@@ -127,16 +139,25 @@ class _Reader:
         if key in self.open:
             self.recursive.add(self.open[key])
             return Reference(self.open[key])
-        if self.count >= MAX_SHAPES:
-            self.report("#", "$ref", f"the schema unfolds into more than {MAX_SHAPES} parts")
+        over = self.over_budget()
+        if over and places:
+            self.report(key[0], "schema", over)
             return Anything()
         return self.fresh(key, places)
 
-    def fresh(self, key: tuple[str, ...], places: tuple[Place, ...]) -> Shape:
-        self.count += 1
+    def over_budget(self) -> str:
+        """Return why nothing more is read; empty as long as there is a budget."""
+        if self.depth >= MAX_DEPTH:
+            return f"it is nested deeper than {MAX_DEPTH} levels"
+        return f"the whole schema unfolds into more than {MAX_STEPS} parts" if self.count >= MAX_STEPS else ""
+
+    def fresh(self, key: _Key, places: tuple[Place, ...]) -> Shape:
+        self.count += max(len(places), 1)
         name = self.open[key] = f"recursive-{self.count}"
         outside, self.unguarded = self.unguarded, self.unguarded | {key}
+        self.depth += 1
         shape = self.read(places)
+        self.depth -= 1
         self.unguarded = outside
         del self.open[key]
         if name in self.recursive:
@@ -145,49 +166,50 @@ class _Reader:
         self.known[key] = shape
         return shape
 
-    def flatten(self, places: tuple[Place, ...]) -> Iterator[Place]:
-        """Yield the conjuncts of `places`, references followed, `allOf` taken apart, empty ones dropped."""
+    def flatten(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
+        """Return the conjuncts of `places`, references followed, `allOf` taken apart, empty ones dropped."""
+        found: list[Place] = []
         seen: set[str] = set()
-        queue = list(places)
+        queue = deque(places)
         while queue:
-            place = queue.pop(0)
+            place = queue.popleft()
             if isinstance(place.schema, bool):
-                if not place.schema:
-                    yield place
+                found += [] if place.schema else [place]
                 continue
             if place.path in seen:
                 continue
+            if len(seen) >= MAX_CONJUNCTS:
+                self.report(place.path, "schema", f"more than {MAX_CONJUNCTS} subschemas hold for the same value")
+                break
             seen.add(place.path)
-            added, rest = self.unfold(place)
-            queue[:0] = added
-            if any(keyword not in _ANNOTATIONS for keyword in rest):
-                yield Place(rest, place.path)
+            added, rest = unfolded(place, self.references, self.report)
+            self.adopt(place, added)
+            queue.extendleft(reversed(added))
+            if any(keyword not in _ANNOTATIONS for keyword in rest.mapping):
+                found.append(rest)
+        return tuple(found)
 
-    def unfold(self, place: Place) -> tuple[list[Place], Mapping[str, Any]]:
-        schema = place.mapping
-        if "$ref" not in schema and "allOf" not in schema:
-            return [], schema
-        added = [self.follow(schema["$ref"], place.path)] if "$ref" in schema else []
-        added += place.each("allOf")
-        return added, {keyword: value for keyword, value in schema.items() if keyword not in ("$ref", "allOf")}
+    def adopt(self, parent: Place, children: list[Place]) -> None:
+        """Note that `children` hold because `parent` does; what stands below `not` evaluates nothing for it."""
+        for child in children:
+            if not child.path.startswith(f"{parent.path}/not"):
+                self.parents.setdefault(child.path, set()).add(parent.path)
 
-    def follow(self, reference: Any, path: str) -> Place:
-        """Return the place that `reference` points to."""
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            self.report(path, "$ref", f"only references within the schema are followed, found {reference!r:.80}")
-            return Place(True, path)
-        target: Any = self.root
-        for step in filter(None, reference[1:].split("/")):
-            name = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-                target = target[int(name)]
-            elif isinstance(target, Mapping) and name in target:
-                target = target[name]
-            else:
-                raise GrammarError(f"{path}/$ref: {reference!r} leads nowhere: {name!r} is missing")
-        return Place.checked(target, reference.rstrip("/"))
+    def owns(self, place: Place, other: Place) -> bool:
+        """Return whether `other` is `place`, or holds because `place` does."""
+        wanted = pointer(place.path)
+        todo, seen = [other.path], set[str]()
+        while todo:
+            path = todo.pop()
+            if pointer(path) == wanted:
+                return True
+            if path not in seen:
+                seen.add(path)
+                todo += self.parents.get(path, ())
+        return False
 
     def read(self, places: tuple[Place, ...]) -> Shape:
+        places = self.affordable(places)
         for at, place in enumerate(places):
             for keyword in ("anyOf", "oneOf"):
                 if keyword in place.mapping:
@@ -195,31 +217,62 @@ class _Reader:
         if any("enum" in place.mapping or "const" in place.mapping for place in places):
             return self.enumerated(places)
         reduced, excluded = negation(places, self.report)
-        return leaf(reduced, excluded, Context(self.report, self.child, self.longest))
+        return leaf(reduced, excluded, Context(self.report, self.child, self.owns, self.longest))
+
+    def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
+        """Return `places` without the branches that would multiply beyond the budget."""
+        sizes = {
+            (at, keyword): len(place.each(keyword))
+            for at, place in enumerate(places)
+            for keyword in ("anyOf", "oneOf")
+            if keyword in place.mapping
+        }
+        kept = list(places)
+        while len(sizes) > 1 and prod(sizes.values()) > MAX_ALTERNATIVES:
+            (at, keyword), _ = sizes.popitem()
+            self.report(places[at].path, keyword, f"with others it makes more than {MAX_ALTERNATIVES} combinations")
+            kept[at] = kept[at].without(keyword)
+        return tuple(kept)
 
     def branches(self, places: tuple[Place, ...], at: int, keyword: str) -> Shape:
         place = places[at]
         others = (*places[:at], place.without(keyword), *places[at + 1 :])
-        options = [self.shape((*others, option)) for option in place.each(keyword)]
-        if keyword == "oneOf" and not self.exclusive(options):
+        listed = place.each(keyword)
+        self.adopt(place, listed)
+        options = [self.shape((*others, option)) for option in listed]
+        if keyword == "oneOf" and not exclusive(options, self.definitions):
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
         return union(options)
 
-    def exclusive(self, options: list[Shape]) -> bool:
-        pairs = ((a, b) for at, a in enumerate(options) for b in options[:at])
-        return all(disjoint(a, b, self.definitions) for a, b in pairs)
-
     def enumerated(self, places: tuple[Place, ...]) -> Shape:
-        """Return the values of `enum` and `const` that obey the other keywords, too."""
-        values: dict[str, Any] | None = None
-        for place in places:
-            for keyword in ("enum", "const"):
-                if keyword in place.mapping:
-                    listed = {canonical(value): value for value in place.values(keyword)}
-                    values = listed if values is None else {k: v for k, v in values.items() if k in listed}
-        stripped = tuple(place.without("enum", "const") for place in places)
-        rest = self.shape(stripped)
+        """Return the values of `enum` and `const` that also obey the other keywords."""
+        values = self.listed(places)
+        rest = self.shape(tuple(place.without("enum", "const") for place in places))
         if isinstance(rest, Reference) and rest.name not in self.definitions:
             self.report(places[0].path, "$ref", "its values are listed inside of what it refers to")
-        kept = [Constant(text) for text, value in (values or {}).items() if admits(rest, value, self.definitions)]
+        if any(map(is_deep, values)):
+            self.report(places[0].path, "enum", f"a value is nested deeper than {MAX_DEPTH} levels")
+            return rest
+        kept = [Constant(as_json(value)) for value in values if admits(rest, value, self.definitions)]
         return union(list[Shape](kept))
+
+    def listed(self, places: tuple[Place, ...]) -> list[Any]:
+        """Return the values that every `enum` and `const` of `places` lists."""
+        lists = [place.values(key) for place in places for key in ("enum", "const") if key in place.mapping]
+        self.count += sum(map(len, lists)) // _VALUES_PER_STEP
+        if len(lists) == 1:
+            return lists[0]
+        if any(is_deep(value) for values in lists for value in values):
+            return [value for values in lists for value in values]
+        return self.common(lists)
+
+    def common(self, lists: list[list[Any]]) -> list[Any]:
+        found = {canonical(value): value for value in lists[0]}
+        for values in lists[1:]:
+            also = set(map(canonical, values))
+            found = {text: value for text, value in found.items() if text in also}
+        return list(found.values())
+
+
+_VALUES_PER_STEP = 10
+"""Listed values that cost as much as reading one conjunct."""

@@ -12,74 +12,87 @@ from typing import Any
 from unrender.errors import GrammarError
 from unrender.grammar.admission import canonical
 from unrender.grammar.container_keywords import read_array, read_object
-from unrender.grammar.places import Context, Excluded, Places
+from unrender.grammar.encode import json_type
+from unrender.grammar.places import Context, Excluded, Place, Places, is_deep, pointer, shown
+from unrender.grammar.rewriting import ABSENT
 from unrender.grammar.scalar_keywords import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.grammar.shapes import Anything, Nothing, Shape, union
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 _IMPLIED = {
-    "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties",
-    "array": "items prefixItems minItems maxItems uniqueItems contains additionalItems",
+    "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
+    f" unevaluatedProperties {ABSENT}",
+    "array": "items prefixItems minItems maxItems uniqueItems contains additionalItems unevaluatedItems",
     "string": "minLength maxLength pattern format",
     "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
 }
-_TYPE_OF = {keyword: kind for kind, words in _IMPLIED.items() for keyword in words.split()}
+_TYPE_OF = {keyword: kind for kind, words in _IMPLIED.items() for keyword in words.split(" ")}
 
 UNSAID: Mapping[str, str] = {
     "if": "conditions cannot be decided while the value is written",
-    "dependentRequired": "properties are chosen one after another",
-    "dependentSchemas": "properties are chosen one after another",
-    "dependencies": "properties are chosen one after another",
     "uniqueItems": "earlier items are not remembered",
-    "contains": "items are written one after another",
-    "unevaluatedProperties": "only false closes an object",
-    "unevaluatedItems": "only items closes a list",
 }
 """Keywords that no grammar says → why."""
-_HARMLESS = {"unevaluatedItems": True}
-"""The value with which such a keyword says nothing, where that is not false."""
 
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[Places, Excluded]:
     """Take `not` out of `places`; report those that cannot be decided."""
     types: set[str] = set()
     values: list[Any] = []
-    everything = False
     for place in places:
-        forbidden = place.get("not")
-        if forbidden is None:
+        if "not" not in place.mapping:
             continue
-        keywords = {} if isinstance(forbidden, bool) else {k: v for k, v in forbidden.items() if k != "description"}
-        if forbidden is True or forbidden == {}:
-            everything = True
-        elif set(keywords) == {"type"}:
-            types |= set(_listed(keywords["type"]))
-        elif set(keywords) & {"enum", "const"} and set(keywords) <= {"enum", "const", "type"}:
-            values += keywords.get("enum", [keywords.get("const")])
-        elif forbidden is not False:
+        forbidden = place.at("not")
+        words = {word for word in forbidden.mapping if word not in ("title", "description")}
+        if words == {"type"}:
+            types |= _named_types(forbidden)
+        elif words & {"enum", "const"} and words <= {"enum", "const", "type"}:
+            values += _forbidden_values(forbidden)
+        else:
             report(place.path, "not", "only types and single values can be excluded")
-    words = frozenset(value for value in values if isinstance(value, str))
-    others = frozenset(canonical(value) for value in values if not isinstance(value, str))
-    excluded = Excluded(types=frozenset(types), values=others, words=words, everything=everything)
+    texts = frozenset(value for value in values if isinstance(value, str))
+    others = frozenset(canonical(value) for value in values if not isinstance(value, str) and not is_deep(value))
+    excluded = Excluded(types=frozenset(types), values=others, words=texts)
     return tuple(place.without("not") for place in places), excluded
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+def _forbidden_values(place: Place) -> list[Any]:
+    """Return the values that `not` forbids by listing them, those of another type than it says left out."""
+    values = [value for keyword in ("enum", "const") if keyword in place.mapping for value in place.values(keyword)]
+    if "enum" in place.mapping and "const" in place.mapping:
+        values = [value for value in values if canonical(value) == canonical(place.mapping["const"])]
+    types = _named_types(place) if place.get("type") is not None else set(TYPES)
+    return [
+        value for value in values if json_type(value) in types or (json_type(value) == "number" and "integer" in types)
+    ]
+
+
+def _named_types(place: Place) -> set[str]:
+    """Return the types that `type` and `nullable` name; an integer is a number."""
+    given = place.get("type")
+    listed = given if isinstance(given, list | tuple) else [given]
+    if not all(isinstance(kind, str) and kind in TYPES for kind in listed):
+        raise GrammarError(f"{pointer(place.path)}/type: expected one of {list(TYPES)}, found {shown(given)}")
+    return {*listed, *(["null"] if place.get("nullable") is True else []), *(["integer"] if "number" in listed else [])}
 
 
 def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the values that obey `places`, which hold no references or branches."""
     for place in places:
         for keyword in UNSAID.keys() & place.mapping.keys():
-            if place.mapping[keyword] not in (None, _HARMLESS.get(keyword, False)):
+            if place.mapping[keyword] not in (None, False):
                 context.report(place.path, keyword, UNSAID[keyword])
-    types = _types(places) - excluded.types
-    if excluded.everything or not types:
+    allowed = _types(places)
+    types = allowed - excluded.types
+    if "number" in types and "integer" in allowed & excluded.types:
+        context.report(places[0].path, "not", "whole numbers are numbers, and cannot be told apart from others")
+    if not types:
         return Nothing()
     if types == set(TYPES) and excluded == Excluded():
         return Anything()
+    if any(text[0] == sign for text in excluded.values for sign, kind in _CONTAINERS if kind in types):
+        context.report(places[0].path, "not", "single lists and objects cannot be excluded")
     readers = _READERS if not types >= {"number", "integer"} else {k: v for k, v in _READERS.items() if k != "integer"}
     found = [reader(places, excluded, context) for kind, reader in readers.items() if kind in types]
     return union(found)
@@ -89,19 +102,15 @@ def _types(places: Places) -> set[str]:
     """Return the types that all places allow; where none is given, the ones that their keywords imply."""
     types = set(TYPES)
     for place in places:
-        given = place.get("type")
-        if given is None:
-            continue
-        named = set(_listed(given)) | ({"null"} if place.get("nullable") is True else set())
-        if not named <= set(TYPES):
-            raise GrammarError(f"{place.path}/type: expected one of {list(TYPES)}, found {given!r:.80}")
-        types &= named | ({"integer"} if "number" in named else set())
+        if place.get("type") is not None:
+            types &= _named_types(place)
     if all(place.get("type") is None for place in places):
         implied = {_TYPE_OF[keyword] for place in places for keyword in place.mapping if keyword in _TYPE_OF}
         types = implied or types
     return types
 
 
+_CONTAINERS = (("[", "array"), ("{", "object"))
 _READERS: Mapping[str, Callable[[Places, Excluded, Context], Shape]] = {
     "object": read_object,
     "array": read_array,

@@ -5,28 +5,80 @@ Several places may hold for one value (`$ref`, `allOf`): of each keyword the tig
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
+from urllib.parse import urldefrag, urljoin
 
 from unrender.errors import GrammarError
 from unrender.grammar.shapes import Shape
 from unrender.messages import JsonSchema
 
+MAX_DEPTH = 48
+"""How deep schemas and listed values are nested at most; engines' own JSON readers end soon after twice as many levels."""
+MAX_DIGITS = 40
+"""Digits of a number in a schema, before the point."""
+
+
+def shown(value: Any) -> str:
+    """Return `value` as it is shown in an error, at most 80 characters.
+
+    >>> shown("a")
+    "'a'"
+    """
+    try:
+        return f"{value!r:.80}"
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} that is too large to be shown"
+
+
+def step_text(step: object) -> str:
+    """Return one step of a JSON pointer."""
+    return f"/{str(step).replace('~', '~0').replace('/', '~1')}"
+
+
+def base_of(base: str, schema: Any) -> str:
+    """Return the base URI inside `schema`, which stands where the base is `base`."""
+    own = schema.get("$id") if isinstance(schema, Mapping) else None
+    return urldefrag(joined(base, own)).url if isinstance(own, str) else base
+
+
+def joined(base: str, reference: str) -> str:
+    """Return the URI that `reference` means where the base is `base`."""
+    if reference.startswith("#"):
+        return base + reference
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return reference
+
+
+_MARK = "\0"
+"""Begins the steps of a path that no JSON pointer has: what this reader put there itself."""
+_MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
+
+
+def pointer(path: str) -> str:
+    """Return the path of a place as a JSON pointer, without what the reader put there."""
+    return _MARKED.sub("", path)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A subschema, and where it stands (JSON pointer)."""
+    """A subschema, where it stands (JSON pointer), and the base URI of its references."""
 
     schema: JsonSchema
     path: str
+    base: str = ""
 
     @classmethod
-    def checked(cls, schema: Any, path: str) -> Place:
-        """Return the place, or raise `GrammarError` when `schema` is no JSON Schema."""
+    def checked(cls, schema: Any, path: str, base: str = "") -> Place:
+        """Return the place, or raise `GrammarError` when `schema` is not a JSON Schema."""
         if not isinstance(schema, Mapping | bool):
-            raise GrammarError(f"{path}: expected a JSON Schema, found {schema!r:.80}")
-        return cls(schema, path)
+            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {shown(schema)}")
+        return cls(schema, path, base)
 
     @property
     def mapping(self) -> Mapping[str, Any]:
@@ -40,31 +92,36 @@ class Place:
         schema: Any = self.schema
         for step in steps:
             schema = schema[step]
-        tail = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
-        return Place.checked(schema, self.path + tail)
+        path = self.path + "".join(map(step_text, steps))
+        return Place.checked(schema, path, base_of(self.base, schema))
 
     def each(self, keyword: str) -> list[Place]:
         """Return the subschemas that `keyword` lists."""
         listed = self.mapping.get(keyword, [])
         if not isinstance(listed, list | tuple):
-            raise GrammarError(f"{self.path}/{keyword}: expected a list, found {listed!r:.80}")
+            raise GrammarError(f"{pointer(self.path)}/{keyword}: expected a list, found {shown(listed)}")
         return [self.at(keyword, index) for index in range(len(listed))]
 
     def values(self, keyword: str) -> list[Any]:
         """Return the values that `enum` or `const` allows."""
         found = self.mapping[keyword]
-        if keyword == "const":
-            return [found]
-        if not isinstance(found, list | tuple):
-            raise GrammarError(f"{self.path}/enum: expected a list, found {found!r:.80}")
-        return list(found)
+        values = [found] if keyword == "const" else found
+        if not isinstance(values, list | tuple):
+            raise GrammarError(f"{pointer(self.path)}/enum: expected a list, found {shown(found)}")
+        for value in values:
+            _check_json(value, f"{self.path}/{keyword}")
+        return list(values)
 
     def without(self, *keywords: str) -> Place:
         """Return the place without `keywords`; its path is marked, as it is another conjunct now."""
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
-        return Place(rest, f"{self.path}/-{keywords[0]}")
+        return Place(rest, f"{self.path}/{_MARK}{keywords[0]}", self.base)
+
+    def made(self, name: str, schema: Mapping[str, Any]) -> Place:
+        """Return a place with a schema that says in other words what a keyword here says."""
+        return Place(schema, f"{self.path}/{_MARK}{name.replace('/', '~1')}", self.base)
 
 
 Places = tuple[Place, ...]
@@ -76,6 +133,8 @@ class Context:
 
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
+    owns: Callable[[Place, Place], bool]
+    """Whether the second place holds because the first one does: what it declares is evaluated by the first one."""
     longest: int | None
     """Lengths beyond this are not counted; None where the engine counts by itself."""
 
@@ -89,31 +148,76 @@ class Excluded:
     """As canonical JSON text, strings left out."""
     words: frozenset[str] = frozenset()
     """The values that are strings."""
-    everything: bool = False
 
 
-def bounds_of(places: Places, keyword: str, kind: type[int | float]) -> list[tuple[Place, Any]]:
-    """Return the values of a numeric keyword, with their places."""
+def _check_json(value: Any, path: str) -> None:
+    """Raise `GrammarError` unless `value` is JSON data; what is nested too deep is not looked at."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        for item in level:
+            if not _is_json(item):
+                raise GrammarError(f"{path}: expected JSON, found {shown(item)}")
+        level = [part for item in level for part in _parts(item)]
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) for key in value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return isfinite(value) if isinstance(value, float) else abs(value) < _HUGE
+    return value is None or isinstance(value, str | bool | list | tuple)
+
+
+_HUGE = 10**1000
+"""Python itself refuses to write numbers of a few thousand digits."""
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def is_deep(value: Any) -> bool:
+    """Return whether `value` is nested deeper than `MAX_DEPTH`."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [part for item in level for part in _parts(item)]
+    return bool(level)
+
+
+def bounds_of(places: Places, keyword: str) -> list[tuple[Place, float]]:
+    """Return the values of a numeric keyword that holds a number, with their places."""
     found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
     for place, value in found:
-        numeric = isinstance(value, int | float) and not (isinstance(value, bool) and kind is int)
-        if not numeric or (kind is int and int(value) != value):
-            raise GrammarError(f"{place.path}/{keyword}: expected a number, found {value!r:.80}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not _is_json(value):
+            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected a number, found {shown(value)}")
     return found
 
 
 def size_of(places: Places, low: str, high: str, context: Context) -> tuple[int, int | None]:
     """Return the tightest pair of a size's bounds, as far as they are counted."""
-    least = max(
-        (_counted_to(place, low, value, context) or 0 for place, value in bounds_of(places, low, int)), default=0
-    )
-    mosts = [_counted_to(place, high, value, context) for place, value in bounds_of(places, high, int)]
-    return max(least, 0), min((most for most in mosts if most is not None), default=None)
+    leasts = [_counted_to(place, low, value, context) or 0 for place, value in _sizes(places, low)]
+    mosts = [_counted_to(place, high, value, context) for place, value in _sizes(places, high)]
+    return max((0, *leasts)), min((most for most in mosts if most is not None), default=None)
 
 
-def _counted_to(place: Place, keyword: str, value: float, context: Context) -> int | None:
+def _sizes(places: Places, keyword: str) -> list[tuple[Place, int]]:
+    found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
+    for place, value in found:
+        if not _is_json(value) or isinstance(value, bool) or not isinstance(value, int | float) or value % 1:
+            raise GrammarError(f"{pointer(place.path)}/{keyword}: expected a whole number, found {shown(value)}")
+    return [(place, int(value)) for place, value in found]
+
+
+def _counted_to(place: Place, keyword: str, value: int, context: Context) -> int | None:
     """Return a size, or None when it is too large to be counted."""
-    if context.longest is None or value <= context.longest:
-        return int(value)
-    context.report(place.path, keyword, f"no more than {context.longest} repetitions are counted")
+    longest = MAX_COUNT if context.longest is None else context.longest
+    if value <= longest:
+        return value
+    context.report(place.path, keyword, f"no more than {longest} repetitions are counted")
     return None
+
+
+MAX_COUNT = 10**9
+"""Repetitions that are counted where an engine does it by itself."""

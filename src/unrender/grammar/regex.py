@@ -35,6 +35,13 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _SURROGATES = (0xD800, 0xDFFF)
 _END = 0x110000
+MAX_PATTERN = 10_000
+"""Characters of a pattern, and of what it says with its repetitions written out."""
+MAX_REPETITIONS = 1_000
+"""The highest number in a quantifier: engines refuse more."""
+MAX_GROUPS = 32
+"""How deep groups may be nested."""
+_MAX_DIGITS = 9
 
 
 class UnsupportedPattern(ValueError):
@@ -47,11 +54,28 @@ def read_pattern(pattern: str) -> Node:
 
     Raises `UnsupportedPattern` for what a grammar cannot say, `GrammarError` for what is no regular expression.
     """
+    if len(pattern) > MAX_PATTERN:
+        raise UnsupportedPattern(f"a pattern of more than {MAX_PATTERN} characters")
     reader = _Reader(pattern)
     branches = reader.branches()
     if reader.position < len(pattern):
         raise reader.broken("unbalanced ')'")
-    return choice([_unanchored(branch) for branch in branches])
+    node = choice([_unanchored(branch) for branch in branches])
+    if _weight(node) > MAX_PATTERN:
+        raise UnsupportedPattern(f"a pattern that repeats more than {MAX_PATTERN} characters")
+    return node
+
+
+def _weight(node: Node) -> int:
+    """Return how many characters and classes `node` is when its repetitions are written out."""
+    match node:
+        case Literal(text):
+            return len(text)
+        case Repeat(inner, low, high):
+            return _weight(inner) * max(low, high or 1, 1)
+        case Sequence(parts) | Choice(parts):
+            return sum(_weight(part) for part in parts)
+    return 1
 
 
 def choice(options: list[Node]) -> Node:
@@ -69,6 +93,20 @@ def complement(ranges: Ranges) -> Ranges:
             result.append((chr(start), chr(low - 1)))
         start = max(start, high + 1)
     return tuple(result)
+
+
+def _whole(character: str) -> str:
+    """Return `character`, or raise `UnsupportedPattern` for half of a surrogate pair."""
+    if _SURROGATES[0] <= ord(character) <= _SURROGATES[1]:
+        raise UnsupportedPattern("half of a surrogate pair")
+    return character
+
+
+def _without_halves(low: str, high: str) -> Ranges:
+    """Return the range with no end in the middle of the surrogates."""
+    first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
+    last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
+    return ((chr(first), chr(last)),) if first <= last else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +139,10 @@ class _Reader:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.position = 0
+        self.depth = 0
 
     def broken(self, what: str) -> GrammarError:
-        return GrammarError(f"pattern {self.pattern!r}: {what} at character {self.position}")
+        return GrammarError(f"pattern {self.pattern!r:.80}: {what} at character {self.position}")
 
     def peek(self) -> str:
         return self.pattern[self.position : self.position + 1]
@@ -141,6 +180,8 @@ class _Reader:
         self.accept("?")
         if self.peek() in _QUANTIFIERS:
             raise self.broken("expected something to repeat")
+        if max(bounds[0], bounds[1] or 0) > MAX_REPETITIONS:
+            raise UnsupportedPattern(f"a repetition of more than {MAX_REPETITIONS}")
         return Repeat(item, *bounds)
 
     def quantifier(self) -> tuple[int, int | None] | None:
@@ -159,10 +200,11 @@ class _Reader:
         return low, high
 
     def number(self) -> int | None:
-        digits = ""
-        while self.peek().isdecimal():
-            digits += self.take()
-        return int(digits) if digits else None
+        start = self.position
+        while self.peek() and self.peek() in "0123456789":
+            self.position += 1
+        digits = self.pattern[start : self.position].lstrip("0")[: _MAX_DIGITS + 1]
+        return int(digits or "0") if self.position > start else None
 
     def atom(self) -> _Item:
         character = self.take()
@@ -179,12 +221,16 @@ class _Reader:
                 return self.escape()
             case "*" | "+" | "?":
                 raise self.broken("expected something to repeat")
-        return Literal(character)
+        return Literal(_whole(character))
 
     def group(self) -> Node:
         if self.accept("?") and not self.accept(":"):
             self.named_group()
+        self.depth += 1
+        if self.depth > MAX_GROUPS:
+            raise UnsupportedPattern(f"a group inside {MAX_GROUPS} others")
         branches = self.branches()
+        self.depth -= 1
         if not self.accept(")"):
             raise self.broken("expected ')'")
         if any(isinstance(item, _Anchor) for branch in branches for item in branch):
@@ -203,7 +249,7 @@ class _Reader:
         character = self.take()
         if character.lower() in _CLASSES:
             return Chars(_CLASSES[character.lower()], negated=character.isupper())
-        return Literal(self.escaped(character))
+        return Literal(_whole(self.escaped(character)))
 
     def escaped(self, character: str) -> str:
         if character in _CONTROLS:
@@ -232,9 +278,10 @@ class _Reader:
         ranges: list[tuple[str, str]] = []
         while not self.accept("]"):
             ranges.extend(self.class_item())
-        if not ranges and not negated:
-            raise UnsupportedPattern("an empty class")
-        return Chars(tuple(ranges), negated=negated)
+        kept = tuple(whole for found in ranges for whole in _without_halves(*found))
+        if not kept and not negated:
+            raise UnsupportedPattern("a class of halves of surrogate pairs" if ranges else "an empty class")
+        return Chars(kept, negated=negated)
 
     def class_item(self) -> Ranges:
         low = self.class_character()

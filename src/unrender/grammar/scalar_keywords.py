@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from fractions import Fraction
 from math import ceil, floor, lcm
 
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
-from unrender.grammar.admission import matches
 from unrender.grammar.integers import multiples
+from unrender.grammar.matching import matches
 from unrender.grammar.nodes import Chars, Node, Repeat, Sequence
-from unrender.grammar.places import Context, Excluded, Place, Places, bounds_of, size_of
+from unrender.grammar.places import MAX_DIGITS, Context, Excluded, Place, Places, bounds_of, pointer, shown, size_of
 from unrender.grammar.regex import UnsupportedPattern, read_pattern
 from unrender.grammar.shapes import Nothing, Shape, Text, union
-from unrender.grammar.strings import ANNOTATING_FORMATS, format_node
+from unrender.grammar.strings import ANNOTATING_FORMATS, MAX_WORD, format_node
 
 
 def read_null(_places: Places, excluded: Excluded, _context: Context) -> Shape:
@@ -36,73 +37,95 @@ class _Bounds:
     open_low: bool
     open_high: bool
 
+    @property
+    def empty(self) -> bool:
+        """No number lies between the bounds."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
 
-def _bounds(places: Places) -> _Bounds:
+
+_HUGE = 10**MAX_DIGITS
+MAX_STEP = 10_000
+"""The largest `multipleOf`: engines count in as many states."""
+
+
+def _bounds(places: Places, context: Context) -> _Bounds:
     """Return the tightest numeric bounds; the old boolean `exclusiveMinimum` is understood."""
-    lows: list[tuple[Decimal, bool]] = []
-    highs: list[tuple[Decimal, bool]] = []
-    for sign, edges, inclusive, exclusive in (
-        (1, lows, "minimum", "exclusiveMinimum"),
-        (-1, highs, "maximum", "exclusiveMaximum"),
-    ):
-        for place, value in bounds_of(places, inclusive, float):
-            edges.append((sign * _decimal(place, value), place.get(exclusive) is True))
-        for place, value in bounds_of(places, exclusive, float):
-            if not isinstance(value, bool):
-                edges.append((sign * _decimal(place, value), True))
-    low, open_low = max(lows, default=(None, False))
-    high, open_high = max(highs, default=(None, False))
-    return _Bounds(low, None if high is None else -high, open_low, open_high)
+    low, open_low = max(_edges(places, "minimum", -1, context), default=(None, False))
+    highs = [(edge, not is_open) for edge, is_open in _edges(places, "maximum", 1, context)]
+    high, closed_high = min(highs, default=(None, True))
+    return _Bounds(low, high, open_low, not closed_high)
 
 
-def _decimal(place: Place, value: float) -> Decimal:
-    try:
-        return Decimal(str(value))
-    except InvalidOperation:
-        raise GrammarError(f"{place.path}: expected a number, found {value!r}") from None
+def _edges(places: Places, inclusive: str, outward: int, context: Context) -> Iterable[tuple[Decimal, bool]]:
+    """Yield each bound on one side, and whether it is open; `outward` is the sign of the side."""
+    exclusive = f"exclusive{inclusive.capitalize()}"
+    numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
+    for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
+        for place, value in found:
+            if abs(value) < _HUGE:
+                yield Decimal(str(value)), keyword == exclusive or place.get(exclusive) is True
+            elif (value > 0) == (outward > 0):
+                context.report(place.path, keyword, f"numbers of more than {MAX_DIGITS} digits are not compared")
+            else:
+                raise GrammarError(
+                    f"{pointer(place.path)}/{keyword}: expected a number of at most {MAX_DIGITS} digits, found {shown(value)}"
+                )
 
 
 def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the whole numbers that are allowed."""
-    bounds = _bounds(places)
-    low = None if bounds.low is None else ceil(bounds.low) + (bounds.open_low and bounds.low % 1 == 0)
-    high = None if bounds.high is None else floor(bounds.high) - (bounds.open_high and bounds.high % 1 == 0)
+    bounds = _bounds(places, context)
+    low = None if bounds.low is None else ceil(bounds.low) + (bounds.open_low and ceil(bounds.low) == bounds.low)
+    high = (
+        None if bounds.high is None else floor(bounds.high) - (bounds.open_high and floor(bounds.high) == bounds.high)
+    )
     step = 1
-    for place, value in bounds_of(places, "multipleOf", float):
-        if value == int(value) and value > 0:
-            step = lcm(step, int(value))
-        elif (Decimal(1) / _decimal(place, value)) % 1 != 0:
-            context.report(place.path, "multipleOf", "only whole steps can be counted")
+    for place, value in _steps(places):
+        # A whole number is a multiple of p/q, in lowest terms, when it is one of p.
+        whole = lcm(step, value.numerator)
+        if whole <= MAX_STEP:
+            step = whole
+        else:
+            context.report(place.path, "multipleOf", f"steps above {MAX_STEP} are not counted")
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
     _report_values(places, excluded, context, "number")
     shape = shapes.Integer(minimum=low, maximum=high, multiple=step)
     if context.longest is not None and step > 1 and multiples(shape) is None:
-        for place, _ in bounds_of(places, "multipleOf", float):
+        for place, _ in _steps(places):
             context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
     return shape
 
 
+def _steps(places: Places) -> list[tuple[Place, Fraction]]:
+    found = bounds_of(places, "multipleOf")
+    for place, value in found:
+        if value <= 0:
+            raise GrammarError(f"{pointer(place.path)}/multipleOf: expected a positive number, found {shown(value)}")
+    return [(place, Fraction(str(value))) for place, value in found]
+
+
 def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the numbers that are allowed."""
-    bounds = _bounds(places)
-    limits: list[int] = []
-    for place, value in bounds_of(places, "multipleOf", float):
-        if value == 1:
-            return read_integer(tuple(p.without("type") for p in places), excluded, context)
-        step = _decimal(place, value).normalize()
-        exponent = step.as_tuple().exponent
-        if step.as_tuple().digits == (1,) and isinstance(exponent, int) and exponent < 0:
-            limits.append(-exponent)
-        else:
-            context.report(place.path, "multipleOf", "only steps of 1, 0.1, 0.01 … can be counted")
-    low, high = bounds.low, bounds.high
-    if low is not None and high is not None and (low > high or (low == high and (bounds.open_low or bounds.open_high))):
+    steps = _steps(places)
+    if any(step.denominator == 1 for _, step in steps):
+        return read_integer(places, excluded, context)
+    bounds = _bounds(places, context)
+    if bounds.empty:
         return Nothing()
+    limits: list[int] = []
+    for place, step in steps:
+        digits = len(str(step.denominator)) - 1
+        if step == Fraction(1, 10**digits):
+            limits.append(digits)
+        else:
+            context.report(place.path, "multipleOf", "only whole steps, and steps of 0.1, 0.01 … can be counted")
     _report_values(places, excluded, context, "number")
     return shapes.Number(
-        minimum=low,
-        maximum=high,
+        minimum=bounds.low,
+        maximum=bounds.high,
         exclusive_minimum=bounds.open_low,
         exclusive_maximum=bounds.open_high,
         places=min(limits, default=None),
@@ -119,6 +142,8 @@ def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:
     least, most = size_of(places, "minLength", "maxLength", context)
     if most is not None and least > most:
         return Nothing()
+    for place in places if any(len(word) > MAX_WORD for word in excluded.words) else ():
+        context.report(place.path, "not", f"words of more than {MAX_WORD} characters are not told apart")
     sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
     for place, keyword, _ in sources[1:]:
         context.report(place.path, keyword, "another pattern or format holds for the same string")
@@ -128,17 +153,19 @@ def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:
 
 def _text_nodes(place: Place, context: Context) -> Iterable[tuple[str, Node]]:
     pattern, name = place.get("pattern"), place.get("format")
+    if pattern is not None and not isinstance(pattern, str):
+        raise GrammarError(f"{pointer(place.path)}/pattern: expected a string, found {shown(pattern)}")
     if pattern is not None:
         try:
-            yield "pattern", read_pattern(str(pattern))
+            yield "pattern", read_pattern(pattern)
         except UnsupportedPattern as reason:
             context.report(place.path, "pattern", f"{reason} cannot be written in a grammar")
         except GrammarError as error:
-            raise GrammarError(f"{place.path}/pattern: {error}") from None
-    if name is not None and name not in ANNOTATING_FORMATS:
-        node = format_node(str(name))
+            raise GrammarError(f"{pointer(place.path)}/pattern: {error}") from None
+    if name is not None and not (isinstance(name, str) and name in ANNOTATING_FORMATS):
+        node = format_node(name) if isinstance(name, str) else None
         if node is None:
-            context.report(place.path, "format", f"{name!r} is not a known format")
+            context.report(place.path, "format", f"{shown(name)} is not a known format")
         else:
             yield "format", node
 

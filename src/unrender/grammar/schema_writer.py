@@ -112,11 +112,18 @@ def _array(shape: shapes.Array) -> dict[str, Any]:
 def _object(shape: Object) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {item.name: shape_schema(item.shape) for item in shape.properties},
+        "properties": {item.name: shape_schema(item.shape) for item in shape.properties} | _impossible(shape),
         "required": [item.name for item in shape.properties if item.required],
         "additionalProperties": False,
     }
     return {**schema, **_extra(shape)} if shape.extra else schema
+
+
+def _impossible(shape: Object) -> dict[str, Any]:
+    """Return the properties that no other key may be, and that are not declared either."""
+    declared = {item.name for item in shape.properties}
+    names = (name for keys, _ in shape.extra if keys.pattern is None for name in sorted(keys.excluded))
+    return {name: False for name in names if name not in declared}
 
 
 def _extra(shape: Object) -> Mapping[str, Any]:

@@ -5,9 +5,11 @@ A shape says nothing of spelling: `spelling` writes it as JSON, Python, raw text
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from unrender.grammar.nodes import Node
 
@@ -37,6 +39,11 @@ class Constant:
     """Exactly one value, as JSON text."""
 
     json: str
+
+    @property
+    def value(self) -> Any:
+        """The value as Python data."""
+        return json.loads(self.json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +99,15 @@ class Property:
 class Object:
     """An object: `properties` in this order, then any number of `extra` ones.
 
-    `minimum` and `maximum` count the extra ones only.
+    `minimum` and `maximum` count the extra ones only. Values may hold more than is written: `others` are the values
+    under all other keys, which the schema admits and nobody generates.
     """
 
     properties: tuple[Property, ...] = ()
     extra: tuple[tuple[Text, Shape], ...] = ()
     minimum: int = 0
     maximum: int | None = None
+    others: Shape = field(default_factory=Nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +138,9 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 def union(options: list[Shape]) -> Shape:
     """Return one shape for a choice of `options`, without doubles and impossible ones."""
-    flat = [shape for option in options for shape in alternatives(option)]
-    unique: list[Shape] = []
-    for shape in flat:
-        if not any(shape is other or shape == other for other in unique):
-            unique.append(shape)
+    unique = tuple(dict.fromkeys(shape for option in options for shape in alternatives(option)))
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()
     if not unique:
         return Nothing()
-    return unique[0] if len(unique) == 1 else Union(tuple(unique))
+    return unique[0] if len(unique) == 1 else Union(unique)

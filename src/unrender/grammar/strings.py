@@ -211,26 +211,31 @@ def between(character: Node, minimum: int, maximum: int | None) -> Node:
     return Repeat(character, minimum, maximum)
 
 
+MAX_WORD = 100
+"""Longer words are not told apart from others."""
+
+
 def all_but(words: Iterable[str], alphabet: Alphabet) -> Node:
     """Return the node of every text except `words`, as written in `alphabet`.
 
-    Escapes that would spell a forbidden word in another way are left out.
+    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_WORD` are allowed.
     """
-    return _all_but(sorted(set(words)), 0, alphabet)
+    return _all_but(sorted({word for word in words if len(word) <= MAX_WORD}), 0, alphabet)
 
 
 def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
     """Return all texts that differ from each of `words`, which agree up to `depth`, from there on."""
     if not words:
         return between(alphabet.character(), 0, None)
-    heads = {
-        word[depth]: [w for w in words if w[depth : depth + 1] == word[depth]] for word in words if len(word) > depth
-    }
+    heads: dict[str, list[str]] = {}
+    for word in words:
+        heads.setdefault(word[depth : depth + 1], []).append(word)
+    ended = heads.pop("", None)
     other = encode(Chars(tuple((head, head) for head in heads), negated=True), alphabet)
     options: list[Node] = [Sequence((other, between(alphabet.character(), 0, None)))]
     for head, rest in heads.items():
         options.append(Sequence((Literal(alphabet.written(head)), _all_but(rest, depth + 1, alphabet))))
-    if not any(len(word) == depth for word in words):
+    if not ended:
         options.append(Literal(""))
     return choice(options)
 

@@ -76,7 +76,8 @@ def test_objects_with_properties_are_closed():
     closed = shape({"properties": {"a": {"type": "string"}}, "required": ["a", "b"]})
     open_ = shape({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})
 
-    assert closed == shapes.Object(properties=(Property("a", STRING, True), Property("b", Anything(), True)))
+    declared = (Property("a", STRING, True), Property("b", Anything(), True))
+    assert closed == shapes.Object(properties=declared, others=Anything())
     assert open_ == shapes.Object(
         properties=(Property("a", Anything()),), extra=((Text(excluded=frozenset("a")), INTEGER),)
     )
@@ -85,7 +86,7 @@ def test_objects_with_properties_are_closed():
 def test_objects_without_properties_are_open():
     """`{"type": "object"}` takes anything; declaring no property at all takes nothing."""
     assert shape({"type": "object"}) == shapes.Object(extra=((Text(), Anything()),))
-    assert shape({"type": "object", "properties": {}}) == shapes.Object()
+    assert shape({"type": "object", "properties": {}}) == shapes.Object(others=Anything())
 
 
 def test_the_properties_of_all_conjuncts_are_merged():
@@ -155,13 +156,13 @@ def test_a_recursion_that_never_ends_is_left_out():
         ({"type": "string", "format": "isbn"}, [("#", "format")]),
         ({"type": "string", "pattern": "^[ab]*c$", "maxLength": 3}, [("#", "maxLength")]),
         ({"type": "string", "pattern": "^a", "format": "date"}, [("#", "format")]),
-        ({"type": "array", "uniqueItems": True, "contains": {}}, [("#", "contains"), ("#", "uniqueItems")]),
-        ({"type": "object", "if": {}, "dependentRequired": {"a": ["b"]}}, [("#", "dependentRequired"), ("#", "if")]),
+        ({"uniqueItems": True, "contains": {"type": "null"}}, [("#", "contains"), ("#", "uniqueItems")]),
+        ({"type": "object", "if": {"required": ["a"]}, "then": {"required": ["b"]}}, [("#", "if")]),
         ({"properties": {"a": {}}, "minProperties": 1}, [("#", "minProperties")]),
         ({"type": "object", "minProperties": 2}, [("#", "minProperties")]),
         ({"patternProperties": {"^a": {}}}, [("#", "additionalProperties")]),
         ({"oneOf": [{"type": "string"}, {"type": "string", "minLength": 1}]}, [("#", "oneOf")]),
-        ({"type": "number", "multipleOf": 7}, [("#", "multipleOf")]),
+        ({"type": "number", "multipleOf": 0.3}, [("#", "multipleOf")]),
         ({"type": "integer", "not": {"const": 3}}, [("#", "not")]),
         ({"type": "string", "not": {"minLength": 3}}, [("#", "not")]),
         ({"$ref": "https://example.com/schema"}, [("#", "$ref")]),
@@ -221,10 +222,10 @@ def test_what_is_no_schema_is_an_error_that_names_the_place(schema, message):
 
 def test_a_schema_that_explodes_is_cut_off(monkeypatch):
     """Nested alternatives do not blow up: the rest may be anything, and that is reported."""
-    monkeypatch.setattr("unrender.grammar.json_schema.MAX_SHAPES", 50)
+    monkeypatch.setattr("unrender.grammar.json_schema.MAX_STEPS", 50)
     branches = [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(12)]
 
-    assert ("#", "$ref") in reported({"type": "string", "allOf": branches})
+    assert "schema" in {keyword for _, keyword in reported({"type": "string", "allOf": branches})}
 
 
 def test_an_unsupported_keyword_is_told_in_a_sentence():

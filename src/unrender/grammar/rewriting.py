@@ -1,0 +1,121 @@
+"""A place in a schema → the same in fewer keywords: references followed, `allOf`, dependencies and simple `not`s undone.
+
+What a keyword says in other words is put into a place of its own: `dependentRequired` becomes an `anyOf` of "the
+property is absent" (`ABSENT`, a keyword of ours) and "the others are required".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from unrender.errors import GrammarError
+from unrender.grammar.places import Place, pointer, shown
+from unrender.grammar.references import References
+
+ABSENT = "\0absent"
+"""Our own keyword: the names of properties that an object must not have."""
+
+Report = Callable[[str, str, str], None]
+
+
+def unfolded(place: Place, references: References, report: Report) -> tuple[list[Place], Place]:
+    """Return the places that `place` asks for besides its own keywords, and the place without these keywords.
+
+    Raises `GrammarError` for references that lead nowhere, and for lists and objects that are none.
+    """
+    present = [keyword for keyword in _REWRITERS if keyword in place.mapping]
+    added: list[Place] = []
+    done: list[str] = []
+    for keyword in present:
+        found = _REWRITERS[keyword](place, keyword, references, report)
+        if found is not None:
+            added += found
+            done.append(keyword)
+    # The path stays the same: a place has one set of keywords that are undone.
+    rest = {keyword: value for keyword, value in place.mapping.items() if keyword not in done}
+    return added, Place(rest, place.path, place.base) if done else place
+
+
+def _reference(place: Place, keyword: str, references: References, report: Report) -> list[Place]:
+    reference = place.get(keyword)
+    target = references.follow(reference, place) if isinstance(reference, str) else None
+    if target is None:
+        reason = f"only references within the schema are followed, found {shown(reference)}"
+        report(place.path, keyword, reason)
+        return []
+    return [target]
+
+
+def _dynamic(place: Place, keyword: str, references: References, report: Report) -> list[Place]:
+    reference = place.get(keyword)
+    if isinstance(reference, str) and references.is_ambiguous(reference):
+        report(place.path, keyword, "where it leads depends on how it is reached")
+        return []
+    return _reference(place, keyword, references, report)
+
+
+def _unfollowed(place: Place, keyword: str, _references: References, report: Report) -> list[Place]:
+    report(place.path, keyword, "where it leads depends on how it is reached")
+    return []
+
+
+def _all(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
+    return place.each(keyword)
+
+
+def _condition(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
+    """`if: true` is `then`; what must be looked at stays."""
+    condition = place.get(keyword)
+    if condition == {} or isinstance(condition, bool):
+        branch = "else" if condition is False else "then"
+        return [place.at(branch)] if branch in place.mapping else []
+    return None if "then" in place.mapping or "else" in place.mapping else []
+
+
+def _dependencies(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
+    found = place.get(keyword)
+    if not isinstance(found, Mapping):
+        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {shown(found)}")
+    return [_dependency(place, keyword, name, needed) for name, needed in found.items()]
+
+
+def _dependency(place: Place, keyword: str, name: Any, needed: Any) -> Place:
+    at = f"{pointer(place.path)}/{keyword}"
+    if not isinstance(name, str):
+        raise GrammarError(f"{at}: expected names that are strings, found {shown(name)}")
+    if isinstance(needed, list | tuple):
+        present: dict[str, Any] = {"required": [name, *needed]}
+    elif isinstance(needed, Mapping | bool):
+        present = {"required": [name], "allOf": [needed]}
+    else:
+        raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {shown(needed)}")
+    return place.made(f"{keyword} {name}", {"anyOf": [{ABSENT: [name]}, present]})
+
+
+def _negated(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
+    """Undo `not` where what it forbids can be said without it; None where that is left to the types."""
+    forbidden = place.at(keyword)
+    words = {word: value for word, value in forbidden.mapping.items() if word not in ("title", "description")}
+    if isinstance(forbidden.schema, bool) or not words:
+        return [Place(forbidden.schema is False, forbidden.path)]
+    if set(words) == {"not"}:
+        return [forbidden.at("not")]
+    if set(words) == {"anyOf"}:
+        return [forbidden.made(f"anyOf {at}", {"not": item.schema}) for at, item in enumerate(forbidden.each("anyOf"))]
+    if set(words) == {"required"} and isinstance(words["required"], list) and len(words["required"]) == 1:
+        return [place.made(keyword, {ABSENT: words["required"]})]
+    return None
+
+
+_REWRITERS: Mapping[str, Callable[[Place, str, References, Report], list[Place] | None]] = {
+    "$ref": _reference,
+    "$dynamicRef": _dynamic,
+    "$recursiveRef": _unfollowed,
+    "allOf": _all,
+    "if": _condition,
+    "dependentRequired": _dependencies,
+    "dependentSchemas": _dependencies,
+    "dependencies": _dependencies,
+    "not": _negated,
+}
