@@ -17,6 +17,7 @@ from unrender.emit.triggers import Trigger, opening, triggers
 from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.handmade import written_for
 from unrender.grammar.json_schema import Unsupported
 from unrender.grammar.nodes import Call, Calls, Choice, Grammar, Literal, Node, Sequence, walk
 from unrender.messages import Request
@@ -34,11 +35,13 @@ class Answer:
     format: Format
     request: Request
     begun: str = ""
+    handmade: Grammar | None = None
+    """A grammar made by hand, instead of the one that the format gives."""
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """What tells an engine that a call begins; empty when the grammar has to hold from the start."""
-        return triggers(self.format, self.request, self.begun)
+        return () if self.handmade else triggers(self.format, self.request, self.begun)
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
@@ -79,7 +82,7 @@ class Answer:
 
     def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
-        whole = assemble(self.format, self.request)
+        whole = written_for(self.handmade, self.request) if self.handmade else assemble(self.format, self.request)
         if run is None:
             expansion = expand(whole, values)
             return replace(expansion, grammar=self._resumed(expansion.grammar))

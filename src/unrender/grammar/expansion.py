@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from unrender.errors import GrammarError
-from unrender.grammar import nodes
+from unrender.grammar import nodes, shapes
 from unrender.grammar.call_rules import Tools, call_node
 from unrender.grammar.json_schema import Reading, Unsupported, read_schema
 from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.grammar.rules import Rules
 from unrender.grammar.schema_writer import write_schema
-from unrender.grammar.spelling import JSON_NOTATION, Speller
+from unrender.grammar.spelling import JSON_NOTATION, PYTHON_NOTATION, Speller
 from unrender.messages import Tool
 
 
@@ -66,6 +66,12 @@ class _Expander:
         match node:
             case JsonValue(schema):
                 return self.json(self.read(True if schema is None else schema), "json")
+            case nodes.PythonValue():
+                return Speller(PYTHON_NOTATION, self.rules, {}, "python").spell(shapes.Anything(), "python")
+            case nodes.Quoted(quote):
+                notation = JSON_NOTATION if quote == '"' else PYTHON_NOTATION
+                [quotes] = (quotes for quotes in notation.quotes if quotes.open == quote)
+                return Speller(notation, self.rules, {}, "string").quoted(shapes.Text(), quotes)
             case nodes.Interleave():
                 return self.node(node.generated)
             case nodes.Calls():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from unrender.assemble import offered
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Request
 from unrender.parsing.coercion import ArgumentTypes, coerce
@@ -67,7 +68,8 @@ class TaggedReader:
     __slots__ = ("call", "calls", "engine", "events", "has_ids", "id_seed", "length_limited", "request")
 
     def __init__(self, program: Program, request: Request, *, strict: bool, id_seed: str, begun: int = 0) -> None:
-        names = None if request.tools is None else frozenset(tool.name for tool in request.tools)
+        tools = offered(request) if request.calls_allowed else ()
+        names = None if tools is None else frozenset(tool.name for tool in tools)
         self.engine = Engine(program, names, strict=strict, begun=begun)
         self.request = request
         self.id_seed = id_seed
