@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unrender.formats import declared_format
     from unrender.injection import Injection
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
+    from unrender.parsing.completions import ChoiceStream, Completion, Usage, finish_reason
     from unrender.parsing.deltas import deltas
     from unrender.parsing.events import (
         ArgumentsText,
@@ -51,6 +52,8 @@ __all__ = [
     "CallStatus",
     "CallsInReasoning",
     "ChatTemplate",
+    "ChoiceStream",
+    "Completion",
     "ContentText",
     "Event",
     "ExportError",
@@ -82,8 +85,10 @@ __all__ = [
     "Turn",
     "UnknownTools",
     "UnrenderError",
+    "Usage",
     "declared_format",
     "deltas",
+    "finish_reason",
 ]
 
 _MODULES = MappingProxyType(
@@ -116,6 +121,7 @@ _MODULES = MappingProxyType(
             "ToolCallFinished",
             "ToolCallStarted",
         ),
+        "unrender.parsing.completions": ("ChoiceStream", "Completion", "Usage", "finish_reason"),
         "unrender.parsing.deltas": ("deltas",),
         "unrender.parsing.parser": ("Parser", "Span"),
         "unrender.parsing.policy": ("CallsInReasoning", "Policy", "UnknownTools"),

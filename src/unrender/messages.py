@@ -17,6 +17,8 @@ DEEPEST = 500
 """Levels of lists and objects inside each other in a message, a tool or a schema."""
 MOST_VALUES = 1_000_000
 """Lists and objects in a conversation, or in one tool."""
+ReasoningField = Literal["reasoning_content", "reasoning"]
+"""What a wire form calls reasoning: DeepSeek's name, which most servers and templates took over, or OpenRouter's."""
 
 
 class CallStatus(StrEnum):
@@ -53,17 +55,16 @@ class Message:
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
 
-    def to_openai(self) -> dict[str, Any]:
+    def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> dict[str, Any]:
         """Return the OpenAI form, fit to be executed and sent back in the next turn.
 
-        Calls that were cut off or broken are left out (they stay in `tool_calls`); `content` is always a string, and
-        `reasoning_content` and `tool_calls` are there only when they hold something, as templates want it.
+        Only complete calls are in it: one that is still being written, was cut off or broke stays in `tool_calls` alone.
+        `content` is always a string; reasoning and calls are there only when they hold something, as templates want it.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning:
-            message["reasoning_content"] = self.reasoning
-        usable = (CallStatus.OPEN, CallStatus.COMPLETE)
-        calls = [call.to_openai() for call in self.tool_calls if call.status in usable]
+            message[reasoning_field] = self.reasoning
+        calls = [call.to_openai() for call in self.tool_calls if call.status is CallStatus.COMPLETE]
         if calls:
             message["tool_calls"] = calls
         return message

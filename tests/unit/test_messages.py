@@ -22,12 +22,12 @@ TOOLS = read_tools([TOOL])
 
 
 def test_only_whole_calls_are_sent_back() -> None:
-    """A truncated or invalid call stays in the message, but not in what goes into the next turn."""
+    """A call that is half-written, truncated or invalid stays in the message, but not in what goes into the next turn."""
     calls = tuple(ToolCall(name=status.value, arguments="{}", id="i", status=status) for status in CallStatus)
 
     wire = Message(content="c", reasoning="r", tool_calls=calls).to_openai()
 
-    assert [call["function"]["name"] for call in wire["tool_calls"]] == ["open", "complete"]
+    assert [call["function"]["name"] for call in wire["tool_calls"]] == ["complete"]
     assert wire["reasoning_content"] == "r"
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from unrender.messages import ReasoningField
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
 
 
-def deltas(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+def deltas(
+    events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content"
+) -> Iterator[dict[str, Any]]:
     """Yield one OpenAI delta per event that has one; an id, a type and a name come once per call, then fragments.
 
     >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
@@ -20,7 +23,7 @@ def deltas(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
             case ContentText(text):
                 yield {"content": text}
             case ReasoningText(text):
-                yield {"reasoning_content": text}
+                yield {reasoning_field: text}
             case ToolCallStarted(index, id, name):
                 function = {"name": name, "arguments": ""}
                 yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
