@@ -1,0 +1,209 @@
+"""What people have as messages and tools → plain data in OpenAI's form.
+
+Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic
+models, functions with type hints and a docstring, and objects of those SDKs. Messages may be mappings, an SDK's message
+objects, and our own `Message`. Rules: nothing is changed in place; a mapping that is plain already comes back as it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from unrender.errors import MessageError
+from unrender.messages import Message
+
+MAX_TOOLS = 4096
+"""More tools than any prompt holds."""
+_SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
+"""What OpenAI, Anthropic and MCP call a tool's JSON Schema."""
+_KEPT = ("name", "description", "parameters", "strict")
+_SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
+_OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:\s*$", re.IGNORECASE)
+_ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+
+
+def plain_tools(tools: Any) -> list[Mapping[str, Any]] | None:
+    """Return tools as `{"type": "function", "function": {…}}`; None stays None.
+
+    Raises `MessageError`, naming the place, for what is not a tool, for a name that comes twice and for more than
+    `MAX_TOOLS` tools.
+    """
+    if tools is None:
+        return None
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
+        raise MessageError(f"tools: expected a list, found {type(tools).__name__}")
+    if len(tools) > MAX_TOOLS:
+        raise MessageError(f"tools: expected at most {MAX_TOOLS}, found {len(tools)}")
+    plain = [plain_tool(tool, where=f"tools[{i}]") for i, tool in enumerate(tools)]
+    places: dict[Any, int] = {}
+    for i, tool in enumerate(plain):
+        name = tool["function"].get("name")
+        if isinstance(name, str) and places.setdefault(name, i) != i:
+            raise MessageError(
+                f"tools[{i}].function.name: expected a name of its own, found {name!r} as in tools[{places[name]}]"
+            )
+    return plain
+
+
+def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
+    """Return one tool as `{"type": "function", "function": {…}}`; raises `MessageError`, naming `where`."""
+    if inspect.isclass(tool) and hasattr(tool, "model_json_schema"):
+        return _of_model(tool)
+    if inspect.isroutine(tool) or inspect.isfunction(tool):
+        return _of_function(tool, where=where)
+    data = _plain(tool)
+    if not isinstance(data, Mapping):
+        expected = "an object, a function or a pydantic model"
+        raise MessageError(f"{where}: expected {expected}, found {type(tool).__name__}")
+    if "function" in data:
+        function = data["function"]
+        if not isinstance(function, Mapping):
+            raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
+        return data
+    if data.get("type", "function") != "function" and not any(name in data for name in _SCHEMA_NAMES):
+        raise MessageError(
+            f"{where}.type: expected 'function', found {data['type']!r:.60}; a server runs such tools itself"
+        )
+    return {"type": "function", "function": _flat(data)}
+
+
+def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the function of a tool that is written flat, its schema under any of the known names."""
+    function = {name: value for name, value in data.items() if name in _KEPT and value is not None}
+    schema = next((data[name] for name in _SCHEMA_NAMES if data.get(name) is not None), None)
+    return function if schema is None else {**function, "parameters": schema}
+
+
+def _of_model(model: Any) -> Mapping[str, Any]:
+    schema = without_titles(model.model_json_schema())
+    description = schema.pop("description", "")
+    return {"type": "function", "function": {"name": model.__name__, "description": description, "parameters": schema}}
+
+
+def _of_function(function: Callable[..., Any], *, where: str) -> Mapping[str, Any]:
+    """Describe a function by its type hints, and by its docstring as Google's style guide lays it out.
+
+    The conventions are those of `transformers.utils.get_json_schema`; the schema is pydantic's.
+    """
+    try:
+        pydantic = importlib.import_module("pydantic")
+    except ImportError:
+        raise MessageError(f"{where}: a function as a tool needs pydantic: pip install 'unrender[tools]'") from None
+    try:
+        schema = without_titles(pydantic.TypeAdapter(function).json_schema())
+    except (pydantic.errors.PydanticUserError, NameError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise MessageError(f"{where}: the hints of {function.__name__}() give no JSON Schema: {reason}") from error
+    if schema.get("type") != "object":
+        raise MessageError(f"{where}: {function.__name__}() takes arguments by position alone; a call names them")
+    summary, described = read_docstring(inspect.getdoc(function) or "")
+    properties = schema.get("properties", {})
+    for name in properties.keys() & described.keys():
+        properties[name] = {**properties[name], "description": described[name]}
+    return {"type": "function", "function": {"name": function.__name__, "description": summary, "parameters": schema}}
+
+
+def read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    r"""Return the summary of a docstring in Google's style, and what its `Args:` say of each argument.
+
+    >>> read_docstring("Add.\n\nArgs:\n    a: The first\n        of two.\n    b (int): The other.\nReturns:\n    The sum.")
+    ('Add.', {'a': 'The first of two.', 'b': 'The other.'})
+    """
+    summary: list[str] = []
+    described: dict[str, str] = {}
+    section = margin = ""
+    latest = ""
+    for line in text.splitlines():
+        if _SECTION.match(line) or _OTHER_SECTION.match(line):
+            section, margin, latest = ("args" if _SECTION.match(line) else "other"), "", ""
+        elif not section:
+            summary.append(line)
+        elif section == "args" and line.strip():
+            indent = line[: len(line) - len(line.lstrip())]
+            margin = margin or indent
+            entry = _ENTRY.match(line) if len(indent) <= len(margin) else None
+            if entry:
+                latest = entry.group(1)
+                described[latest] = entry.group(2).strip()
+            elif latest:
+                described[latest] = f"{described[latest]} {line.strip()}".strip()
+    return "\n".join(summary).strip(), described
+
+
+def without_titles(schema: Any) -> Any:
+    """Return a schema without the titles that pydantic makes of names; a property called `title` stays.
+
+    >>> without_titles({"title": "A", "properties": {"title": {"title": "Title", "type": "string"}}})
+    {'properties': {'title': {'type': 'string'}}}
+    """
+    if isinstance(schema, list):
+        return [without_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    named = ("properties", "$defs")
+    values = ("default", "const", "enum", "examples")
+    return {
+        key: {name: without_titles(item) for name, item in value.items()}
+        if key in named and isinstance(value, dict)
+        else (value if key in values else without_titles(value))
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str))
+    }
+
+
+def plain_messages(messages: Any) -> Any:
+    """Return a conversation as mappings; what is not a conversation comes back as it is, for `read_messages` to refuse.
+
+    Raises `MessageError`, naming the place, for arguments in history that are not JSON.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        return messages
+    return [_plain_message(message, where=f"messages[{i}]") for i, message in enumerate(messages)]
+
+
+def _plain_message(message: Any, *, where: str) -> Any:
+    data = message.to_openai() if isinstance(message, Message) else _plain(message)
+    if not isinstance(data, Mapping):
+        return data
+    calls, content = data.get("tool_calls"), data.get("content")
+    changed: dict[str, Any] = {}
+    if isinstance(calls, Sequence) and not isinstance(calls, str | bytes):
+        plain = [_plain(call) for call in calls]
+        for i, call in enumerate(plain):
+            _check_arguments(call, where=f"{where}.tool_calls[{i}]")
+        if any(one is not other for one, other in zip(plain, calls, strict=True)):
+            changed["tool_calls"] = plain
+    if isinstance(content, Sequence) and not isinstance(content, str | bytes):
+        parts = [_plain(part) for part in content]
+        if any(one is not other for one, other in zip(parts, content, strict=True)):
+            changed["content"] = parts
+    return {**data, **changed} if changed else data
+
+
+def _check_arguments(call: Any, *, where: str) -> None:
+    function = call.get("function", call) if isinstance(call, Mapping) else None
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    if not isinstance(arguments, str) or not arguments.strip():
+        return
+    try:
+        value = json.loads(arguments, parse_int=str)
+    except (ValueError, RecursionError) as error:
+        raise MessageError(f"{where}.function.arguments: expected JSON, found {arguments!r:.60}: {error}") from None
+    if not isinstance(value, Mapping):
+        raise MessageError(f"{where}.function.arguments: expected a JSON object, found {arguments!r:.60}")
+
+
+def _plain(item: Any) -> Any:
+    """Return the data of an SDK's object (pydantic's `model_dump`, or a dataclass-like `to_dict`); others as they are."""
+    if isinstance(item, Mapping) or inspect.isclass(item):
+        return item
+    for method in ("model_dump", "to_dict"):
+        dump = getattr(item, method, None)
+        if callable(dump):
+            return dump(exclude_none=True, by_alias=True) if method == "model_dump" else dump()
+    return item
