@@ -32,7 +32,6 @@ from unrender.messages import (
 )
 from unrender.parsing.parser import Parser, prefill
 from unrender.parsing.policy import Policy
-from unrender.template.budget import Limits
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
 
@@ -285,14 +284,9 @@ def _compiled(source: str, loaded: LoadedTemplates) -> Template:
     return Template(source, bos_token=loaded.bos_token, eos_token=loaded.eos_token)
 
 
-# Analysis asks some hundred short questions, which take ordinary templates a few thousand steps each; together they must
-# not take a hostile template minutes.
-_ANALYSIS_LIMITS = Limits(steps=50_000, characters=500_000, items=10_000, seconds=0.25)
-
-
 @lru_cache(maxsize=128)
 def _analysis(template: Template) -> Analysis:
-    return analyze(template.limited(_ANALYSIS_LIMITS))
+    return analyze(template)
 
 
 def _request(

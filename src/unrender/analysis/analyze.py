@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from unrender.analysis.allowance import Allowance
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
@@ -26,6 +27,8 @@ from unrender.analysis.turn import Frame, find_frame, next_openers
 from unrender.format import Format, Slot, Tools, Turn
 from unrender.template.rendering import Template
 
+UNEXPECTED = "analysis met what it does not understand"
+"""With these words begins the diagnostic of a defect of analysis itself."""
 _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
 """A marker that may be one token of its own."""
 
@@ -58,9 +61,24 @@ def analyze(template: Template) -> Analysis:
     """Derive format and capabilities of a template by rendering probes and comparing. Raises nothing.
 
     What cannot be determined is left at its default and said in `diagnostics`. The result does not depend on the
-    template's BOS and EOS tokens, on the clock, or on the probes' own words.
+    template's BOS and EOS tokens, on the clock, or on the probes' own words. It ends within the `Allowance`: for what lies
+    beyond, the answer is the default, and a diagnostic says which limit was met.
     """
-    prober = discover(Prober(template=template))
+    prober = Prober(template=template.limited(Allowance().each))
+    try:
+        return _analyze(prober, template)
+    except Exception as error:  # noqa: BLE001 -- a template that analysis does not understand can still be rendered
+        reason = f"{UNEXPECTED}: {type(error).__name__}: {error}"
+        return Analysis(
+            format=Format(),
+            capabilities=prober.capabilities,
+            diagnostics=(f"{reason:.400}; the format is content alone",),
+            renderings=prober.renderings,
+        )
+
+
+def _analyze(prober: Prober, template: Template) -> Analysis:
+    prober = discover(prober)
     found = _pass(prober, part_opener="")
     opener = _part_opener(found)
     if opener:
@@ -71,7 +89,7 @@ def analyze(template: Template) -> Analysis:
     fmt, diagnostics = _settle(found, doubts)
     fmt = complete(fmt, template.source)
     if prober.given_up:
-        diagnostics = ("the template reaches the limits of rendering, and was asked no more", *diagnostics)
+        diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
     return Analysis(
         format=replace(fmt, preserved_tokens=preserved_tokens(fmt, template.source)),

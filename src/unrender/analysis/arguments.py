@@ -135,7 +135,7 @@ def _around_value(prober: Prober, frame: Frame, value: Any) -> tuple[str, str] |
     text = str(value)
     if value is None or isinstance(value, bool | dict | list):
         return behind_key, ""
-    before, found, after = behind_key.partition(text)
+    before, found, after = behind_key.partition(text) if text else (behind_key, "", "")
     return (before, after) if found else None
 
 
@@ -197,8 +197,8 @@ def _entry_tail(entry: Skeleton, key: str) -> str:
 def _behind_type(chunk: str, entry: Skeleton) -> str:
     if Slot.TYPE not in entry:
         return chunk
-    literal = str(entry[entry.index(Slot.TYPE) + 1])
-    return chunk.partition(literal)[2]
+    literal = "".join(entry[entry.index(Slot.TYPE) + 1 :][:1])
+    return chunk.partition(literal)[2] if literal else chunk
 
 
 def _bare_value(chunk: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from unrender.analysis.allowance import MOST_NAMES
 from unrender.analysis.capabilities import Context, ReasoningPlace
 from unrender.analysis.probes import (
     CONTENT,
@@ -98,7 +99,7 @@ def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[
 def _find_tools(prober: Prober) -> dict[str, Any]:
     names = sorted(name for name in prober.template.variables if _TOOL_WORD.search(name))
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
-    for name, as_text in product(ranked, (False, True)):
+    for name, as_text in product(ranked[:MOST_NAMES], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
         text = prober.with_capabilities(**changes).render([user()], tools=offered_tools(), thinking=None)
         if text is not None and NAMES[0] in text:
@@ -129,7 +130,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     names = sorted(
         (name for name in prober.template.variables if _REASONING_WORD.search(name)),
         key=lambda name: (name != "enable_thinking", name != "thinking", name),
-    )
+    )[:MOST_NAMES]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, behind_question=False):
@@ -156,7 +157,7 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
     Where it knows no word for on, thinking is on unless it is switched off.
     """
     compared = re.findall(
-        rf"\b{name}\s*(?:==|!=|in|not in)\s*[\[(]?\s*((?:['\"][\w-]+['\"],?\s*)+)", prober.template.source
+        rf"\b{name}\s*+(?:==|!=|in|not in)\s*+(?:[\[(]\s*+)?((?:['\"][\w-]++['\"],?\s*+)++)", prober.template.source
     )
     words = [word for group in compared for word in re.findall(r"[\w-]+", group)]
     offs = [word for word in _OFF_WORDS if word in words]
@@ -257,7 +258,7 @@ def _marks_otherwise(prober: Prober, text: str) -> bool:
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     template = prober.template
     names = template.attribute_names | set(template.string_constants)
-    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))
+    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_NAMES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     if not fields and "reasoning_content" not in template.source:
         return

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from unrender.analysis.allowance import Allowance, Spent
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import shape_context, shape_messages
 from unrender.analysis.split import common_suffix
@@ -26,8 +27,6 @@ NUMBERS = (730101, 730202, 730303)
 """Values are numbers: every codec writes them bare."""
 WORD = "valdrixo"
 NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, WORD, *NAMES, *KEYS, *IDS)
-_MOST_EXHAUSTED = 2
-"""Renderings that may run into the template's limits before it is asked no more."""
 
 Message = dict[str, Any]
 
@@ -84,10 +83,10 @@ def offered_tools() -> list[dict[str, Any]]:
 
 @dataclass(slots=True)
 class _Memory:
-    """What was rendered so far, and how many renderings ran into a limit."""
+    """What was rendered so far, and what it cost."""
 
     texts: dict[str, str | None] = field(default_factory=dict)
-    exhausted: int = 0
+    spent: Spent = field(default_factory=lambda: Spent(Allowance()))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +105,12 @@ class Prober:
     @property
     def given_up(self) -> bool:
         """The template costs so much that it is asked no more."""
-        return self._memory.exhausted > _MOST_EXHAUSTED
+        return self._memory.spent.is_over
+
+    @property
+    def why_given_up(self) -> str:
+        """The limit that was reached; empty when none was."""
+        return self._memory.spent.reason
 
     def with_capabilities(self, **changes: Any) -> Prober:
         """Return a prober for other capabilities that shares what was rendered."""
@@ -133,7 +137,7 @@ class Prober:
         if key not in texts and not self.given_up:
             sentinels = {"bos_token": BOS, "eos_token": EOS}
             rendering = self.template.render(messages, add_generation_prompt=prompt, **(sentinels | context))
-            self._memory.exhausted += bool(rendering.exhausted)
+            self._memory.spent.add(rendering)
             texts[key] = None if rendering.error is not None else rendering.text
         return texts.get(key)
 

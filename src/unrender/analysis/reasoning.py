@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unrender.analysis.allowance import MOST_NAMES
 from unrender.analysis.probes import CONTENT, CONTENT2, NAMES, REASONING, Prober, assistant, make_calls
 from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of
 from unrender.analysis.turn import Frame, tail_of
@@ -247,7 +248,9 @@ def _from_removal(prober: Prober, frame: Frame) -> ReasoningFinding | None:
 def _closer_constants(prober: Prober) -> list[str]:
     """Return the template's string constants that are closing markers, in brackets of whatever kind."""
     constants = (constant.strip() for constant in prober.template.string_constants)
-    return sorted(text for text in constants if _is_bracketed(text) and " " not in text and openers_of(text))
+    return sorted(text for text in constants if _is_bracketed(text) and " " not in text and openers_of(text))[
+        :MOST_NAMES
+    ]
 
 
 def _is_bracketed(text: str) -> bool:

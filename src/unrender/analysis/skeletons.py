@@ -12,13 +12,15 @@ from unrender.format import Arguments, Skeleton, Slot, ToolMode, Tools
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
 _ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
 _OPEN_TAG = re.compile(r"(?:<[^<>]*|\[[^\[\]]*)$")
+_LONGEST_LINE = 1000
+"""Characters before a name in which an attribute is looked for, which takes time by their square."""
 _NAMESPACE = re.compile(r"[\w.]*")
 
 
 def split_opener(text: str) -> tuple[str, str]:
     """Split what stands before a name into the call's opener and the tag that holds the name."""
     line = text.rpartition("\n")[2]
-    match = _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
+    match = None if len(line) > _LONGEST_LINE else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 _DECODER = json.JSONDecoder()
@@ -54,7 +55,7 @@ def python_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     brace = text.rfind("{", start, at) if at >= 0 else -1
-    for match in re.finditer(r"\}", text[brace:] if brace >= 0 else ""):
+    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), _MOST_TRIALS):
         end = brace + match.end()
         try:
             value = ast.literal_eval(text[brace:end])

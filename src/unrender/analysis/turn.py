@@ -27,6 +27,9 @@ from unrender.analysis.probes import (
 )
 from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
 
+_LONGEST_HEADER = 1000
+"""Characters at the end of a lead in which the header is looked for, which takes time by their square."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
@@ -142,6 +145,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None]) -> str:
 def _without_opener(lead: str, answers: list[str]) -> str:
     """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
     openings = [text[len(lead) :].partition(CONTENT)[0].partition(NAMES[0])[0] for text in answers]
+    far, lead = lead[:-_LONGEST_HEADER], lead[-_LONGEST_HEADER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
         behind = lead[len("".join(parts)) :]
@@ -155,7 +159,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
             break
         lead = "".join(parts[: pair[-1]] if pair else parts[:-1])
         parts = lexemes(lead.rstrip())
-    return lead
+    return far + lead
 
 
 def _natural(shared: str, rests: list[str]) -> str:
@@ -178,7 +182,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
     # An instruction of the prompt's own stands before the header: look for the header's end.
-    parts = lexemes(lead)
+    parts = lexemes(lead[-_LONGEST_HEADER:])
     for start in range(len(parts)):
         header = "".join(parts[start:])
         if header.strip() and header in prompt:

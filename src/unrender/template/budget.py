@@ -41,7 +41,11 @@ class Limits:
     seconds: float = 1.0
     """Processor time of the rendering thread, so that a busy machine changes nothing."""
     source: int = 200_000
-    """Characters of the template itself, which compile in about two seconds at worst."""
+    """Characters of the template itself."""
+    nodes: int = 30_000
+    """Expressions and statements of the template. Jinja's compiler needs about a second for so many."""
+    scopes: int = 500_000
+    """Statements that open a scope or a branch, times names: for each, the compiler looks at all names."""
 
 
 class Exhausted(Exception):

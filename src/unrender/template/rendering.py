@@ -80,7 +80,7 @@ class Template:
         self.eos_token = eos_token
         self.limits = limits
         self._clock = clock
-        self._sandbox = Sandbox(clock)
+        self._sandbox = Sandbox(clock, limits)
         self._compiled = _compile(self._sandbox, source, limits)
 
     def render(

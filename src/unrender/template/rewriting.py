@@ -8,12 +8,38 @@ from __future__ import annotations
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
+from unrender.template.budget import Exhausted, Limits
 from unrender.template.growth import guard_integer
 
 COUNTED, JOINED, WEIGHED, SIZED = "loop counted", "text joined", "operand weighed", "operand sized"
 SPREAD, CHECKED = "arguments spread", "large literal checked"
 _LARGE = 100
 """Items of a literal that are worth a look at the clock."""
+
+
+# What makes the compiler copy or write out the names that it knows.
+_SCOPES = (
+    *(nodes.AssignBlock, nodes.Block, nodes.CallBlock, nodes.FilterBlock, nodes.For, nodes.FromImport, nodes.If),
+    *(nodes.Import, nodes.Include, nodes.Macro, nodes.Scope, nodes.With),
+)
+
+
+def check_size(tree: nodes.Template, limits: Limits) -> None:
+    """Raise `Exhausted` when compiling the tree would take long."""
+    waiting: list[nodes.Node] = [tree]
+    names: set[str] = set()
+    size = scopes = 0
+    while waiting:
+        node = waiting.pop()
+        size += 1
+        scopes += isinstance(node, _SCOPES)
+        if isinstance(node, nodes.Name):
+            names.add(node.name)
+        waiting.extend(node.iter_child_nodes())
+    if size > limits.nodes:
+        raise Exhausted(f"expected at most {limits.nodes} expressions and statements, found {size}")
+    if scopes * len(names) > limits.scopes:
+        raise Exhausted(f"expected fewer branches and names, found {scopes} branches and {len(names)} names")
 
 
 class Rewriting(NodeTransformer):

@@ -27,7 +27,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
 from unrender.template import rewriting
-from unrender.template.budget import Budget
+from unrender.template.budget import Budget, Limits
 from unrender.template.data import is_opaque, plain, variables_of
 from unrender.template.formatting import Formatting, format_method
 from unrender.template.growth import (
@@ -41,7 +41,6 @@ from unrender.template.growth import (
     guard_result,
 )
 from unrender.template.methods import guard_date_format, guard_method, is_listed
-from unrender.template.rewriting import Rewriting
 
 _COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in", "filter", "lower", "test", "upper")  # fmt: skip
 _CALCULATING_TESTS = ("divisibleby", "even", "odd")
@@ -54,7 +53,7 @@ class Sandbox(SandboxedEnvironment):
 
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -64,6 +63,7 @@ class Sandbox(SandboxedEnvironment):
             cache_size=0,
         )
         self._thread = threading.local()
+        self._limits = limits
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
         self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
         self.filters |= _REWRITTEN
@@ -156,7 +156,8 @@ class Sandbox(SandboxedEnvironment):
         return result
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        return super()._generate(Rewriting().visit(source), *args, **kwargs)
+        rewriting.check_size(source, self._limits)
+        return super()._generate(rewriting.Rewriting().visit(source), *args, **kwargs)
 
 
 class _Generation(Extension):

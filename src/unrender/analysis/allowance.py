@@ -1,0 +1,69 @@
+"""What the analysis of one template has cost so far, into whether it may go on.
+
+Rules: the sum is bounded, not only each rendering; what is over it is left undetermined and said in a diagnostic. Ordinary
+templates need 50 renderings and a fifth of a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.template.budget import Limits, now
+from unrender.template.rendering import Rendering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What the analysis of one template may cost altogether."""
+
+    renderings: int = 400
+    """Probes that are rendered."""
+    characters: int = 3_000_000
+    """Characters of all renderings together, which are kept in memory."""
+    seconds: float = 3.0
+    """Processor time of the thread, from the first probe on."""
+    exhausted: int = 2
+    """Renderings that may run into their own limits; all others would as well."""
+    each: Limits = Limits(steps=50_000, characters=100_000, items=10_000, seconds=0.25)  # noqa: RUF009 -- frozen
+    """What one rendering may cost."""
+
+
+MOST_NAMES = 100
+"""Variables, fields or markers of one kind that are tried, in order of how likely they are; the largest known count is 30."""
+
+
+class Spent:
+    """What was spent of an `Allowance`."""
+
+    __slots__ = ("_allowed", "_characters", "_exhausted", "_renderings", "_until", "reason")
+
+    def __init__(self, allowed: Allowance) -> None:
+        self._allowed = allowed
+        self._until = now() + allowed.seconds
+        self._renderings = self._characters = self._exhausted = 0
+        self.reason = ""
+        """Why the template is asked no more; empty as long as it is."""
+
+    def add(self, rendering: Rendering) -> None:
+        """Count a rendering."""
+        self._renderings += 1
+        self._characters += len(rendering.text)
+        self._exhausted += rendering.exhausted
+
+    @property
+    def is_over(self) -> bool:
+        """The allowance is used up; once it is, it stays so."""
+        self.reason = self.reason or self._why_over()
+        return bool(self.reason)
+
+    def _why_over(self) -> str:
+        allowed = self._allowed
+        if self._exhausted > allowed.exhausted:
+            return "the template reaches the limits of rendering"
+        if self._renderings >= allowed.renderings:
+            return f"the template has more variants than {allowed.renderings} renderings show"
+        if self._characters > allowed.characters:
+            return f"the template writes more than {allowed.characters} characters for the probes"
+        if now() > self._until:
+            return f"the template takes more than {allowed.seconds} seconds to analyse"
+        return ""

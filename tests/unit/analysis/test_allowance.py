@@ -1,0 +1,121 @@
+"""The analysis of any template ends soon, and says what it left out."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from unrender.analysis.allowance import Allowance, Spent
+from unrender.analysis.analyze import UNEXPECTED, analyze
+from unrender.errors import TemplateError
+from unrender.format import Format, ReasoningMode
+from unrender.template.budget import Limits
+from unrender.template.rendering import Rendering, Template
+
+SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+CALLS = "{% for c in m.tool_calls or [] %}BEFORE{{ c.function.name }}BETWEEN{{ c.function.arguments | tojson }}AFTER{% endfor %}"
+
+HOSTILE = {
+    "variables for tools": "".join(f"{{% if tools{i} %}}x{{% endif %}}" for i in range(600)) + SAYS,
+    "variables for thinking": "".join(f"{{% if thinking{i} %}}x{{% endif %}}" for i in range(600)) + SAYS,
+    "fields for reasoning": SAYS.replace("</>", "".join(f"{{{{ m.reasoning{i} }}}}" for i in range(3000)) + "</>"),
+    "closers": SAYS + "{% if x in [" + ",".join(f"'</c{i}>'" for i in range(9000)) + "] %}{% endif %}",
+    "blanks in a comparison": "{% if thinking ==" + " " * 150_000 + "x %}{% endif %}" + SAYS,
+    "long header": SAYS.replace("<{{ m.role }}>", "{{ '<a></a>' * 12000 }}"),
+    "long lines around a call": SAYS.replace(
+        "</>", CALLS.replace("BEFORE", "{{ '<t>' * 9000 }}").replace("BETWEEN", "{{ ',' * 9000 }}")
+    ),
+    "words around a call": SAYS.replace("</>", CALLS.replace("BEFORE", "{{ 'x' * 30000 }} a=")),
+    "brackets around a call": SAYS.replace("</>", CALLS.replace("AFTER", "{{ '}' * 30000 }}").replace("BETWEEN", "(")),
+    "much text": SAYS.replace("</>", "{{ 'x y ' * 20000 }}</>"),
+    "much text in every answer": SAYS.replace("</>", "{{ '</>' * 30000 }}"),
+    "slow": "{% for i in range(40000) %}{% endfor %}" + SAYS,
+}
+
+
+@pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
+def test_analysis_ends(source):
+    """Many names, many markers, long texts: the sum of all that is tried is bounded."""
+    template = Template(source)
+    start = time.thread_time()
+
+    analysis = analyze(template)
+
+    assert time.thread_time() - start < Allowance().seconds + 2
+    assert analysis.renderings <= Allowance().renderings
+    assert not any(text.startswith(UNEXPECTED) for text in analysis.diagnostics)
+
+
+def test_spent_says_which_limit_was_met():
+    """Each limit has its own words, and what is over stays over."""
+    spent = Spent(Allowance(renderings=2))
+    spent.add(Rendering(text="x"))
+    assert not spent.is_over
+    spent.add(Rendering(text="x"))
+    assert spent.is_over
+    assert spent.reason == "the template has more variants than 2 renderings show"
+
+    spent = Spent(Allowance(characters=10))
+    spent.add(Rendering(text="x" * 11))
+    assert spent.is_over
+    assert "more than 10 characters" in spent.reason
+
+    spent = Spent(Allowance(seconds=-1))
+    assert spent.is_over
+    assert "more than -1 seconds" in spent.reason
+
+    spent = Spent(Allowance(exhausted=0))
+    spent.add(Rendering(error="too much", exhausted=True))
+    assert spent.is_over
+    assert spent.reason == "the template reaches the limits of rendering"
+
+
+def test_what_is_over_is_left_out_and_said():
+    """A template that costs too much is asked no more; what was known by then is kept."""
+    analysis = analyze(Template("{% for i in range(90000) %}{% endfor %}" + SAYS))
+
+    assert analysis.diagnostics[0] == "the template reaches the limits of rendering, and was asked no more"
+    assert analysis.format.reasoning.mode is ReasoningMode.NONE
+
+
+def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
+    """A template whose analysis fails can still be rendered and its answers read as content."""
+
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise ValueError("empty separator")
+
+    monkeypatch.setitem(analyze.__globals__, "find_frame", broken)
+
+    analysis = analyze(Template(SAYS))
+
+    assert analysis.format == Format()
+    assert analysis.diagnostics == (f"{UNEXPECTED}: ValueError: empty separator; the format is content alone",)
+
+
+COMPLEX = {
+    "branches and names": "".join(f"{{% if a{i} %}}{{% endif %}}" for i in range(1500)),
+    "blocks and variables": "".join(f"{{% set a{i} = 1 %}}" for i in range(2000))
+    + "".join(f"{{% block b{i} scoped %}}{{% endblock %}}" for i in range(1000)),
+    "expressions": "{{ 1" + "+1" * 40_000 + " }}",
+}
+
+
+@pytest.mark.parametrize("source", COMPLEX.values(), ids=COMPLEX)
+def test_what_compiles_slowly_is_refused(source):
+    """Jinja's compiler takes time by branches times names: far beyond any template of a model, that is an error."""
+    start = time.thread_time()
+
+    with pytest.raises(TemplateError, match="template: expected .*, found"):
+        Template(source)
+
+    assert time.thread_time() - start < 5
+
+
+def test_limits_of_the_source_can_be_changed():
+    """Who wants to compile more, may."""
+    source = "{{ 1" + "+1" * 100 + " }}"
+
+    assert Template(source).render([]).text == "101"
+    with pytest.raises(TemplateError, match="expected at most 50 expressions and statements"):
+        Template(source, limits=Limits(nodes=50))
