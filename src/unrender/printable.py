@@ -1,0 +1,75 @@
+"""Text from outside into text that a terminal shows and never obeys, and that does not deceive its reader.
+
+Rules: a character that a terminal acts on (C0, C1, DEL), that reorders or hides what is beside it (bidi and other format
+controls, line separators, fillers without a glyph), or that is half a character is written as its number. All else stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNSEEN = (
+    "\x00-\x09\x0b-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""All but the line break: what Unicode calls controls, formats, surrogates, separators of lines, or ignorable.
+
+The two selectors that choose between text and emoji stay: they stand in ordinary text, and only there.
+"""
+_IN_A_LINE = re.compile(f"[\n{_UNSEEN}]")
+_IN_LINES = re.compile(f"[{_UNSEEN}]")
+_NOT_ASCII = re.compile("[\x7f-\U0010ffff]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def printable(text: str) -> str:
+    r"""Return the text as one line that can be shown.
+
+    >>> print(printable("a\x1b[31mb\u202ec\nd"))
+    a\x1b[31mb\u202ec\nd
+    """
+    return _IN_A_LINE.sub(_as_python, text)
+
+
+def printable_lines(text: str) -> str:
+    r"""Return the text with its own line breaks, each line as it can be shown.
+
+    >>> print(printable_lines("a\x07\nb"))
+    a\x07
+    b
+    """
+    return _IN_LINES.sub(_as_python, text)
+
+
+def printable_json(json: str) -> str:
+    r"""Return JSON that can be shown and means the same.
+
+    >>> print(printable_json('"caf\u00e9 \u009b \U000e0001"'))
+    "café \u009b \udb40\udc01"
+    """
+    return _IN_LINES.sub(_as_json, json)
+
+
+def ascii_json(json: str) -> str:
+    r"""Return JSON that means the same in ASCII, for streams that cannot carry more.
+
+    >>> print(ascii_json('"caf\u00e9"'))
+    "caf\u00e9"
+    """
+    return _NOT_ASCII.sub(_as_json, json)
+
+
+def _as_python(found: re.Match[str]) -> str:
+    char = found[0]
+    code = ord(char)
+    if char in _SHORT:
+        return _SHORT[char]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _as_json(found: re.Match[str]) -> str:
+    """Write a character as JSON does, above U+FFFF as two halves."""
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

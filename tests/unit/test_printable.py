@@ -1,0 +1,45 @@
+"""What a terminal obeys, or hides, is written as its number; all else stays."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+
+from unrender.printable import ascii_json, printable, printable_json, printable_lines
+
+EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
+ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def alive(text: str) -> set[str]:
+    return {char for char in text if unicodedata.category(char) in ALIVE}
+
+
+def test_no_control_is_left():
+    """Of all characters there are, no control, format, surrogate or separator of lines is left in a line."""
+    assert alive(printable(EVERYTHING)) == set()
+    assert alive(printable_lines(EVERYTHING)) == {"\n"}
+
+
+def test_fillers_without_a_glyph_are_shown():
+    """Characters that are letters to Unicode and nothing to the eye are written as their numbers."""
+    assert printable("a\u3164\u115f\u034f\U000e0100b") == "a\\u3164\\u115f\\u034f\\U000e0100b"
+
+
+def test_ordinary_text_stays():
+    """Scripts, accents, emoji with their selectors and blanks of all widths stay as they are."""
+    text = "Zürich 東京 हिन्दी שלום ❤️ 😀 a\u00a0b\u3000c \\x1b [red]"
+
+    assert printable(text) == text
+
+
+def test_json_means_the_same():
+    """JSON keeps its value, however it is written."""
+    value = {"text": " ".join(EVERYTHING)}  # Apart: JSON reads two halves side by side as one character.
+    text = json.dumps(value, ensure_ascii=False)
+
+    assert json.loads(printable_json(text)) == value
+    assert json.loads(ascii_json(text)) == value
+    assert alive(printable_json(json.dumps(value, ensure_ascii=False, indent=2))) == {"\n"}
+    assert ascii_json(text).isascii()
