@@ -1,13 +1,20 @@
-"""Reports into one page of Markdown: a table of templates, then what is known of each, counterexamples as diffs."""
+"""Reports into one page of Markdown: a table of templates, then what is known of each, counterexamples as diffs.
+
+Rules: what came from outside (names of files, words of templates, answers) is text on the page: it makes no markup.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from unrender.printable import printable, printable_lines
 from unrender.verify.difference import diff
 from unrender.verify.report import HISTORY_WORDS, Finding, Report, Verdict
 
+_MARKUP = re.compile(r"[\\`*_\[\]~|]")
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 
 
@@ -17,7 +24,7 @@ def markdown(reports: Mapping[str, Report]) -> str:
     lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
     lines += [_summary(name, report) for name, report in reports.items()]
     for name, report in reports.items():
-        lines += ["", f"## {name}", "", *_table("capability", report.findings)]
+        lines += ["", f"## {_prose(name)}", "", *_table("capability", report.findings)]
         lines += ["", *_table("history", report.history, HISTORY_WORDS)] if report.history else []
         for finding in (*report.refuted, *_changed(report.history)):
             lines += ["", *_counterexample(finding)]
@@ -26,7 +33,7 @@ def markdown(reports: Mapping[str, Report]) -> str:
 
 def _summary(name: str, report: Report) -> str:
     counts = [str(sum(finding.verdict is verdict for finding in report.findings)) for verdict in Verdict]
-    return f"| {name} | {' | '.join(counts)} |"
+    return f"| {_prose(name)} | {' | '.join(counts)} |"
 
 
 def _table(
@@ -35,11 +42,13 @@ def _table(
     yield _HEAD.format(title)
     for finding in findings:
         held = f"{finding.held} of {finding.total}" if finding.total else ""
-        yield f"| {finding.capability} | {words.get(finding.verdict, finding.verdict)} | {held} | {_cell(finding.reason)} |"
+        yield f"| {finding.capability} | {words.get(finding.verdict, finding.verdict)} | {held} | {_prose(finding.reason)} |"
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+def _prose(text: str) -> str:
+    """Return a text in a line, every character of which Markdown shows as it is."""
+    line = printable(" ".join(text.split()))
+    return _MARKUP.sub(r"\\\g<0>", "".join(_HTML.get(char, char) for char in line))
 
 
 def _changed(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -49,12 +58,13 @@ def _changed(findings: Sequence[Finding]) -> Iterator[Finding]:
 def _counterexample(finding: Finding) -> Iterator[str]:
     example = finding.counterexample
     assert example is not None
-    yield f"{finding.capability}, shown by this answer, fed {example.chunking}:"
+    yield f"{finding.capability}, shown by this answer, fed {_prose(example.chunking)}:"
     yield from ("", *_fenced("text", example.answer), "", *_fenced("diff", "\n".join(diff(example))))
 
 
 def _fenced(language: str, text: str) -> Iterator[str]:
     """Fence a text with more backticks than it holds."""
+    text = printable_lines(text)
     fence = "```"
     while fence in text:
         fence += "`"
