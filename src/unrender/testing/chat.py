@@ -15,6 +15,7 @@ from unrender.errors import MalformedOutput
 from unrender.messages import Message
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Parser
+from unrender.printable import printable_lines
 from unrender.testing.chunks import merged, splits
 from unrender.testing.expectation import Expectation, ExpectedCall
 from unrender.testing.grammars import refusals
@@ -145,7 +146,7 @@ class Case:
         lines = [finding, "", f"template  {self._template!r}"]
         lines += [f"parser    {mode}", f"split     {_described(chunks)}"] if mode else []
         lines += ["", "events so far", *(f"  {event!r}" for event in merged(events))] if events else []
-        return "\n".join([*lines, "", *advice])
+        return printable_lines("\n".join([*lines, "", *advice]))
 
 
 def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], MalformedOutput | None]:

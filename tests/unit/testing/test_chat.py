@@ -71,6 +71,18 @@ def test_a_failure_says_all_that_is_needed(case):
     assert "tool_calls=[call('get_weather', city='Paris')]," in text
 
 
+def test_a_failure_shows_controls_and_prints_none():
+    """What attacks a terminal is in the report, as text."""
+    template = ChatTemplate.from_string(
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+    )
+
+    said = failure(Chat()(template).output("\x1b[31m\u202eHi</>").expect, content="Hello\x9b")
+
+    assert "\\x1b[31m\\u202eHi" in said
+    assert all(char.isprintable() for char in said if char != "\n")
+
+
 def test_a_deviation_has_to_be_tolerated_explicitly(case):
     """What only the lenient parser reads fails an ordinary expectation, and says what to do."""
     cut_off = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
