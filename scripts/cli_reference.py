@@ -16,8 +16,12 @@ OPENING = """# Command line
 Written by `scripts/cli_reference.py`; do not edit.
 
 Results go to standard output, remarks and progress to standard error.
-The exit code is 0 when all is well, 1 when something was refuted or malformed, and 2 when the command or its input cannot
-be used.
+The exit code is 0 when all is well, 1 when something was refuted or malformed, 2 when the command or its input cannot
+be used, and 3 when unrender itself has a defect.
+
+Text from outside (names, ids, markers, paths, a template's errors) is never obeyed by a terminal: control and format
+characters are shown as their numbers.
+Colours and progress are for terminals; `--plain`, before or after the command, does without, as `NO_COLOR` does without colours.
 """
 
 
@@ -32,7 +36,8 @@ def text() -> str:
 
 
 def _helps(command: click.Command, path: str) -> Iterator[str]:
-    context = click.Context(command, info_name=path, terminal_width=80, max_content_width=80, color=False)
+    settings = {**app.context_settings, "terminal_width": 80, "color": False}
+    context = click.Context(command, info_name=path, **settings)
     yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

@@ -100,3 +100,17 @@ def test_unit_tests_mirror_the_source(path: Path) -> None:
     package = SOURCE / path.parent.relative_to(ROOT / "tests" / "unit")
 
     assert package.is_dir()
+
+
+WRITERS = {"print", "echo", "secho", "Console", "stdout", "stderr", "__stdout__", "__stderr__"}
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=relative)
+def test_one_module_prints(path: Path) -> None:
+    """In the command line, only the module that escapes what it prints can reach a stream."""
+    if path.name == "terminal.py":
+        return
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    names = {getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in nodes}
+
+    assert names & WRITERS == set()

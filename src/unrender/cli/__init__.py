@@ -1,12 +1,15 @@
 """The command line, `unrender`: the library's instruments for people and scripts.
 
 Rules: results go to standard output and remarks to standard error; the exit code is 0 when all is well, 1 when something
-was refuted or malformed, 2 when the command or its input cannot be used.
+was refuted or malformed, 2 when the command or its input cannot be used, 3 when unrender itself has a defect. Only
+`unrender.cli.terminal` prints.
 """
 
 from __future__ import annotations
 
 import sys
+
+from unrender.cli.terminal import remark
 
 __all__ = ["main"]
 
@@ -14,10 +17,10 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; exits with a sentence when the extra `cli` is not installed."""
     try:
-        from unrender.cli.app import app  # noqa: PLC0415 - click and rich are an extra
+        from unrender.cli.app import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
+        if error.name != "click":
             raise
-        print("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'", file=sys.stderr)  # noqa: T201
+        remark("unrender's command line needs the extra 'cli': pip install 'unrender[cli]'")
         sys.exit(2)
-    app()
+    app(prog_name="unrender")

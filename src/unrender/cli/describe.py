@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from rich.text import Text
-
 from unrender.analysis.capabilities import Capabilities
+from unrender.cli.terminal import BOLD_CYAN, GREEN, Styled
 from unrender.format import Arguments, Content, Format, Part, Reasoning, Slot, ToolMode, Tools
 from unrender.injection import Plan
 from unrender.injection.instructions import call_form
 
-SLOT_STYLE = "bold cyan"
-MARKER_STYLE = "green"
+SLOT_STYLE = BOLD_CYAN
+MARKER_STYLE = GREEN
 
 Row = tuple[str, str]
 """A label and what stands behind it."""
@@ -40,7 +39,7 @@ _VIEWS = (
 """The field's names for the markers of a call, which `Tools` derives from its skeletons."""
 
 
-def answers(format_: Format, capabilities: Capabilities) -> list[Text]:
+def answers(format_: Format, capabilities: Capabilities) -> list[Styled]:
     """Return whole answers as the model writes them, from the first character to the end of the turn.
 
     One with content and a call, or one with each where the template does not write both.
@@ -146,11 +145,8 @@ def _part(part: Part) -> str:
     return f"«{part.value}»" if isinstance(part, Slot) else part
 
 
-def _styled(pieces: list[str]) -> Text:
-    text = Text()
-    for piece in pieces:
-        text.append(piece, style=SLOT_STYLE if piece.startswith("«") else MARKER_STYLE)
-    return text
+def _styled(pieces: list[str]) -> Styled:
+    return [(piece, SLOT_STYLE if piece.startswith("«") else MARKER_STYLE) for piece in pieces]
 
 
 def _rows(part: Any) -> list[Row]:

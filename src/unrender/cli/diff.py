@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from unrender.cli.inputs import json_option, load
-from unrender.cli.output import print_json
+from unrender.cli.terminal import NO_STYLE, print_block, print_json
 from unrender.format import Format
 from unrender.format_diff import differences
 
@@ -28,7 +28,7 @@ def diff_(before: str, after: str, *, as_json: bool) -> None:
         print_json([asdict(difference) for difference in found])
     else:
         for difference in found:
-            click.echo(str(difference))
+            print_block([(str(difference), NO_STYLE)])
     raise SystemExit(1 if found else 0)
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from unrender.chat_template import ChatTemplate
 from unrender.cli.describe import MARKER_STYLE, Row, answers
@@ -24,13 +22,26 @@ from unrender.cli.inputs import (
     template_argument,
     tools_option,
 )
-from unrender.cli.output import INDENT, console, print_heading, print_json, print_rows, print_text
+from unrender.cli.output import INDENT, print_heading, print_rows
+from unrender.cli.terminal import (
+    BOLD,
+    BOLD_CYAN,
+    CYAN,
+    DIM,
+    NARROWEST,
+    NO_STYLE,
+    RED,
+    print_block,
+    print_json,
+    print_line,
+    width,
+)
 from unrender.explain import Explanation, explain
 from unrender.format import ToolMode
 from unrender.grammar.nodes import Role
 from unrender.parsing.parser import Span
 
-_STYLES = {"marker": MARKER_STYLE, "malformed": "red", "name": "bold cyan", "argument": "cyan"}
+_STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argument": CYAN}
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
 """White space between markers is shown with them."""
 _STOPPED = "^ stopped"
@@ -68,7 +79,7 @@ def explain_(
     if as_json:
         print_json(explanation.to_dict())
     else:
-        _show(console(), explanation, loaded)
+        _show(explanation, loaded)
     sys.exit(not explanation.clean)
 
 
@@ -81,30 +92,30 @@ def read_text(path: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _show(out: Console, explanation: Explanation, template: ChatTemplate) -> None:
-    out.print(Text(_summary(explanation), "bold"))
-    print_heading(out, "Output", f"{len(explanation.output)} characters, as they were read")
+def _show(explanation: Explanation, template: ChatTemplate) -> None:
+    print_line((_summary(explanation), BOLD))
+    print_heading("Output", f"{len(explanation.output)} characters, as they were read")
     for label, text in _stretches(explanation):
-        _print_stretch(out, label, text)
+        _print_stretch(label, text)
     if explanation.message.tool_calls:
-        print_heading(out, "Calls")
-        print_rows(out, [(call.name, f"{call.status} {call.arguments}") for call in explanation.message.tool_calls])
+        print_heading("Calls")
+        print_rows([(call.name, f"{call.status} {call.arguments}") for call in explanation.message.tool_calls])
     if explanation.stops:
-        print_heading(out, "Reading stopped")
-        print_rows(out, [("", str(stop)) for stop in explanation.stops])
+        print_heading("Reading stopped")
+        print_rows([("", str(stop)) for stop in explanation.stops])
     if explanation.tolerances:
-        print_heading(out, "Read all the same", "the template writes it otherwise")
-        print_rows(out, [("", sentence) for sentence in explanation.tolerances])
+        print_heading("Read all the same", "the template writes it otherwise")
+        print_rows([("", sentence) for sentence in explanation.tolerances])
     if explanation.nearest:
-        print_heading(out, "Another syntax would have read it", explanation.nearest.name)
-        print_rows(out, [("", call) for call in explanation.nearest.calls])
+        print_heading("Another syntax would have read it", explanation.nearest.name)
+        print_rows([("", call) for call in explanation.nearest.calls])
     if explanation.hints:
-        print_heading(out, "Hints")
-        print_rows(out, [(hint.name, str(hint)) for hint in explanation.hints])
+        print_heading("Hints")
+        print_rows([(hint.name, str(hint)) for hint in explanation.hints])
     if not explanation.clean and explanation.format.tools.mode is not ToolMode.NONE:
-        print_heading(out, "What the model should write", "«…» are its own words")
+        print_heading("What the model should write", "«…» are its own words")
         for answer in answers(explanation.format, template.capabilities):
-            print_text(out, answer)
+            print_block(answer, indent=INDENT)
 
 
 def _summary(explanation: Explanation) -> str:
@@ -132,13 +143,12 @@ def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, 
             yield sum(stop <= start for stop in stops), _SHOWN_AS.get(span.role, str(span.role)), start, end
 
 
-def _print_stretch(out: Console, label: str, text: str) -> None:
+def _print_stretch(label: str, text: str) -> None:
     quoted = text if label == _STOPPED else repr(_shortened(text))
-    width, first = max(out.width - len(INDENT) - 12, 20), True
-    for at in range(0, len(quoted), width):
+    columns, first = max(width() - len(INDENT) - 12, NARROWEST), True
+    for at in range(0, len(quoted), columns):
         name = label.ljust(12) if first else " " * 12
-        line = Text.assemble(INDENT, (name, "dim"), (quoted[at : at + width], _STYLES.get(label, "")))
-        out.print(line, soft_wrap=True)
+        print_line(INDENT, (name, DIM), (quoted[at : at + columns], _STYLES.get(label, NO_STYLE)))
         first = False
 
 

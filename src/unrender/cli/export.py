@@ -13,7 +13,8 @@ import click
 from unrender.chat_template import ChatTemplate
 from unrender.cli.describe import Row
 from unrender.cli.inputs import json_option, load, read_json, template_argument
-from unrender.cli.output import console, print_heading, print_json, print_rows
+from unrender.cli.output import print_heading, print_rows
+from unrender.cli.terminal import print_json, remark
 from unrender.cli.verify import finding_row
 from unrender.emit.response_reading import read_response_template
 from unrender.emit.response_template import Exported, Target
@@ -53,9 +54,9 @@ def export(template: str, *, field_names: str, config: str | None, checks: bool,
     if config is not None and held:
         _write(exported, Path(config))
     elif not checked:
-        click.echo(exported.to_json())
+        print_json(exported.template)
     for omission in exported.omissions:
-        click.echo(f"not expressed: {omission.what}", err=True)
+        remark(f"not expressed: {omission.what}")
     sys.exit(not held)
 
 
@@ -79,14 +80,13 @@ def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool
     if as_json:
         print_json(report.to_dict())
     else:
-        out = console()
-        print_heading(out, name, "read by transformers")
-        print_rows(out, [finding_row(finding) for finding in report.findings])
+        print_heading(name, "read by transformers")
+        print_rows([finding_row(finding) for finding in report.findings])
         for finding in report.refuted:
             example = finding.counterexample
             if example:
-                print_heading(out, finding.capability, f"read differently, fed {example.chunking}")
-                print_rows(out, [("answer", repr(example.answer)), *_differences(example.expected, example.found)])
+                print_heading(finding.capability, f"read differently, fed {example.chunking}")
+                print_rows([("answer", repr(example.answer)), *_differences(example.expected, example.found)])
     return not report.refuted
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from unrender.cli.inputs import load, template_argument
+from unrender.cli.terminal import print_json
 
 
 @click.command("format", short_help="Print the format as JSON.")
 @template_argument
 def format_(template: str) -> None:
     """Print the derived format as JSON, to be kept, compared or edited."""
-    click.echo(load(template).format.to_json())
+    print_json(load(template).format.to_dict())

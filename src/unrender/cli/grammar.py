@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import click
@@ -16,8 +15,7 @@ from unrender.cli.inputs import (
     template_argument,
     tools_option,
 )
-from unrender.cli.output import print_json
-from unrender.errors import SchemaWarning
+from unrender.cli.terminal import print_document, print_json
 
 _DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
 
@@ -52,12 +50,9 @@ def grammar(
         parallel_tool_calls=parallel,
         **settings,
     )
-    with warnings.catch_warnings(record=True, action="always", category=SchemaWarning) as unenforced:
-        emitted = _DIALECTS[dialect](turn)
-    for warning in unenforced:
-        click.echo(f"warning: {warning.message}", err=True)
+    emitted = _DIALECTS[dialect](turn)
     if isinstance(emitted, str):
-        click.echo(emitted)
+        print_document(emitted)
     else:
         print_json(emitted)
 

@@ -94,5 +94,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise click.BadParameter(f"expected NAME=VALUE, found {text!r}")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except json.JSONDecodeError:
         return name, value
+    except ValueError as error:
+        raise click.BadParameter(f"{name}: {error}") from error

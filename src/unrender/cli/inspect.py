@@ -6,14 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from unrender.analysis import Analysis
 from unrender.chat_template import ChatTemplate
 from unrender.cli.describe import answers, capability_rows, help_rows, sections
 from unrender.cli.inputs import json_option, load, template_argument
-from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
+from unrender.cli.output import INDENT, print_heading, print_rows
+from unrender.cli.terminal import NO_STYLE, print_block, print_json
 from unrender.cli.verify import finding_row
 from unrender.injection import Plan, plan_tools
 from unrender.verify import Report, verify
@@ -30,11 +29,11 @@ def inspect(template: str, *, compare: str | None, as_json: bool) -> None:
     """
     loaded = load(template)
     if compare:
-        _show_comparison(console(), compare, loaded.analysis)
+        _show_comparison(compare, loaded.analysis)
     elif as_json:
         print_json(_as_data(loaded))
     else:
-        _show(console(), template, loaded)
+        _show(template, loaded)
 
 
 def _plan(template: ChatTemplate) -> Plan:
@@ -57,35 +56,35 @@ def _prove(template: ChatTemplate) -> Report:
     return verify(template.template, analysis=template.analysis)
 
 
-def _show_comparison(out: Console, name: str, analysis: Analysis) -> None:
+def _show_comparison(name: str, analysis: Analysis) -> None:
     found = [evidence for evidence in analysis.evidence if evidence.comparison == name]
     if not found:
         known = ", ".join(sorted({evidence.comparison for evidence in analysis.evidence if evidence.comparison}))
         raise click.BadParameter(f"no comparison {name!r} was made; there are {known}", param_hint="--compare")
     for evidence in found:
-        print_heading(out, f"{evidence.comparison}  {evidence.part}", evidence.finding)
-        print_text(out, Text(evidence.rendering))
+        print_heading(f"{evidence.comparison}  {evidence.part}", evidence.finding)
+        print_block([(evidence.rendering, NO_STYLE)], indent=INDENT)
 
 
-def _show(out: Console, name: str, template: ChatTemplate) -> None:
+def _show(name: str, template: ChatTemplate) -> None:
     analysis = template.analysis
-    print_heading(out, name, "")
+    print_heading(name, "")
     for text in answers(template.format, analysis.capabilities):
-        print_heading(out, "An answer", "«slots» are the model's own words")
-        print_text(out, text)
+        print_heading("An answer", "«slots» are the model's own words")
+        print_block(text, indent=INDENT)
     for title, summary, rows in sections(template.format):
-        print_heading(out, title, summary)
-        print_rows(out, rows)
-    print_heading(out, "Capabilities", "what the template does with a conversation")
-    print_rows(out, capability_rows(analysis.capabilities))
+        print_heading(title, summary)
+        print_rows(rows)
+    print_heading("Capabilities", "what the template does with a conversation")
+    print_rows(capability_rows(analysis.capabilities))
     helped = help_rows(_plan(template))
     if helped:
-        print_heading(out, "Help", "what prepare() does for tools, as the template does not")
-        print_rows(out, helped)
-    print_heading(out, "Proof", "answers that the template wrote, parsed back")
-    print_rows(out, [finding_row(finding) for finding in _prove(template).findings])
-    print_heading(out, "Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
-    print_rows(out, [(f"{found.comparison:<3}{found.part}", found.finding) for found in analysis.evidence])
+        print_heading("Help", "what prepare() does for tools, as the template does not")
+        print_rows(helped)
+    print_heading("Proof", "answers that the template wrote, parsed back")
+    print_rows([finding_row(finding) for finding in _prove(template).findings])
+    print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
+    print_rows([(f"{found.comparison:<3}{found.part}", found.finding) for found in analysis.evidence])
     if analysis.diagnostics:
-        print_heading(out, "Not determined", "")
-        print_rows(out, [("-", diagnostic) for diagnostic in analysis.diagnostics])
+        print_heading("Not determined", "")
+        print_rows([("-", diagnostic) for diagnostic in analysis.diagnostics])

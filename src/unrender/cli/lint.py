@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from unrender.cli.describe import Row
 from unrender.cli.inputs import expanded, json_option, load
-from unrender.cli.output import console, print_heading, print_json, print_rows
+from unrender.cli.output import print_heading, print_rows
+from unrender.cli.terminal import print_json, print_line
 from unrender.lint import RULES, Finding, Message, lint
 
 
@@ -36,7 +35,7 @@ def lint_(templates: tuple[str, ...], *, ignore: tuple[str, ...], only_rules: bo
     that shows it, and what to do about it. The exit code is 1 when there is any.
     """
     if only_rules:
-        print_rows(console(), [(rule.name, rule.looks_for) for rule in RULES])
+        print_rows([(rule.name, rule.looks_for) for rule in RULES])
         return
     if not templates:
         raise click.UsageError("missing argument 'TEMPLATES...'")
@@ -44,21 +43,22 @@ def lint_(templates: tuple[str, ...], *, ignore: tuple[str, ...], only_rules: bo
     if as_json:
         print_json({name: [finding.to_dict() for finding in found] for name, found in findings.items()})
     elif len(findings) == 1:
-        _show(console(), *next(iter(findings.items())))
+        _show(*next(iter(findings.items())))
     else:
-        _show_table(console(), findings)
+        _show_table(findings)
     sys.exit(any(findings.values()))
 
 
-def _show(out: Console, name: str, findings: Sequence[Finding]) -> None:
+def _show(name: str, findings: Sequence[Finding]) -> None:
     for finding in findings:
-        print_heading(out, finding.rule)
+        print_heading(finding.rule)
         rows = [("found", finding.text + "."), ("harm", finding.harm), ("fix", finding.fix)]
         rows += [("shown by" if not i else "", line) for i, line in enumerate(map(_message_line, finding.messages))]
         rows += [("written", repr(finding.excerpt))] if finding.excerpt else []
-        print_rows(out, rows)
+        print_rows(rows)
     count = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else "nothing found"
-    out.print(Text(f"\n{name}: {count}"), soft_wrap=True)
+    print_line()
+    print_line(f"{name}: {count}")
 
 
 def _message_line(message: Message) -> str:
@@ -72,12 +72,12 @@ def _message_line(message: Message) -> str:
     return f"{message['role']}: {', '.join(parts)}"
 
 
-def _show_table(out: Console, findings: Mapping[str, Sequence[Finding]]) -> None:
-    print_rows(out, list(_table(findings)))
+def _show_table(findings: Mapping[str, Sequence[Finding]]) -> None:
+    print_rows(list(_table(findings)))
     counts = Counter(finding.rule for found in findings.values() for finding in found)
     if counts:
-        print_heading(out, "Findings", f"{sum(counts.values())} in {len(findings)} templates")
-        print_rows(out, [(name, str(count)) for name, count in counts.most_common()])
+        print_heading("Findings", f"{sum(counts.values())} in {len(findings)} templates")
+        print_rows([(name, str(count)) for name, count in counts.most_common()])
 
 
 def _table(findings: Mapping[str, Sequence[Finding]]) -> Iterator[Row]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
@@ -20,7 +19,8 @@ from unrender.cli.inputs import (
     template_argument,
     tools_option,
 )
-from unrender.cli.output import event_data, event_line, print_json
+from unrender.cli.output import event_data, event_line
+from unrender.cli.terminal import print_json, print_line, remark
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Event, Malformed
 from unrender.parsing.parser import Parser
@@ -54,13 +54,13 @@ def parse(
     parser = turn.parser()
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
     if stream:
-        malformed = _report(parser, output, _event_json if as_json else event_line)
+        malformed = _report(parser, output, _print_json if as_json else _print_line)
     else:
         malformed = _report(parser, output, None)
         print_json(parser.message.to_openai())
     complaints = [*malformed, *_unfinished(parser.message)]
     for complaint in [] if stream else complaints:
-        click.echo(complaint, err=True)
+        remark(complaint)
     raise SystemExit(1 if complaints else 0)
 
 
@@ -72,11 +72,11 @@ def chunks(source: BufferedIOBase) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-def _report(parser: Parser, output: Iterable[str], line: Callable[[Event], str] | None) -> list[str]:
+def _report(parser: Parser, output: Iterable[str], show: Callable[[Event], None] | None) -> list[str]:
     malformed = []
     for event in _events(parser, output):
-        if line:
-            click.echo(line(event))
+        if show:
+            show(event)
         if isinstance(event, Malformed):
             malformed.append(event_line(event))
     return malformed
@@ -88,8 +88,12 @@ def _events(parser: Parser, output: Iterable[str]) -> Iterator[Event]:
     yield from parser.finish()
 
 
-def _event_json(event: Event) -> str:
-    return json.dumps(event_data(event), ensure_ascii=False)
+def _print_json(event: Event) -> None:
+    print_json(event_data(event), indent=None)
+
+
+def _print_line(event: Event) -> None:
+    print_line(event_line(event))
 
 
 def _unfinished(message: Message) -> Iterator[str]:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from unrender.cli.explain import read_text
 from unrender.cli.inputs import (
@@ -22,7 +20,8 @@ from unrender.cli.inputs import (
     template_argument,
     tools_option,
 )
-from unrender.cli.output import INDENT, console, event_data, event_line, print_heading, print_json
+from unrender.cli.output import INDENT, event_data, event_line, print_heading
+from unrender.cli.terminal import BOLD, DIM, print_json, print_line
 from unrender.explain import Difference, Replay, Step, replay
 
 
@@ -44,7 +43,7 @@ def replay_(template: str, chunks: str, *, tools: Any, messages: Any, settings: 
     if as_json:
         print_json(_data(result))
     else:
-        _show(console(), result)
+        _show(result)
     sys.exit(bool(result.differences))
 
 
@@ -77,27 +76,27 @@ def _text(chunk: Any, where: str) -> str:
     return chunk
 
 
-def _show(out: Console, result: Replay) -> None:
+def _show(result: Replay) -> None:
     for step in result.steps:
-        _show_step(out, step)
-    print_heading(out, "Other chunkings", f"{result.tried} tried, {len(result.differences) or 'none'} differ")
+        _show_step(step)
+    print_heading("Other chunkings", f"{result.tried} tried, {len(result.differences) or 'none'} differ")
     for difference in result.differences[:3]:
-        _show_difference(out, difference, result)
+        _show_difference(difference, result)
 
 
-def _show_step(out: Console, step: Step) -> None:
+def _show_step(step: Step) -> None:
     held = f"  ({step.held} characters held back)" if step.held else ""
-    out.print(Text.assemble(("end of output" if step.chunk is None else repr(step.chunk), "bold"), (held, "dim")))
+    print_line(("end of output" if step.chunk is None else repr(step.chunk), BOLD), (held, DIM))
     for event in step.events:
-        out.print(Text(f"{INDENT}{event_line(event)}"), soft_wrap=True)
+        print_line(f"{INDENT}{event_line(event)}")
 
 
-def _show_difference(out: Console, difference: Difference, result: Replay) -> None:
-    print_heading(out, difference.chunking)
+def _show_difference(difference: Difference, result: Replay) -> None:
+    print_heading(difference.chunking)
     recorded, other = (set(map(event_line, events)) for events in (result.events, difference.events))
     for sign, lines in (("-", recorded - other), ("+", other - recorded)):
         for line in sorted(lines):
-            out.print(Text(f"{INDENT}{sign} {line}"), soft_wrap=True)
+            print_line(f"{INDENT}{sign} {line}")
 
 
 def _data(result: Replay) -> dict[str, Any]:

@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.text import Text
 
 from unrender.cli.describe import Row
 from unrender.cli.inputs import expanded, json_option, load, write_text
-from unrender.cli.output import console, print_heading, print_json, print_rows, print_text
+from unrender.cli.output import INDENT, print_heading, print_rows
+from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line, progress
 from unrender.verify import Counterexample, Finding, Report, Verdict, diff, markdown, verify
 from unrender.verify.report import HISTORY_WORDS
 
-_DIFF_STYLES = {"-": "red", "+": "green"}
+_DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
 @click.command("verify", short_help="Prove a format on its template.")
@@ -40,9 +38,9 @@ def verify_(templates: tuple[str, ...], *, samples: int, seed: int, report: str 
     if as_json:
         print_json({name: it.to_dict() for name, it in reports.items()})
     elif len(names) == 1:
-        _show(console(), names[0], reports[names[0]])
+        _show(names[0], reports[names[0]])
     else:
-        _show_table(console(), reports)
+        _show_table(reports)
     sys.exit(any(it.refuted for it in reports.values()))
 
 
@@ -60,43 +58,42 @@ def history_row(finding: Finding) -> Row:
 
 def _verified(names: Sequence[str], samples: int, seed: int) -> dict[str, Report]:
     """Verify one after the other; a terminal sees how far it is."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     reports = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("", total=len(names))
+    with progress(len(names)) as shown:
         for name in names:
-            progress.update(task, description=Path(name).stem)
+            shown.say(name)
             loaded = load(name)
             reports[name] = verify(loaded.template, analysis=loaded.analysis, samples=samples, seed=seed)
-            progress.advance(task)
+            shown.advance(name)
     return reports
 
 
-def _show(out: Console, name: str, report: Report) -> None:
-    print_heading(out, name)
-    print_rows(out, [finding_row(finding) for finding in report.findings])
-    print_heading(out, "History", "does the next prompt begin with the last one and the answer to it?")
-    print_rows(out, [history_row(finding) for finding in report.history])
+def _show(name: str, report: Report) -> None:
+    print_heading(name)
+    print_rows([finding_row(finding) for finding in report.findings])
+    print_heading("History", "does the next prompt begin with the last one and the answer to it?")
+    print_rows([history_row(finding) for finding in report.history])
     for finding in report.refuted:
         if example := finding.counterexample:
-            print_heading(out, finding.capability, f"refuted by this answer, fed {example.chunking}")
-            print_text(out, Text(example.answer))
-            _print_diff(out, example)
+            print_heading(finding.capability, f"refuted by this answer, fed {example.chunking}")
+            print_block([(example.answer, NO_STYLE)], indent=INDENT)
+            _print_diff(example)
     for finding in report.history:
         if finding.counterexample:
-            print_heading(out, finding.capability, "is written otherwise in the next prompt")
-            _print_diff(out, finding.counterexample)
+            print_heading(finding.capability, "is written otherwise in the next prompt")
+            _print_diff(finding.counterexample)
 
 
-def _print_diff(out: Console, example: Counterexample) -> None:
+def _print_diff(example: Counterexample) -> None:
     for line in diff(example):
-        print_text(out, Text(line, _DIFF_STYLES[line[0]]))
+        print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
-def _show_table(out: Console, reports: dict[str, Report]) -> None:
-    print_rows(out, [(Path(name).name.removesuffix(".jinja"), _sum(report)) for name, report in reports.items()])
+def _show_table(reports: dict[str, Report]) -> None:
+    print_rows([(Path(name).name.removesuffix(".jinja"), _sum(report)) for name, report in reports.items()])
     refuted = sum(bool(report.refuted) for report in reports.values())
-    out.print(f"\n{len(reports)} templates, {refuted} with something refuted")
+    print_line()
+    print_line(f"{len(reports)} templates, {refuted} with something refuted")
 
 
 def _sum(report: Report) -> str:

@@ -1,0 +1,178 @@
+"""Everything the command line prints: the only module of it that writes to a stream.
+
+Rules: what is printed is escaped here (`unrender.printable`), whoever hands it over; styles are added afterwards, and only for
+terminals that want them. What programs read from a pipe or a file comes as it is, but for JSON, which means the same escaped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TextIO
+
+from unrender.printable import ascii_json, printable, printable_json, printable_lines
+
+Piece = tuple[str, str]
+"""A text and its style."""
+Styled = Sequence[Piece]
+
+NO_STYLE, BOLD, DIM, RED, GREEN, CYAN, BOLD_CYAN = "", "1", "2", "31", "32", "36", "1;36"
+"""Styles, as the numbers that terminals know them by."""
+
+NARROWEST = 20
+"""Columns that a folded text keeps, however narrow the terminal is."""
+_LONGEST_REMARK = 2000
+"""Characters of an error or a remark that are printed: a hostile one must not bury what else was said."""
+
+_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Print without styles and without progress in this block."""
+    token = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(token)
+
+
+def width() -> int:
+    """Return the terminal's columns: those in COLUMNS, the terminal's own, or 80."""
+    return shutil.get_terminal_size().columns
+
+
+def print_line(*pieces: str | Piece) -> None:
+    """Print pieces of text as one line; a line break in them is shown as such."""
+    parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
+    _write(sys.stdout, _rendered([(printable(text), style) for text, style in parts], sys.stdout) + "\n")
+
+
+def print_block(pieces: Styled, *, indent: str = "") -> None:
+    """Print text with its own line breaks, indented, long lines folded; empty lines at its end are left out."""
+    lines = _lines([(printable_lines(text), style) for text, style in pieces])
+    while lines and not "".join(text for text, _ in lines[-1]).strip():
+        lines.pop()
+    for line in lines:
+        for part in _folded(line, max(width() - len(indent), NARROWEST)):
+            _write(sys.stdout, indent + _rendered(part, sys.stdout) + "\n")
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON, non-ASCII text as it is where it can be shown; `indent=None` makes one line of it."""
+    text = printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = ascii_json(text)
+    _write(sys.stdout, text + "\n")
+
+
+def print_document(text: str) -> None:
+    """Print a text that programs read: exactly as it is, but to a terminal as it can be shown."""
+    _write(sys.stdout, (printable_lines(text) if sys.stdout.isatty() else text) + "\n")
+
+
+def remark(text: str) -> None:
+    """Print a line to standard error."""
+    _write(sys.stderr, printable(_shortened(text)) + "\n")
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Progress]:
+    """Show on standard error how much of `total` is done while the block runs; only to a terminal, and never plainly."""
+    shown = Progress(total=total, stream=sys.stderr if sys.stderr.isatty() and not _PLAIN.get() else None)
+    try:
+        yield shown
+    finally:
+        shown.clear()
+
+
+class Progress:
+    """A line that is written over: how many are done, and which was the last."""
+
+    def __init__(self, *, total: int, stream: TextIO | None) -> None:
+        self._total, self._done, self._stream, self._shown = total, 0, stream, 0
+
+    def advance(self, name: str) -> None:
+        """Count one more that is done."""
+        self._done += 1
+        self.say(name)
+
+    def say(self, name: str) -> None:
+        """Show what is worked on."""
+        self._replace(f"{self._done}/{self._total}  {printable(name)}"[: width() - 1])
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._replace("")
+
+    def _replace(self, line: str) -> None:
+        if self._stream:
+            _write(self._stream, "\r" + line.ljust(self._shown) + ("" if line else "\r"))
+            self._shown = len(line)
+
+
+def let_go() -> None:
+    """Give standard output up, which nobody reads any more; what is still to be written to it disappears."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write and flush; characters that the stream's encoding does not have are written as their numbers."""
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _rendered(pieces: Styled, stream: TextIO) -> str:
+    """Return escaped pieces as one text, with the codes of their styles where the stream's reader wants them."""
+    if not _styles(stream):
+        return "".join(text for text, _ in pieces)
+    return "".join(f"\x1b[{style}m{text}\x1b[0m" if style and text else text for text, style in pieces)
+
+
+def _styles(stream: TextIO) -> bool:
+    wanted = not _PLAIN.get() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and stream.isatty()
+
+
+def _lines(pieces: Styled) -> list[list[Piece]]:
+    lines: list[list[Piece]] = [[]]
+    for text, style in pieces:
+        first, *more = text.split("\n")
+        lines[-1].append((first, style))
+        lines += [[(line, style)] for line in more]
+    return lines
+
+
+def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
+    """Yield a line in parts of at most so many characters; an empty line is one part."""
+    part: list[Piece] = []
+    left = columns
+    for text, style in line:
+        rest = text
+        while len(rest) > left:
+            yield [*part, (rest[:left], style)]
+            part, rest, left = [], rest[left:], columns
+        part.append((rest, style))
+        left -= len(rest)
+    yield part
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_REMARK:
+        return text
+    half = _LONGEST_REMARK // 2
+    return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"
