@@ -19,6 +19,10 @@ HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\
 """A window's title, colours in 7 and 8 bits, text that runs backwards, a line separator, markup, and half a character."""
 ARRIVED = re.compile(r"\\(x1b|u001b)\\*\]0;pwned", re.IGNORECASE)
 """What is left of `HOSTILE` when it is shown instead of obeyed."""
+NOWHERE = HOSTILE[:-1]
+"""The same without half a character, which no command line can be given."""
+FILE_NAME = os.fsdecode(b"\xff" + NOWHERE.replace("/", "").encode())
+"""The same with a byte that is no text."""
 OWN_STYLES = re.compile(r"\x1b\[(0|1|2|3[1236]|1;36)m")
 """The codes that the command line itself writes; `HOSTILE` asks for another."""
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -40,18 +44,30 @@ MARKED = f"""\
 """
 REFUSING = f"{{{{ raise_exception('{IN_JINJA}') }}}}"
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
-CALL = f'<call {HOSTILE[:-1]} name="get_weather" id="{HOSTILE[:-1]}">{{"city": {HOSTILE[:-1]}}}</call><call {HOSTILE[:-1]} name="{HOSTILE[:-1]}" id="1">{{}}</call>'
+CALL = f'<call {NOWHERE} name="get_weather" id="{NOWHERE}">{{"city": {NOWHERE}}}</call><call {NOWHERE} name="{NOWHERE}" id="1">{{}}</call>'
 
 
-def on_terminal(*arguments: str, text: str = "", **environment: str) -> str:
-    """Run the command line with a pseudo-terminal as both its outputs, and return what the terminal was sent."""
+# Runs one command after the other, each with its text on standard input: an interpreter for each would take minutes.
+DRIVER = """
+import io, json, sys
+from unrender.cli.app import app
+for arguments, text in json.load(sys.stdin):
+    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")))
+    try:
+        app(arguments, prog_name="unrender")
+    except SystemExit:
+        print("<<over>>", flush=True)
+"""
+
+
+def on_terminal(*program: str, text: str = "", **environment: str) -> str:
+    """Run Python with a pseudo-terminal as both its outputs, and return what the terminal was sent."""
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "unrender", *arguments]
     env = {**os.environ, "PYTHONPATH": SOURCES, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, env=env)
+    process = subprocess.Popen([sys.executable, *program], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     assert process.stdin
-    process.stdin.write(text.encode("utf-8", "surrogatepass"))
+    process.stdin.write(text.encode())
     process.stdin.close()
     seen = b""
     try:
@@ -70,27 +86,48 @@ def alive(seen: str) -> set[str]:
     return {repr(char) for char in own if unicodedata.category(char) in ALIVE and char not in "\r\n"}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
     """Fill a folder with templates, tools, outputs and chunks that attack whoever prints them."""
-    monkeypatch.chdir(tmp_path)
-    Path("marked.jinja").write_text(MARKED, encoding="utf-8")
-    Path("refusing.jinja").write_text(REFUSING, encoding="utf-8")
-    Path("tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
-    Path("output.txt").write_text(CALL, encoding="utf-8")
-    Path("chunks.json").write_text(json.dumps([CALL[:9], CALL[9:], HOSTILE]), encoding="utf-8")
-    hostile = [{"type": "function", "function": {"name": HOSTILE[:-1], "parameters": {"type": "object"}}}]
-    Path("hostile.json").write_text(json.dumps(hostile), encoding="utf-8")
-    hostile[0]["function"] = {"name": "f", "parameters": {"properties": {HOSTILE[:-1]: {"not": {}}}}}
-    Path("schema.json").write_text(json.dumps(hostile), encoding="utf-8")
-    Path("many").mkdir()
-    for name in ("one", os.fsdecode(b"\xff" + HOSTILE[:-1].replace("/", "").encode())):
-        Path(f"many/{name}.jinja").write_text("{{ messages[-1].content }}", encoding="utf-8")
-    return tmp_path
+    folder = tmp_path_factory.mktemp("attacked")
+    hostile = [{"type": "function", "function": {"name": NOWHERE, "parameters": {"type": "object"}}}]
+    unenforced = {"name": "f", "parameters": {"properties": {NOWHERE: {"not": {}}}}}
+    files = {
+        "marked.jinja": MARKED,
+        "refusing.jinja": REFUSING,
+        "tools.json": json.dumps(TOOLS),
+        "output.txt": CALL,
+        "chunks.json": json.dumps([CALL[:9], CALL[9:], HOSTILE]),
+        "hostile.json": json.dumps(hostile),
+        "schema.json": json.dumps([{"type": "function", "function": unenforced}]),
+        "question.json": json.dumps([{"role": "user", "content": HOSTILE}]),
+        "many/one.jinja": "{{ messages[-1].content }}",
+        f"many/{FILE_NAME}.jinja": "{{ messages[-1].content }}",
+    }
+    (folder / "many").mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(attacked, monkeypatch):
+    """Work in the folder that attacks."""
+    monkeypatch.chdir(attacked)
+    return attacked
+
+
+@pytest.fixture(scope="module")
+def seen(attacked):
+    """Return what the terminal was sent by each of the commands, in their order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(attacked)
+        sent = on_terminal("-c", DRIVER, text=json.dumps(COMMANDS), NO_COLOR="1").split("<<over>>\r\n")
+    assert len(sent) == len(COMMANDS) + 1, sent[-1]
+    return sent
 
 
 M, R, T, H = "marked.jinja", "refusing.jinja", ("--tools", "tools.json"), ("--tools", "hostile.json")
-NOWHERE = HOSTILE[:-1]
 COMMANDS = [
     (("inspect", M), ""),
     (("inspect", M, "--json"), ""),
@@ -100,6 +137,12 @@ COMMANDS = [
     (("parse", M, *T, "--stream"), CALL),
     (("parse", M, *T, "--stream", "--json"), CALL),
     (("parse", R), ""),
+    (("chat", M, "question.json", *H, "--tool-choice", "required"), ""),
+    (("chat", M, "question.json", *T, "--answer", "output.txt"), ""),
+    (("chat", M, "question.json", *T, "--answer", "output.txt", "--json"), ""),
+    (("chat", M, "question.json", "--prompt"), ""),
+    (("chat", R, "question.json"), ""),
+    (("chat", M, NOWHERE), ""),
     (("explain", M, "output.txt", *T), ""),
     (("explain", M, "output.txt", *T, "--json"), ""),
     (("explain", M, "-"), HOSTILE),
@@ -135,20 +178,18 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "text"), COMMANDS, ids=lambda it: " ".join(it)[:40] if type(it) is tuple else "")
-def test_nothing_from_outside_is_obeyed(folder, arguments, text):
+@pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: " ".join(COMMANDS[index][0])[:40])
+def test_nothing_from_outside_is_obeyed(seen, index):
     """No command sends a terminal anything but text, whatever its inputs hold; what attacked is shown."""
-    seen = on_terminal(*arguments, text=text, NO_COLOR="1")
-
-    assert alive(seen) == set()
-    assert "\rFAKE" not in seen  # The command line's own carriage returns end lines and begin the progress.
-    assert ARRIVED.search(seen)
-    assert "Traceback" not in seen
+    assert alive(seen[index]) == set()
+    assert "\rFAKE" not in seen[index]  # The command line's own carriage returns end lines and begin the progress.
+    assert ARRIVED.search(seen[index])
+    assert "Traceback" not in seen[index]
 
 
 def test_styles_are_the_command_lines_own(folder):
     """With colours, the terminal is sent the command line's own codes and no others."""
-    seen = on_terminal("inspect", M, NO_COLOR="")
+    seen = on_terminal("-m", "unrender", "inspect", M, NO_COLOR="")
 
     assert OWN_STYLES.search(seen)
     assert alive(seen) == set()
@@ -156,8 +197,8 @@ def test_styles_are_the_command_lines_own(folder):
 
 def test_plain_means_no_codes_and_no_progress(folder):
     """With --plain, before or behind the command, a terminal is sent what a file would be."""
-    before = on_terminal("--plain", "verify", M, "--samples", "1", NO_COLOR="")
-    behind = on_terminal("verify", M, "--samples", "1", "--plain", NO_COLOR="")
+    before = on_terminal("-m", "unrender", "--plain", "verify", M, "--samples", "1", NO_COLOR="")
+    behind = on_terminal("-m", "unrender", "verify", M, "--samples", "1", "--plain", NO_COLOR="")
 
     assert "\x1b" not in before
     assert "\r" not in before.replace("\r\n", "")
@@ -214,7 +255,7 @@ def test_unusable_input_is_one_line(run, arguments):
 
 def test_defect_is_one_line(run, monkeypatch):
     """An exception that nobody expected is a line with its name and exit code 3, not a traceback."""
-    monkeypatch.setattr("unrender.cli.formats.load", lambda _: {}["\x1b[31m"])
+    monkeypatch.setattr("unrender.cli.formats.load", lambda _, name: {}["\x1b[31m"])
 
     result = run("format", "chat_template.jinja")
 
@@ -251,3 +292,32 @@ def test_encoding_that_lacks_characters_is_no_error(folder, arguments):
     elif arguments[0] == "parse":
         texts = [json.loads(line).get("text", "") for line in done.stdout.splitlines()]
         assert "".join(texts) == "«é»😀"
+
+
+def test_version_and_help_are_at_hand(run):
+    """The version is that of the package, and -h helps with every command."""
+    assert run("--version").stdout == f"unrender, version {unrender.__version__}\n"
+    assert run("-h").stdout == run("--help").stdout == run().stdout
+    assert run("parse", "-h").exit_code == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell):
+    """The script that a shell sources is printed, and the commands are offered."""
+    env = {**os.environ, "PYTHONPATH": SOURCES}
+    script = subprocess.run(
+        [sys.executable, "-m", "unrender"],
+        env=env | {"_UNRENDER_COMPLETE": f"{shell}_source"},
+        capture_output=True,
+        check=False,
+    )
+    words = {
+        "COMP_WORDS": "unrender ex",
+        "COMP_CWORD": "1" if shell != "fish" else "ex",
+        "_UNRENDER_COMPLETE": f"{shell}_complete",
+    }
+    offered = subprocess.run([sys.executable, "-m", "unrender"], env=env | words, capture_output=True, check=False)
+
+    assert b"_UNRENDER_COMPLETE" in script.stdout or b"bash" in script.stderr.lower()
+    assert b"explain" in offered.stdout
+    assert b"export" in offered.stdout
