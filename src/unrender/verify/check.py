@@ -9,9 +9,12 @@ end of turn. Then what surrounds an answer: prompts, further turns, grammars, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
+from typing import Protocol
 
 from unrender.analysis import Analysis, analyze
+from unrender.format import Format
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, NAMES, Answer, call_id
 from unrender.verify.grammars import grammars
@@ -22,8 +25,19 @@ from unrender.verify.shown import Subject, show
 from unrender.verify.turns import markers_in_question, message_shapes, second_turn, thinking
 
 
+class Analysed(Protocol):
+    """A template with what is known of it, as `unrender.ChatTemplate` is."""
+
+    @property
+    def template(self) -> Template: ...
+    @property
+    def analysis(self) -> Analysis: ...
+    @property
+    def format(self) -> Format: ...
+
+
 def verify(
-    template: Template,
+    template: Template | Analysed,
     *,
     analysis: Analysis | None = None,
     samples: int = 8,
@@ -32,10 +46,14 @@ def verify(
 ) -> Report:
     """Check the format of a template against the template's own renderings.
 
+    A `ChatTemplate` brings its analysis along, and the format that it was given, if any; to a bare template both are derived.
     `samples` answers are made per capability, the same for the same `seed`; `progress` is called with the name of each
     capability when it is done. Grammars are checked with the engines that are installed. Raises nothing: what a template
     refuses to render is not observable.
     """
+    if not isinstance(template, Template):
+        analysis = analysis or replace(template.analysis, format=template.format)
+        template = template.template
     known = analysis or analyze(template)
     subject = Subject(
         template=template, format=known.format.ended_by(template.eos_token), capabilities=known.capabilities

@@ -251,3 +251,12 @@ def test_markdown_holds_every_finding():
     assert "## mine" in page
     assert all(f"| {finding.capability} | " in page for finding in report.findings)
     assert page.count("```diff") == len(report.refuted) + sum(it.counterexample is not None for it in report.history)
+
+
+def test_a_chat_template_brings_its_format_along():
+    """A loaded template is verified as it is, with the format that it was given, if any."""
+    template = template_named("json-tags")
+    wrong = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja", format=replace(template.format, tools=Tools()))
+
+    assert verify(template, samples=1) == verify(template.template, samples=1)
+    assert "tool calls" in {finding.capability for finding in verify(wrong, samples=1).refuted}
