@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from unrender.parsing.parser import Parser, Span
     from unrender.parsing.policy import CallsInReasoning, Policy, UnknownTools
 
+__version__ = "0.1.0"
+
 __all__ = [
     "ArgumentsText",
     "CallStatus",
