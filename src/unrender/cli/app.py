@@ -10,6 +10,8 @@ from typing import Any, Never
 
 import click
 
+from unrender import __version__
+from unrender.cli.chat import chat
 from unrender.cli.diff import diff_
 from unrender.cli.explain import explain_
 from unrender.cli.export import export
@@ -92,8 +94,10 @@ def _ended(error: Exception) -> int:
             return _DEFECT
 
 
-@click.group(cls=Commands, context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="unrender")
+@click.group(
+    "unrender", cls=Commands, context_settings={"max_content_width": 80, "help_option_names": ["-h", "--help"]}
+)
+@click.version_option(version=__version__)
 def app() -> None:
     """Derive from a chat template how a model writes its answers, and use that.
 
@@ -113,6 +117,6 @@ plain_option = click.Option(
     ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
 )
 app.params.append(plain_option)
-for command in (inspect, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_):
+for command in (inspect, chat, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_):
     command.params.append(plain_option)
     app.add_command(command)

@@ -6,22 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from pathlib import Path
-from typing import Any
 
 import click
 
 from unrender.chat_template import ChatTemplate
+from unrender.cli.asked import Asked, asked_options
 from unrender.cli.describe import MARKER_STYLE, Row, answers
-from unrender.cli.inputs import (
-    BadInput,
-    json_option,
-    load,
-    messages_option,
-    settings_option,
-    template_argument,
-    tools_option,
-)
+from unrender.cli.inputs import json_option, read_text
 from unrender.cli.output import INDENT, print_heading, print_rows
 from unrender.cli.terminal import (
     BOLD,
@@ -50,46 +41,25 @@ _LONGEST = 240
 
 
 @click.command("explain", short_help="Say why an output was read so.")
-@template_argument
+@asked_options
 @click.argument("output")
-@tools_option
-@messages_option
 @click.option("--prompt", metavar="FILE", help="The prompt that the model was really given, or its tail.")
-@settings_option
 @json_option
-def explain_(
-    template: str,
-    output: str,
-    *,
-    tools: Any,
-    messages: Any,
-    prompt: str | None,
-    settings: dict[str, Any],
-    as_json: bool,
-) -> None:
+def explain_(output: str, *, asked: Asked, prompt: str | None, as_json: bool) -> None:
     """Show how an output is read, where reading a call stopped, and what would help.
 
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The exit code is
     1 when something could not be read, or looks wrong.
     """
     text = read_text(output)
-    loaded = load(template)
+    loaded = asked.load()
     begun = None if prompt is None else read_text(prompt)
-    explanation = explain(loaded, text, tools=tools, messages=messages, prompt=begun, **settings)
+    explanation = explain(loaded, text, messages=asked.conversation, prompt=begun, **asked.request)
     if as_json:
         print_json(explanation.to_dict())
     else:
         _show(explanation, loaded)
     sys.exit(not explanation.clean)
-
-
-def read_text(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none."""
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
-    return data.decode("utf-8", "replace")
 
 
 def _show(explanation: Explanation, template: ChatTemplate) -> None:

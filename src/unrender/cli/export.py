@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from unrender.chat_template import ChatTemplate
+from unrender.cli.asked import template_name_option
 from unrender.cli.describe import Row
 from unrender.cli.inputs import json_option, load, read_json, template_argument
 from unrender.cli.output import print_heading, print_rows
@@ -27,6 +28,7 @@ _LONGEST = 300
 
 @click.command(short_help="Write the format for other parsers.")
 @template_argument
+@template_name_option
 @click.option(
     "--field-names",
     type=click.Choice([str(target) for target in Target]),
@@ -40,14 +42,23 @@ _LONGEST = 300
 @click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
 @click.option("--declared", metavar="FILE", callback=read_json, help="Check this response template instead.")
 @json_option
-def export(template: str, *, field_names: str, config: str | None, checks: bool, declared: Any, as_json: bool) -> None:
+def export(
+    template: str,
+    *,
+    template_name: str | None,
+    field_names: str,
+    config: str | None,
+    checks: bool,
+    declared: Any,
+    as_json: bool,
+) -> None:
     """Print the format as a Hugging Face response template.
 
     What the response template cannot express is named on standard error; a format whose calls it cannot express at all is
     refused with exit code 2. With --check or --declared, which need transformers, prints what held instead; when
     transformers reads something else than unrender does, the exit code is 1 and nothing is written.
     """
-    loaded = load(template)
+    loaded = load(template, name=template_name)
     exported = loaded.response_template(target=Target(field_names)) if declared is None else _declared(declared)
     checked = checks or declared is not None
     held = not checked or _check(loaded, exported, template, as_json=as_json)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from unrender.cli.asked import template_name_option
 from unrender.cli.inputs import load, template_argument
 from unrender.cli.terminal import print_json
 
 
 @click.command("format", short_help="Print the format as JSON.")
 @template_argument
-def format_(template: str) -> None:
+@template_name_option
+def format_(template: str, *, template_name: str | None) -> None:
     """Print the derived format as JSON, to be kept, compared or edited."""
-    print_json(load(template).format.to_dict())
+    print_json(load(template, name=template_name).format.to_dict())

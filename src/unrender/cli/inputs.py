@@ -6,7 +6,10 @@ Rules: whatever is wrong with an input ends the command with code 2 and a senten
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import click
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import UnrenderError
+from unrender.template.loading import load_pretrained
 
 
 class BadInput(click.ClickException):
@@ -34,40 +38,44 @@ def read_json(_context: click.Context, _option: click.Parameter, path: str | Non
         raise click.BadParameter(f"{path}: expected JSON: {error}") from error
 
 
+def read_text(path: str) -> str:
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    return data.decode("utf-8", "replace")
+
+
 def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
     """Return `NAME=VALUE` settings as a mapping, the values read as JSON where they are JSON, else as text."""
     return dict(map(_setting, settings))
 
 
 template_argument = click.argument("template")
-tools_option = click.option("--tools", metavar="FILE", callback=read_json, help="A JSON file with OpenAI's `tools`.")
-messages_option = click.option(
-    "--messages", metavar="FILE", callback=read_json, help="A JSON file with the conversation so far."
-)
-settings_option = click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=read_settings,
-    help="A variable of the template, e.g. enable_thinking=false.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 QUESTION = [{"role": "user", "content": "Hello"}]
 """The conversation that an answer is taken to continue when none is given."""
 
 
-def load(source: str) -> ChatTemplate:
-    """Return the template at a path (file, model directory, GGUF) or under a hub id.
+def load(source: str, *, name: str | None = None) -> ChatTemplate:
+    """Return the template at a path (file, model directory, GGUF) or under a hub id; of several, the one of that name.
 
     Raises `BadInput`, naming the source, when there is none.
     """
     try:
-        return ChatTemplate.from_pretrained(source)
+        return ChatTemplate.from_pretrained(source) if name is None else _named(source, name)
     except UnrenderError as error:
         named = source in str(error)
         raise BadInput(str(error) if named else f"{source}: {error}") from error
+
+
+def _named(source: str, name: str) -> ChatTemplate:
+    loaded = load_pretrained(source)
+    if name not in loaded.sources:
+        raise BadInput(f"{source}: expected one of the templates {sorted(loaded.sources)}, found {name!r}")
+    return ChatTemplate(replace(loaded, sources={name: loaded.sources[name]}))
 
 
 def write_text(path: str, text: str) -> None:
@@ -88,9 +96,13 @@ def expanded(template: str) -> Iterator[str]:
     yield from map(str, found) if found else (template,)
 
 
+_NOT_VARIABLES = frozenset(signature(ChatTemplate.prepare).parameters) - {"documents", "template_kwargs"}
+"""What is asked with options of its own."""
+
+
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
+    if not equals or not name.isidentifier() or name in _NOT_VARIABLES:
         raise click.BadParameter(f"expected NAME=VALUE, found {text!r}")
     try:
         return name, json.loads(value)

@@ -9,6 +9,7 @@ import click
 
 from unrender.analysis import Analysis
 from unrender.chat_template import ChatTemplate
+from unrender.cli.asked import template_name_option
 from unrender.cli.describe import answers, capability_rows, help_rows, sections
 from unrender.cli.inputs import json_option, load, template_argument
 from unrender.cli.output import INDENT, print_heading, print_rows
@@ -20,14 +21,15 @@ from unrender.verify import Report, verify
 
 @click.command(short_help="Show what was derived, and how.")
 @template_argument
+@template_name_option
 @click.option("--compare", metavar="NAME", help="Show one comparison and what it rendered, e.g. R1.")
 @json_option
-def inspect(template: str, *, compare: str | None, as_json: bool) -> None:
+def inspect(template: str, *, template_name: str | None, compare: str | None, as_json: bool) -> None:
     """Show what was derived: answers, markers, capabilities, proof and evidence.
 
     With --compare, show instead what one of the comparisons of the analysis rests on.
     """
-    loaded = load(template)
+    loaded = load(template, name=template_name)
     if compare:
         _show_comparison(compare, loaded.analysis)
     elif as_json:
@@ -53,7 +55,7 @@ def _as_data(template: ChatTemplate) -> dict[str, Any]:
 
 
 def _prove(template: ChatTemplate) -> Report:
-    return verify(template.template, analysis=template.analysis)
+    return verify(template)
 
 
 def _show_comparison(name: str, analysis: Analysis) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from unrender.cli.describe import Row
 from unrender.cli.terminal import BOLD, DIM, NARROWEST, print_line, width
+from unrender.messages import CallStatus, Message
 from unrender.parsing import events as ev
 from unrender.printable import printable
 
@@ -54,6 +55,13 @@ def event_line(event: ev.Event) -> str:
 def event_data(event: ev.Event) -> dict[str, Any]:
     """Return an event as plain JSON data, its kind under `event`."""
     return {"event": type(event).__name__, **asdict(event)}
+
+
+def unfinished(message: Message) -> Iterator[str]:
+    """Yield a sentence about each call that is not whole."""
+    for index, call in enumerate(message.tool_calls):
+        if call.status is not CallStatus.COMPLETE:
+            yield f"call {index} ({call.name}) is {call.status} and left out of the message"
 
 
 def _word(text: str) -> str:

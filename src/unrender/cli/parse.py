@@ -6,22 +6,14 @@ import codecs
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
-from typing import Any, cast
+from typing import cast
 
 import click
 
-from unrender.cli.inputs import (
-    QUESTION,
-    json_option,
-    load,
-    messages_option,
-    settings_option,
-    template_argument,
-    tools_option,
-)
-from unrender.cli.output import event_data, event_line
+from unrender.cli.asked import Asked, asked_options
+from unrender.cli.inputs import json_option
+from unrender.cli.output import event_data, event_line, unfinished
 from unrender.cli.terminal import print_json, print_line, remark
-from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Event, Malformed
 from unrender.parsing.parser import Parser
 
@@ -30,35 +22,23 @@ READ_AT_MOST = 65536
 
 
 @click.command(short_help="Turn output into a message.")
-@template_argument
-@tools_option
-@messages_option
-@settings_option
+@asked_options
 @click.option("--stream", is_flag=True, help="Print each event as soon as it is certain.")
 @json_option
-def parse(
-    template: str,
-    *,
-    tools: Any,
-    messages: Any,
-    settings: dict[str, Any],
-    stream: bool,
-    as_json: bool,
-) -> None:
+def parse(*, asked: Asked, stream: bool, as_json: bool) -> None:
     """Read a model's output from standard input and print the message it means.
 
     With --stream, prints events instead, one on a line, while the output comes in; with --json as well, each line is
     JSON. The exit code is 1 when a part of the output could not be read.
     """
-    turn = load(template).prepare(QUESTION if messages is None else messages, tools=tools, **settings)
-    parser = turn.parser()
+    parser = asked.turn().parser()
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
     if stream:
         malformed = _report(parser, output, _print_json if as_json else _print_line)
     else:
         malformed = _report(parser, output, None)
         print_json(parser.message.to_openai())
-    complaints = [*malformed, *_unfinished(parser.message)]
+    complaints = [*malformed, *unfinished(parser.message)]
     for complaint in [] if stream else complaints:
         remark(complaint)
     raise SystemExit(1 if complaints else 0)
@@ -94,9 +74,3 @@ def _print_json(event: Event) -> None:
 
 def _print_line(event: Event) -> None:
     print_line(event_line(event))
-
-
-def _unfinished(message: Message) -> Iterator[str]:
-    for index, call in enumerate(message.tool_calls):
-        if call.status is not CallStatus.COMPLETE:
-            yield f"call {index} ({call.name}) is {call.status} and left out of the message"

@@ -9,37 +9,24 @@ from typing import Any
 
 import click
 
-from unrender.cli.explain import read_text
-from unrender.cli.inputs import (
-    QUESTION,
-    BadInput,
-    json_option,
-    load,
-    messages_option,
-    settings_option,
-    template_argument,
-    tools_option,
-)
+from unrender.cli.asked import Asked, asked_options
+from unrender.cli.inputs import BadInput, json_option, read_text
 from unrender.cli.output import INDENT, event_data, event_line, print_heading
 from unrender.cli.terminal import BOLD, DIM, print_json, print_line
 from unrender.explain import Difference, Replay, Step, replay
 
 
 @click.command("replay", short_help="Show what came out when.")
-@template_argument
+@asked_options
 @click.argument("chunks")
-@tools_option
-@messages_option
-@settings_option
 @json_option
-def replay_(template: str, chunks: str, *, tools: Any, messages: Any, settings: dict[str, Any], as_json: bool) -> None:
+def replay_(chunks: str, *, asked: Asked, as_json: bool) -> None:
     """Feed recorded chunks to the parser, event by event, and try all other chunkings.
 
     CHUNKS is a JSON list, or a file with a JSON value on each line (- for standard input). A chunk is a string, an object with
     `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 when another chunking gives another result.
     """
-    turn = load(template).prepare(QUESTION if messages is None else messages, tools=tools, **settings)
-    result = replay(turn.parser, read_chunks(chunks))
+    result = replay(asked.turn().parser, read_chunks(chunks))
     if as_json:
         print_json(_data(result))
     else:

@@ -63,7 +63,7 @@ def _verified(names: Sequence[str], samples: int, seed: int) -> dict[str, Report
         for name in names:
             shown.say(name)
             loaded = load(name)
-            reports[name] = verify(loaded.template, analysis=loaded.analysis, samples=samples, seed=seed)
+            reports[name] = verify(loaded, samples=samples, seed=seed)
             shown.advance(name)
     return reports
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +83,43 @@ def test_chunks_keep_characters_whole():
             return super().read1(1)
 
     assert "".join(chunks(Slow("a é 中 🙂".encode()))) == "a é 中 🙂"
+
+
+def test_tool_choice_binds_the_message(run):
+    """With --tool-choice none, a call is content."""
+    result = run("parse", "chat_template.jinja", "--tools", "tools.json", "--tool-choice", "none", text=ANSWER)
+
+    assert "tool_calls" not in json.loads(result.stdout)
+
+
+def test_response_format_finds_the_json(run):
+    """With --response-format, a JSON answer in a code fence is the content without its fence."""
+    result = run("parse", "chat_template.jinja", "--response-format", "json_object", text='```json\n{"a": 1}\n```')
+
+    assert json.loads(json.loads(result.stdout)["content"]) == {"a": 1}
+
+
+def test_template_is_chosen_by_name(run):
+    """Of several templates, the one that is named reads the output; an unknown name is a mistake that lists them."""
+    source = Path("chat_template.jinja").read_text(encoding="utf-8")
+    templates = [
+        {"name": "default", "template": source.replace("think>", "thought>")},
+        {"name": "other", "template": source},
+    ]
+    Path("model").mkdir()
+    Path("model/tokenizer_config.json").write_text(json.dumps({"chat_template": templates}), encoding="utf-8")
+
+    named = run("parse", "model", "--template-name", "other", text=ANSWER)
+    unknown = run("parse", "model", "--template-name", "rag", text=ANSWER)
+
+    assert json.loads(named.stdout)["reasoning_content"] == "rain?"
+    assert unknown.exit_code == 2
+    assert "expected one of the templates ['default', 'other'], found 'rag'" in unknown.stderr
+
+
+def test_settings_are_variables_of_the_template(run):
+    """What has an option of its own is not set as a variable."""
+    result = run("parse", "chat_template.jinja", "--set", "messages=[]", text=ANSWER)
+
+    assert result.exit_code == 2
+    assert "expected NAME=VALUE, found 'messages=[]'" in result.stderr
