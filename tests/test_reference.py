@@ -7,6 +7,7 @@ import json
 import cli_reference
 import format_schema
 import jsonschema
+import lint_rules
 import pytest
 
 from unrender.format import Arguments, Codec, Envelope, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools
@@ -37,6 +38,13 @@ def test_command_line_reference_is_current() -> None:
     current = cli_reference.PAGE.read_text(encoding="utf-8") == cli_reference.text()
 
     assert current, "the command line has changed: run `python scripts/cli_reference.py`"
+
+
+def test_lint_reference_is_current() -> None:
+    """docs/reference/lint.md is what scripts/lint_rules.py writes."""
+    current = lint_rules.PAGE.read_text(encoding="utf-8") == lint_rules.text()
+
+    assert current, "the rules have changed: run `python scripts/lint_rules.py`"
 
 
 @pytest.mark.parametrize("format_", FORMATS)
