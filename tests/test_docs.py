@@ -72,6 +72,7 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for block in blocks(page):
         where = f"{relative(page)}:{block.line}"
         if block.file:
+            (tmp_path / block.file).parent.mkdir(exist_ok=True)
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
         elif block.language == "python" and ">>>" in block.code:
             check_doctest(block, names, where)

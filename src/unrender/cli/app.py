@@ -13,6 +13,7 @@ import click
 from unrender import __version__
 from unrender.cli.chat import chat
 from unrender.cli.diff import diff_
+from unrender.cli.endings import ending
 from unrender.cli.explain import explain_
 from unrender.cli.export import export
 from unrender.cli.formats import format_
@@ -21,12 +22,9 @@ from unrender.cli.inspect import inspect
 from unrender.cli.lint import lint_
 from unrender.cli.parse import parse
 from unrender.cli.replay import replay_
-from unrender.cli.terminal import let_go, plainly, remark
+from unrender.cli.terminal import let_go, plainly, remark, remark_warning
 from unrender.cli.verify import verify_
-from unrender.errors import SchemaWarning, UnrenderError
-
-_UNUSABLE, _DEFECT, _INTERRUPTED = 2, 3, 130
-_REPORT = "this is a defect of unrender; please report it, with the command and its input"
+from unrender.errors import SchemaWarning
 
 
 class Commands(click.Group):
@@ -36,9 +34,8 @@ class Commands(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", SchemaWarning)
-            warnings.showwarning = _warn
+        with warnings.catch_warnings(action="always", category=SchemaWarning):
+            warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]) -> int:
@@ -50,10 +47,6 @@ class Commands(click.Group):
         return code if isinstance(code, int) else 0
 
 
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    remark(f"warning: {message}")
-
-
 def _usage(context: click.Context | None) -> Iterator[str]:
     if context:
         yield from context.get_usage().splitlines()
@@ -62,36 +55,15 @@ def _usage(context: click.Context | None) -> Iterator[str]:
 
 def _ended(error: Exception) -> int:
     """Say in a line what ended the command, and return the exit code."""
-    match error:
-        case click.UsageError():
-            for line in _usage(error.ctx):
-                remark(line)
-            remark(f"Error: {error.format_message()}")
-            return _UNUSABLE
-        case click.ClickException():
-            remark(f"Error: {error.format_message()}")
-            return error.exit_code
-        case UnrenderError():
-            remark(f"Error: {error}")
-            return _UNUSABLE
-        case click.Abort():
-            remark("interrupted")
-            return _INTERRUPTED
-        case OSError(errno=errno.EPIPE):
-            let_go()
-            return 1
-        case OSError():
-            remark(f"Error: {error.filename or 'a file'}: {error.strerror or error}")
-            return _UNUSABLE
-        case RecursionError():
-            remark("Error: an input is nested too deeply to be read")
-            return _UNUSABLE
-        case MemoryError():
-            remark("Error: an input is too large for the memory there is")
-            return _UNUSABLE
-        case _:
-            remark(f"Error: {type(error).__name__}: {error}; {_REPORT}")
-            return _DEFECT
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        let_go()  # Whoever read us has gone; there is nobody to tell.
+        return 1
+    if isinstance(error, click.UsageError):
+        for line in _usage(error.ctx):
+            remark(line)
+    ended = ending(error)
+    remark(f"Error: {ended.text}")
+    return ended.code
 
 
 @click.group(

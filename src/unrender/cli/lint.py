@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
-from unrender.cli.describe import Row
+from unrender.cli.endings import UNUSABLE
+from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
 from unrender.cli.inputs import expanded, json_option, load
-from unrender.cli.output import print_heading, print_rows
+from unrender.cli.output import print_heading, print_rows, print_table
 from unrender.cli.terminal import print_json, print_line
-from unrender.lint import RULES, Finding, Message, lint
+from unrender.lint import RULES, Finding, Message, Severity, lint
 
 
 @click.command("lint", short_help="Find what is wrong with a template.")
@@ -26,39 +28,80 @@ from unrender.lint import RULES, Finding, Message, lint
     metavar="RULE",
     help="Do not ask this rule.",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice([str(severity) for severity in Severity]),
+    default=str(Severity.ERROR),
+    show_default=True,
+    help="The least severe finding that makes the exit code 1.",
+)
 @click.option("--rules", "only_rules", is_flag=True, help="List the rules, and examine nothing.")
+@timeout_option
+@jobs_option
 @json_option
-def lint_(templates: tuple[str, ...], *, ignore: tuple[str, ...], only_rules: bool, as_json: bool) -> None:
+def lint_(
+    templates: tuple[str, ...],
+    *,
+    ignore: tuple[str, ...],
+    fail_on: str,
+    only_rules: bool,
+    timeout: float | None,
+    jobs: int,
+    as_json: bool,
+) -> None:
     """Render ordinary conversations, and report what goes wrong.
 
-    Each of TEMPLATES may also be a directory of templates, which gives a line for each. Every finding comes with the conversation
-    that shows it, and what to do about it. The exit code is 1 when there is any.
+    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and end in a table.
+    Every finding comes with the conversation that shows it, and what to do about it. Errors make the exit code 1; warnings and
+    notes do not, unless --fail-on says so. It is 2 when a template could not be examined.
     """
     if only_rules:
-        print_rows([(rule.name, rule.looks_for) for rule in RULES])
+        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in RULES])
         return
     if not templates:
         raise click.UsageError("missing argument 'TEMPLATES...'")
-    findings = {name: lint(load(name), ignore=ignore) for template in templates for name in expanded(template)}
+    names = [name for template in templates for name in expanded(template)]
+    outcomes = examine(names, partial(_findings, ignore=ignore), timeout=timeout, jobs=jobs)
+    findings = {outcome.name: outcome.result for outcome in outcomes if outcome.result is not None}
     if as_json:
-        print_json({name: [finding.to_dict() for finding in found] for name, found in findings.items()})
-    elif len(findings) == 1:
+        print_json(
+            {
+                it.name: {"error": it.failure} if it.result is None else list(map(Finding.to_dict, it.result))
+                for it in outcomes
+            }
+        )
+    elif len(names) == 1 and findings:
         _show(*next(iter(findings.items())))
     else:
-        _show_table(findings)
-    sys.exit(any(findings.values()))
+        _show_table(outcomes)
+    sys.exit(UNUSABLE if len(findings) < len(outcomes) else int(_fails(findings.values(), Severity(fail_on))))
+
+
+def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:
+    return lint(load(name), ignore=ignore)
+
+
+def _fails(found: Iterable[Sequence[Finding]], least: Severity) -> bool:
+    """True when a finding is as severe as `least`, or more."""
+    order = list(Severity)
+    return any(order.index(finding.severity) <= order.index(least) for findings in found for finding in findings)
 
 
 def _show(name: str, findings: Sequence[Finding]) -> None:
     for finding in findings:
-        print_heading(finding.rule)
+        print_heading(finding.rule, finding.severity)
         rows = [("found", finding.text + "."), ("harm", finding.harm), ("fix", finding.fix)]
         rows += [("shown by" if not i else "", line) for i, line in enumerate(map(_message_line, finding.messages))]
         rows += [("written", repr(finding.excerpt))] if finding.excerpt else []
         print_rows(rows)
-    count = f"{len(findings)} finding{'s' * (len(findings) != 1)}" if findings else "nothing found"
     print_line()
-    print_line(f"{name}: {count}")
+    print_line(f"{name}: {_summary(findings)}")
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    words = [f"{counts[it]} {it}{'s' * (counts[it] > 1)}" for it in Severity if counts[it]]
+    return ", ".join(words) or "nothing found"
 
 
 def _message_line(message: Message) -> str:
@@ -72,15 +115,22 @@ def _message_line(message: Message) -> str:
     return f"{message['role']}: {', '.join(parts)}"
 
 
-def _show_table(findings: Mapping[str, Sequence[Finding]]) -> None:
-    print_rows(list(_table(findings)))
-    counts = Counter(finding.rule for found in findings.values() for finding in found)
-    if counts:
-        print_heading("Findings", f"{sum(counts.values())} in {len(findings)} templates")
-        print_rows([(name, str(count)) for name, count in counts.most_common()])
+def _show_table(outcomes: Sequence[Outcome[tuple[Finding, ...]]]) -> None:
+    heads = [f"{severity}s" for severity in Severity]
+    print_table(["template", *heads, "seconds", "rules"], [_row(outcome) for outcome in outcomes])
+    found = [finding for outcome in outcomes for finding in outcome.result or ()]
+    failed = sum(outcome.result is None for outcome in outcomes)
+    print_line()
+    print_line(f"{len(outcomes)} templates: {_summary(found)}" + (f"; {failed} not examined" if failed else ""))
+    if found:
+        print_heading("Rules", "how many templates break them")
+        print_rows([(name, str(count)) for name, count in Counter(it.rule for it in found).most_common()])
 
 
-def _table(findings: Mapping[str, Sequence[Finding]]) -> Iterator[Row]:
-    for name, found in findings.items():
-        rules = ", ".join(finding.rule for finding in found)
-        yield Path(name).name.removesuffix(".jinja"), rules or "nothing found"
+def _row(outcome: Outcome[tuple[Finding, ...]]) -> list[str]:
+    name, seconds = Path(outcome.name).name.removesuffix(".jinja"), f"{outcome.seconds:.1f}"
+    if outcome.result is None:
+        return [name, *("" for _ in Severity), seconds, f"not examined: {outcome.failure}"]
+    counts = Counter(finding.severity for finding in outcome.result)
+    rules = ", ".join(finding.rule for finding in outcome.result)
+    return [name, *(str(counts[severity]) for severity in Severity), seconds, rules or "nothing found"]

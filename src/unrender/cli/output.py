@@ -8,12 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 from unrender.cli.describe import Row
-from unrender.cli.terminal import BOLD, DIM, NARROWEST, print_line, width
+from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, width
 from unrender.messages import CallStatus, Message
 from unrender.parsing import events as ev
 from unrender.printable import printable
 
 INDENT = "  "
+_WIDEST = 40
+"""Characters of a name in a table."""
 
 
 def print_heading(title: str, summary: str = "") -> None:
@@ -31,6 +33,25 @@ def print_rows(rows: Sequence[Row]) -> None:
         print_line(INDENT, (label.ljust(margin - len(INDENT)), DIM), first)
         for line in more:
             print_line(" " * margin, line)
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows below their heads: names at the left, numbers at the right of their columns, the last column folded."""
+    shown = [[printable(cell) for cell in row] for row in (head, *rows)]
+    widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
+    margin = sum(widths) + 2 * len(widths)
+    for number, (name, *numbers, words) in enumerate(shown):
+        cells = [_cut(name).ljust(widths[0])]
+        cells += [cell.rjust(column) for cell, column in zip(numbers, widths[1:], strict=True)]
+        first, *more = textwrap.wrap(words, max(width() - margin, NARROWEST), break_on_hyphens=False) or [""]
+        style = NO_STYLE if number else DIM
+        print_line(("  ".join([*cells, first]).rstrip(), style))
+        for line in more:
+            print_line(" " * margin, line)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…"
 
 
 def event_line(event: ev.Event) -> str:

@@ -83,6 +83,11 @@ def remark(text: str) -> None:
     _write(sys.stderr, printable(_shortened(text)) + "\n")
 
 
+def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning, in the place of `warnings.showwarning`."""
+    remark(f"warning: {message}")
+
+
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
     """Show on standard error how much of `total` is done while the block runs; only to a terminal, and never plainly."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from unrender.cli.describe import Row
+from unrender.cli.endings import UNUSABLE
+from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
 from unrender.cli.inputs import expanded, json_option, load, write_text
-from unrender.cli.output import INDENT, print_heading, print_rows
-from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line, progress
+from unrender.cli.output import INDENT, print_heading, print_rows, print_table
+from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line
 from unrender.verify import Counterexample, Finding, Report, Verdict, diff, markdown, verify
 from unrender.verify.report import HISTORY_WORDS
 
+_VERDICTS = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
@@ -24,24 +28,37 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
 @click.option("--report", metavar="FILE", help="Also write a report in Markdown, for people to keep.")
+@timeout_option
+@jobs_option
 @json_option
-def verify_(templates: tuple[str, ...], *, samples: int, seed: int, report: str | None, as_json: bool) -> None:
+def verify_(
+    templates: tuple[str, ...],
+    *,
+    samples: int,
+    seed: int,
+    report: str | None,
+    timeout: float | None,
+    jobs: int,
+    as_json: bool,
+) -> None:
     """Render random answers with a template, parse them back, and compare.
 
-    Each of TEMPLATES may also be a directory of templates. Grammars are checked with the engines that are installed. The exit
-    code is 1 when a capability is refuted; what is found of the template's history does not change it.
+    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and end in a table.
+    Grammars are checked with the engines that are installed. The exit code is 1 when a capability is refuted, and 2 when a
+    template could not be examined; what is found of the template's history does not change it.
     """
     names = [name for template in templates for name in expanded(template)]
-    reports = _verified(names, samples, seed)
+    outcomes = examine(names, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
+    reports = {outcome.name: outcome.result for outcome in outcomes if outcome.result}
     if report is not None:
         write_text(report, markdown({Path(name).name: it for name, it in reports.items()}))
     if as_json:
-        print_json({name: it.to_dict() for name, it in reports.items()})
-    elif len(names) == 1:
+        print_json({it.name: it.result.to_dict() if it.result else {"error": it.failure} for it in outcomes})
+    elif len(names) == 1 and reports:
         _show(names[0], reports[names[0]])
     else:
-        _show_table(reports)
-    sys.exit(any(it.refuted for it in reports.values()))
+        _show_table(outcomes)
+    sys.exit(UNUSABLE if len(reports) < len(outcomes) else int(any(it.refuted for it in reports.values())))
 
 
 def finding_row(finding: Finding) -> Row:
@@ -56,16 +73,8 @@ def history_row(finding: Finding) -> Row:
     return finding.capability, word
 
 
-def _verified(names: Sequence[str], samples: int, seed: int) -> dict[str, Report]:
-    """Verify one after the other; a terminal sees how far it is."""
-    reports = {}
-    with progress(len(names)) as shown:
-        for name in names:
-            shown.say(name)
-            loaded = load(name)
-            reports[name] = verify(loaded, samples=samples, seed=seed)
-            shown.advance(name)
-    return reports
+def _report(name: str, *, samples: int, seed: int) -> Report:
+    return verify(load(name), samples=samples, seed=seed)
 
 
 def _show(name: str, report: Report) -> None:
@@ -89,16 +98,19 @@ def _print_diff(example: Counterexample) -> None:
         print_block([(line, _DIFF_STYLES[line[0]])], indent=INDENT)
 
 
-def _show_table(reports: dict[str, Report]) -> None:
-    print_rows([(Path(name).name.removesuffix(".jinja"), _sum(report)) for name, report in reports.items()])
-    refuted = sum(bool(report.refuted) for report in reports.values())
+def _show_table(outcomes: Sequence[Outcome[Report]]) -> None:
+    print_table(["template", *_VERDICTS, "seconds", ""], [_row(outcome) for outcome in outcomes])
+    refuted = sum(bool(outcome.result and outcome.result.refuted) for outcome in outcomes)
+    failed = sum(outcome.result is None for outcome in outcomes)
     print_line()
-    print_line(f"{len(reports)} templates, {refuted} with something refuted")
+    words = f"{len(outcomes)} templates, {refuted} with something refuted"
+    print_line(words + (f", {failed} not examined" if failed else ""))
 
 
-def _sum(report: Report) -> str:
-    counts = Counter(finding.verdict for finding in report.findings)
-    order = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
-    words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
-    names = ", ".join(finding.capability for finding in report.refuted)
-    return words + (f": {names}" if names else "")
+def _row(outcome: Outcome[Report]) -> list[str]:
+    name, seconds = Path(outcome.name).name.removesuffix(".jinja"), f"{outcome.seconds:.1f}"
+    if outcome.result is None:
+        return [name, *("" for _ in _VERDICTS), seconds, f"not examined: {outcome.failure}"]
+    counts = Counter(finding.verdict for finding in outcome.result.findings)
+    refuted = ", ".join(finding.capability for finding in outcome.result.refuted)
+    return [name, *(str(counts[verdict]) for verdict in _VERDICTS), seconds, refuted]

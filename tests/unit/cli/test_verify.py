@@ -53,7 +53,8 @@ def test_directory_gives_a_table(run):
 
     result = run("verify", "many")
 
-    first, second, _, last = result.stdout.splitlines()
+    head, first, second, _, last = result.stdout.splitlines()
+    assert head.split() == ["template", "proved", "not", "observable", "refuted", "seconds"]
     assert first.split()[0] == "one"
     assert second.split()[0] == "two"
     assert last == "2 templates, 0 with something refuted"
@@ -96,3 +97,27 @@ def test_json_is_for_programs(run):
 def test_numbers_are_checked(run, option):
     """An option that wants a number says so."""
     assert run("verify", "chat_template.jinja", option, "many").exit_code == 2
+
+
+def test_bad_file_stops_nothing(run):
+    """In a folder, a file that is no template is named in the table, the others are examined, and the exit code is 2."""
+    Path("many").mkdir()
+    Path("many/good.jinja").write_text(Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8")
+    Path("many/bad.jinja").write_text("{% for %}", encoding="utf-8")
+
+    result = run("verify", "many", "--samples", "1")
+    data = json.loads(run("verify", "many", "--samples", "1", "--json").stdout)
+
+    assert result.exit_code == 2
+    assert "not examined: " in " ".join(result.stdout.split())
+    assert result.stdout.splitlines()[-1] == "2 templates, 0 with something refuted, 1 not examined"
+    assert data["many/good.jinja"]["proved"]
+    assert "error" in data["many/bad.jinja"]
+
+
+def test_time_limit_stops_a_template(run):
+    """What takes longer than --timeout is stopped, and said in the table."""
+    result = run("verify", "chat_template.jinja", "--samples", "5000", "--timeout", "1.5")
+
+    assert result.exit_code == 2
+    assert "not examined: took longer than 1.5 s" in " ".join(result.stdout.split())

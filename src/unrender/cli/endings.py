@@ -1,0 +1,40 @@
+"""An exception into what the command line says of it, and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from unrender.errors import UnrenderError
+
+UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
+_REPORT = "this is a defect of unrender; please report it, with the command and its input"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a command ended."""
+
+    code: int
+    text: str
+    """What went wrong, as it was met: whoever prints it escapes it."""
+
+
+def ending(error: Exception) -> Ending:
+    """Return what to say of an exception, of whatever kind."""
+    match error:
+        case click.ClickException():
+            return Ending(code=UNUSABLE, text=error.format_message())
+        case UnrenderError():
+            return Ending(code=UNUSABLE, text=str(error))
+        case click.Abort():
+            return Ending(code=INTERRUPTED, text="interrupted")
+        case OSError():
+            return Ending(code=UNUSABLE, text=f"{error.filename or 'a file'}: {error.strerror or error}")
+        case RecursionError():
+            return Ending(code=UNUSABLE, text="an input is nested too deeply to be read")
+        case MemoryError():
+            return Ending(code=UNUSABLE, text="an input is too large for the memory there is")
+        case _:
+            return Ending(code=DEFECT, text=f"{type(error).__name__}: {error}; {_REPORT}")
