@@ -34,7 +34,6 @@ MARKED = f"""\
 {{{{- '<|' ~ message.role ~ '|>' }}}}
 {{%- if message.reasoning_content %}}{{{{ '<think {IN_JINJA}>' ~ message.reasoning_content ~ '</think>' }}}}{{% endif %}}
 {{{{- message.content }}}}
-{{%- if message.tool_calls and message.content %}}{{{{ '<think {IN_JINJA}>x</think>' }}}}{{% endif %}}
 {{%- for call in message.tool_calls or [] %}}
 {{{{- '<call {IN_JINJA} name="' ~ call.function.name ~ '" id="' ~ call.id ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}}}
 {{%- endfor %}}
@@ -42,6 +41,12 @@ MARKED = f"""\
 {{%- endfor %}}
 {{%- if add_generation_prompt %}}{{{{ '<|assistant|>' }}}}{{% endif %}}
 """
+# Beside a call, content is written where reasoning belongs: no parser can tell them apart.
+AMBIGUOUS = MARKED.replace(
+    "{{- message.content }}",
+    f"""{{%- if message.tool_calls and message.content %}}{{{{ '<think {IN_JINJA}>' ~ message.content ~ '</think>' }}}}
+{{%- else %}}{{{{ message.content }}}}{{% endif %}}""",
+)
 REFUSING = f"{{{{ raise_exception('{IN_JINJA}') }}}}"
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 CALL = f'<call {NOWHERE} name="get_weather" id="{NOWHERE}">{{"city": {NOWHERE}}}</call><call {NOWHERE} name="{NOWHERE}" id="1">{{}}</call>'
@@ -95,6 +100,7 @@ def attacked(tmp_path_factory):
     files = {
         "marked.jinja": MARKED,
         "refusing.jinja": REFUSING,
+        "ambiguous.jinja": AMBIGUOUS,
         "tools.json": json.dumps(TOOLS),
         "output.txt": CALL,
         "chunks.json": json.dumps([CALL[:9], CALL[9:], HOSTILE]),
@@ -152,8 +158,8 @@ COMMANDS = [
     (("lint", R), ""),
     (("lint", R, "--json"), ""),
     (("lint", "many"), ""),
-    (("verify", M, "--samples", "1"), ""),
-    (("verify", M, "--samples", "1", "--json"), ""),
+    (("verify", "ambiguous.jinja"), ""),
+    (("verify", "ambiguous.jinja", "--json"), ""),
     (("verify", "many", "--samples", "1"), ""),
     (("grammar", M, "--dialect", "gbnf", *H), ""),
     (("grammar", M, "--dialect", "lark", *H), ""),
