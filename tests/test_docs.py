@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -69,17 +70,9 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
 
-    for block in blocks(page):
-        where = f"{relative(page)}:{block.line}"
-        if block.file:
-            (tmp_path / block.file).parent.mkdir(exist_ok=True)
-            (tmp_path / block.file).write_text(block.code, encoding="utf-8")
-        elif block.language == "python" and ">>>" in block.code:
-            check_doctest(block, names, where)
-        elif block.language == "python":
-            exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
-        elif block.language == "console":
-            check_session(block, where)
+    with patch.dict(os.environ):
+        for block in blocks(page):
+            run_block(block, page, tmp_path, names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
@@ -94,6 +87,19 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_docstring_examples_run(name: str) -> None:
     """Every example in a docstring does what it says."""
     assert doctest.testmod(importlib.import_module(name), optionflags=OPTIONS).failed == 0
+
+
+def run_block(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> None:
+    where = f"{relative(page)}:{block.line}"
+    if block.file:
+        (folder / block.file).parent.mkdir(exist_ok=True)
+        (folder / block.file).write_text(block.code, encoding="utf-8")
+    elif block.language == "python" and ">>>" in block.code:
+        check_doctest(block, names, where)
+    elif block.language == "python":
+        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
+    elif block.language == "console":
+        check_session(block, where)
 
 
 def check_doctest(block: Block, names: dict[str, Any], where: str) -> None:
