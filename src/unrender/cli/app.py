@@ -12,6 +12,7 @@ import click
 
 from unrender import __version__
 from unrender.cli.chat import chat
+from unrender.cli.declared import declared
 from unrender.cli.diff import diff_
 from unrender.cli.endings import ending
 from unrender.cli.explain import explain_
@@ -89,6 +90,6 @@ plain_option = click.Option(
     ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
 )
 app.params.append(plain_option)
-for command in (inspect, chat, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_):
+for command in (inspect, chat, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_, declared):
     command.params.append(plain_option)
     app.add_command(command)

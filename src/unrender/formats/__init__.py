@@ -1,56 +1,37 @@
 """Declared formats: what no template can show, as data files with a reason each.
 
 A file holds `name`, `why`, `format` and, when it completes derived formats, `evidence`: texts that the template's source
-must contain (`all`, `any`) or must not (`none`); empty evidence fits every template. No code and no evidence names a model; what is matched are markers.
+must contain (`all`, `any`) or must not (`none`); empty evidence fits every template. No code and no evidence names a model; what is
+matched are markers. Users add folders of their own, whose files are checked as these are.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
 
 from unrender.errors import FormatError
 from unrender.format import Format
+from unrender.formats.declared import Declared, Evidence, read_declared, read_declared_file
+from unrender.formats.folders import folders
+
+__all__ = ["Declared", "Evidence", "declared_format", "declared_formats", "read_declared_file"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """Texts in a template's source that show a declared format to apply."""
-
-    all: tuple[str, ...] = ()
-    any: tuple[str, ...] = ()
-    none: tuple[str, ...] = ()
-
-    def found_in(self, source: str) -> bool:
-        """True when the source has all that it must have, and nothing that it must not."""
-        some = not self.any or any(text in source for text in self.any)
-        return some and all(text in source for text in self.all) and not any(text in source for text in self.none)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """A format written by hand: by name, or to complete what a template shows."""
-
-    name: str
-    why: str
-    format: Format
-    evidence: Evidence | None = None
-
-
-@cache
 def declared_formats() -> tuple[Declared, ...]:
-    """Return all declared formats, by name."""
-    files = sorted(resources.files(__name__).iterdir(), key=lambda file: file.name)
-    return tuple(_read(json.loads(file.read_text("utf-8"))) for file in files if file.name.endswith(".json"))
+    """Return all declared formats: the library's by name, then the users' by folder and file.
+
+    Files are read once in a process. Raises `FormatError`, naming the file, for one that is malformed or has a name that is
+    taken.
+    """
+    return _all(folders())
 
 
 def declared_format(name: str) -> Format:
     """Return the declared format of that name, e.g. "qwen3".
 
-    Raises `FormatError`, listing the names there are, when there is none.
+    Raises `FormatError`, listing the names there are, when there is none, and as `declared_formats` does.
     """
     known = {declared.name: declared.format for declared in declared_formats()}
     if name not in known:
@@ -58,11 +39,21 @@ def declared_format(name: str) -> Format:
     return known[name]
 
 
-def _read(data: dict[str, Any]) -> Declared:
-    evidence = data.get("evidence")
-    return Declared(
-        name=data["name"],
-        why=data["why"],
-        format=Format.from_dict(data["format"]),
-        evidence=None if evidence is None else Evidence(**{key: tuple(texts) for key, texts in evidence.items()}),
+@lru_cache(maxsize=8)
+def _all(found: tuple[Path, ...]) -> tuple[Declared, ...]:
+    known = {declared.name: declared for declared in _own()}
+    for path in [path for folder in found for path in sorted(folder.glob("*.json"))]:
+        declared = read_declared_file(path)
+        if declared.name in known:
+            taken = known[declared.name].origin or "unrender's own"
+            raise FormatError(f"{path}: name: expected one that is not taken, found {declared.name!r} ({taken})")
+        known[declared.name] = declared
+    return tuple(known.values())
+
+
+@cache
+def _own() -> tuple[Declared, ...]:
+    found = sorted(resources.files(__name__).iterdir(), key=lambda file: file.name)
+    return tuple(
+        read_declared(file.read_text("utf-8"), where=file.name) for file in found if file.name.endswith(".json")
     )

@@ -1,0 +1,68 @@
+"""`unrender declared`: the declared formats that are in effect, or files that are to become some, checked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from unrender.cli.inputs import json_option
+from unrender.cli.output import print_heading, print_rows
+from unrender.cli.terminal import print_json
+from unrender.errors import FormatError
+from unrender.formats import Declared, declared_formats, read_declared_file
+
+
+@click.command("declared", short_help="List declared formats, or check files.")
+@click.argument("files", nargs=-1)
+@json_option
+def declared(files: tuple[str, ...], *, as_json: bool) -> None:
+    """List the declared formats that are in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
+
+    With FILES, check these instead, each as if it were one of them; the exit code is 1 when one is malformed, or its name is taken.
+    """
+    found = [_checked(file) for file in files] if files else list(declared_formats())
+    if as_json:
+        print_json([_data(item) for item in found])
+    else:
+        for item in found:
+            if isinstance(item, str):
+                print_heading("malformed", item)
+            else:
+                print_heading(item.name, item.origin)
+                print_rows([("why", item.why), ("applies", _applies(item))])
+    sys.exit(int(any(isinstance(item, str) for item in found)))
+
+
+def _checked(file: str) -> Declared | str:
+    """Return the declared format in a file, or what is wrong with it."""
+    try:
+        item = read_declared_file(Path(file))
+        taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}
+    except FormatError as error:
+        return str(error)
+    if item.name in taken:
+        return f"{file}: name: expected one that is not taken, found {item.name!r}"
+    return item
+
+
+def _applies(item: Declared) -> str:
+    if item.evidence is None:
+        return "by name"
+    parts = [
+        f"{what} {', '.join(map(repr, texts))}"
+        for what, texts in (
+            ("all of", item.evidence.all),
+            ("one of", item.evidence.any),
+            ("none of", item.evidence.none),
+        )
+        if texts
+    ]
+    return f"to sources with {'; '.join(parts)}" if parts else "to every template"
+
+
+def _data(item: Declared | str) -> dict[str, str]:
+    if isinstance(item, str):
+        return {"error": item}
+    return {"name": item.name, "why": item.why, "origin": item.origin, "applies": _applies(item)}

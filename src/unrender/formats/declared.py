@@ -1,0 +1,98 @@
+"""The JSON of a declared format into a `Declared`, checked.
+
+Rules: every file, the library's own or a user's, passes the same checks; an error names the file and the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from unrender.errors import FormatError
+from unrender.format import Format
+
+_KEYS = {"name", "why", "format", "evidence"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Texts in a template's source that show a declared format to apply."""
+
+    all: tuple[str, ...] = ()
+    any: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+
+    def found_in(self, source: str) -> bool:
+        """True when the source has all that it must have, and nothing that it must not."""
+        some = not self.any or any(text in source for text in self.any)
+        return some and all(text in source for text in self.all) and not any(text in source for text in self.none)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A format written by hand: by name, or to complete what a template shows."""
+
+    name: str
+    why: str
+    format: Format
+    evidence: Evidence | None = None
+    origin: str = ""
+    """The file it was read from; empty for the library's own."""
+
+
+def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
+    """Return the declared format that a JSON text holds. Raises `FormatError`, naming the place, when it is not one."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{where}: expected JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise FormatError(f"{where}: expected an object, found {type(data).__name__}")
+    unknown = set(data) - _KEYS
+    if unknown:
+        raise FormatError(f"{where}: expected only {sorted(_KEYS)}, found {sorted(unknown)}")
+    return Declared(
+        name=_sentence(data, "name", where),
+        why=_sentence(data, "why", where),
+        format=_format(data.get("format"), where),
+        evidence=_evidence(data["evidence"], f"{where}: evidence") if data.get("evidence") is not None else None,
+        origin=origin,
+    )
+
+
+def read_declared_file(path: Path) -> Declared:
+    """Return the declared format in a user's file. Raises `FormatError`, naming the file, when there is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: expected a readable file of UTF-8 text: {error}") from None
+    return read_declared(text, where=str(path), origin=str(path))
+
+
+def _sentence(data: Mapping[str, Any], key: str, where: str) -> str:
+    value = data.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise FormatError(f"{where}: {key}: expected a text, found {value!r:.60}")
+    return value
+
+
+def _format(data: Any, where: str) -> Format:
+    if not isinstance(data, dict):
+        raise FormatError(f"{where}: format: expected an object, found {data!r:.60}")
+    try:
+        return Format.from_dict(data)
+    except FormatError as error:
+        raise FormatError(f"{where}: format: {error}") from error
+
+
+def _evidence(data: Any, where: str) -> Evidence:
+    known = [field.name for field in fields(Evidence)]
+    if not isinstance(data, dict) or not set(data) <= set(known):
+        raise FormatError(f"{where}: expected an object with some of {known}, found {data!r:.60}")
+    for name, texts in data.items():
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+            raise FormatError(f"{where}: {name}: expected a list of texts, found {texts!r:.60}")
+    return Evidence(**{name: tuple(texts) for name, texts in data.items()})

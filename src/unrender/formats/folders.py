@@ -1,0 +1,65 @@
+"""Where users keep declared formats of their own: packages that are installed, a variable of the environment, a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from unrender.errors import FormatError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "unrender.formats"
+"""The group of entry points; each is a package with JSON files, or the path of a folder."""
+VARIABLE = "UNRENDER_FORMATS"
+"""Folders, separated as in PATH."""
+
+
+def folders() -> tuple[Path, ...]:
+    """Return the folders there are, in order: packages', the variable's, the user's own.
+
+    Raises `FormatError`, naming its origin, for one that was named and is not there.
+    """
+    return (*_installed(), *_named(), *_own())
+
+
+def _named() -> Iterator[Path]:
+    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        path = Path(name)
+        if not path.is_dir():
+            raise FormatError(f"{VARIABLE}: expected folders, found {name!r}")
+        yield path.absolute()
+
+
+def _own() -> Iterator[Path]:
+    """Yield the folder in the user's configuration, if it is there."""
+    home = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        path = (Path(home) if home else Path.home() / ".config") / "unrender" / "formats"
+    except RuntimeError:  # There is nobody's home.
+        return
+    if path.is_dir():
+        yield path
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and wanted once
+
+    return tuple(map(_folder, sorted(entry_points(group=GROUP), key=lambda point: point.name)))
+
+
+def _folder(point: EntryPoint) -> Path:
+    target = point.load()
+    path = Path(str(files(target))) if isinstance(target, ModuleType) else Path(target)
+    if not path.is_dir():
+        raise FormatError(
+            f"entry point {point.name!r} of {GROUP}: expected a package or a folder, found {str(target)!r}"
+        )
+    return path

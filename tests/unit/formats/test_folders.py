@@ -1,0 +1,123 @@
+"""Users' own declared formats: found in folders, a variable and packages, and checked as the library's are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unrender
+from unrender import ChatTemplate
+from unrender.errors import FormatError
+from unrender.formats import declared_format, declared_formats
+
+SOURCE = "{{ messages[-1].content }}{# <|mine|> #}"
+MINE = {
+    "name": "mine",
+    "why": "Our models say this before anything else.",
+    "evidence": {"all": ["<|mine|>"]},
+    "format": {"version": 1, "ignored": ["<|mine|>"]},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder that the variable names."""
+    monkeypatch.setenv("UNRENDER_FORMATS", str(tmp_path))
+    return tmp_path
+
+
+def write(folder, **changes):
+    data = {key: value for key, value in {**MINE, **changes}.items() if value is not ...}
+    (folder / "mine.json").write_text(json.dumps(data), encoding="utf-8")
+
+
+def test_folder_of_the_variable_completes_formats(folder):
+    """A declared format in a folder that the variable names applies by evidence and by name."""
+    write(folder)
+
+    assert declared_format("mine").ignored == ("<|mine|>",)
+    assert "mine" in ChatTemplate.from_string(SOURCE).format.declared
+    assert "mine" not in ChatTemplate.from_string("{{ messages[-1].content }}").format.declared
+
+
+def test_folder_in_the_configuration_counts(tmp_path, monkeypatch):
+    """The folder `unrender/formats` of the user's configuration needs no variable."""
+    folder = tmp_path / "unrender" / "formats"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    write(folder)
+
+    assert [declared.origin for declared in declared_formats() if declared.name == "mine"] == [
+        str(folder / "mine.json")
+    ]
+
+
+def test_installed_packages_bring_formats(tmp_path):
+    """A package with an entry point brings its files, found by an interpreter that has it installed."""
+    package, metadata = tmp_path / "ours", tmp_path / "ours-1.dist-info"
+    package.mkdir()
+    metadata.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    write(package)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: ours\nVersion: 1\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text("[unrender.formats]\nours = ours\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), str(Path(unrender.__file__).parents[1])])
+
+    found = subprocess.run(
+        [sys.executable, "-c", "import unrender; print(unrender.declared_format('mine').ignored)"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert found.stdout == "('<|mine|>',)\n", found.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": ...}, "name: expected a text, found None"),
+        ({"why": " "}, "why: expected a text, found ' '"),
+        ({"format": ...}, "format: expected an object, found None"),
+        ({"format": {"version": 1, "nothing": 1}}, "format: "),
+        ({"format": {"version": 99}}, "format: "),
+        ({"evidence": []}, "evidence: expected an object with some of ['all', 'any', 'none'], found []"),
+        ({"evidence": {"some": ["x"]}}, "evidence: expected an object with some of"),
+        ({"evidence": {"all": "x"}}, "evidence: all: expected a list of texts, found 'x'"),
+        ({"evidence": {"all": [""]}}, "evidence: all: expected a list of texts, found ['']"),
+        ({"because": "x"}, "expected only ['evidence', 'format', 'name', 'why'], found ['because']"),
+        ({"name": "qwen3"}, "name: expected one that is not taken, found 'qwen3' (unrender's own)"),
+    ],
+    ids=str,
+)
+def test_malformed_file_is_named(folder, changes, said):
+    """What is wrong with a user's file is said with the file and the field."""
+    write(folder, **changes)
+
+    with pytest.raises(FormatError) as refused:
+        declared_formats()
+
+    assert str(refused.value).startswith(f"{folder / 'mine.json'}: {said}")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "9" * 5000, "\xff"])
+def test_file_that_is_no_json_is_named(folder, text):
+    """A file that cannot be read at all is named as well."""
+    (folder / "mine.json").write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(FormatError, match="mine.json: expected "):
+        declared_formats()
+
+
+def test_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
+    """A folder that the variable names and that does not exist is an error, not nothing."""
+    monkeypatch.setenv("UNRENDER_FORMATS", f"{tmp_path}{os.pathsep}/no/where")
+
+    with pytest.raises(FormatError, match="UNRENDER_FORMATS: expected folders, found '/no/where'"):
+        declared_formats()
