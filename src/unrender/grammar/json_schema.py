@@ -59,16 +59,18 @@ class Reading:
     unsupported: tuple[Unsupported, ...]
 
 
-def read_schema(schema: JsonSchema, *, longest: int | None = None) -> Reading:
+def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
     """Return the shape of the values that obey `schema`, and what of it cannot be enforced.
 
-    Lengths of strings and lists beyond `longest` are not counted, and reported.
+    Lengths of strings and lists beyond `longest` are not counted, and reported. `at` (a JSON pointer after `#`) reads
+    a part of the schema only.
 
     Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref`
     that leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
     """
     reader = _Reader(References(schema), longest)
-    shape = reader.shape((reader.references.start(),))
+    start = reader.references.start()
+    shape = reader.shape((reader.references.follow(at, start) or start,))
     definitions = finite_definitions(reader.definitions)
     if len(definitions) < len(reader.definitions):
         shape = without_endless(shape, definitions)

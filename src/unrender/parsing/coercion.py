@@ -8,109 +8,136 @@ what fits no type comes back as what it looks like.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unrender.messages import JsonSchema, Tool
+from unrender.errors import GrammarError
+from unrender.grammar import shapes
+from unrender.grammar.admission import admits
+from unrender.grammar.json_schema import Reading, read_schema
+from unrender.grammar.kinds import TYPES, inside, kinds_of
+from unrender.grammar.places import step_text
+from unrender.grammar.shapes import Shape
+from unrender.messages import Tool
 from unrender.parsing.values import LiteralScanner, LiteralStyle, Status
 
 ANY: frozenset[str] = frozenset()
 """No statement about the type."""
 STRING = frozenset(("string",))
-MAX_HOPS = 32
-"""How many `$ref`s and combinators are followed; deeper schemas count as untyped."""
+MAX_KNOWN = 256
+"""Tools whose schemas stay read."""
 
-_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+class Kinds(frozenset[str]):
+    """The JSON types that a value may have (empty: any), and the shape that says which values of these types."""
+
+    shape: Shape
+    definitions: Mapping[str, Shape]
+
+    @classmethod
+    def of(cls, shape: Shape, reading: Reading) -> Kinds:
+        """Return the types of the values of `shape`, a part of `reading`."""
+        types = kinds_of(shape, reading.definitions)
+        kinds = cls(ANY if types == TYPES else types)
+        kinds.shape, kinds.definitions = shape, reading.definitions
+        return kinds
+
+    def admits(self, value: Any) -> bool:
+        """Return whether `value` has the shape."""
+        return admits(self.shape, value, self.definitions)
 
 
 class ArgumentTypes:
-    """The JSON types of one tool's arguments. With no tool at all, every argument is a string."""
+    """The JSON types of one tool's arguments. With no tool at all, every argument is a string.
 
-    __slots__ = ("_known", "_tool")
+    The tool's schema is read when the first type is asked for, and once for each `Tool`. No schema raises: an argument
+    whose schema is invalid may have any type.
+    """
+
+    __slots__ = ("_tool",)
 
     def __init__(self, tool: Tool | None) -> None:
         self._tool = tool
-        self._known: dict[str, JsonSchema] = {}
 
-    def schema(self, key: str) -> JsonSchema | None:
-        """Return the schema of the argument `key`, or None when the tool says nothing of it."""
-        if self._tool is None:
-            return {"type": "string"}
-        if not self._known:
-            self._known = dict(_properties(self._tool.parameters, self._tool.parameters, MAX_HOPS))
-        return self._known.get(key)
+    def schema(self, key: str) -> Shape | None:
+        """Return the shape of the argument `key`, or None when the tool says nothing of it."""
+        return shapes.Text() if self._tool is None else _known(self._tool).shape(key)
 
     def types(self, key: str) -> frozenset[str]:
         """Return the JSON types that the argument `key` may have; empty for any."""
-        return self.types_of(self.schema(key))
+        return STRING if self._tool is None else _known(self._tool).types(key)
 
-    def types_of(self, schema: JsonSchema | None) -> frozenset[str]:
-        """Return the JSON types that `schema`, a part of this tool's parameters, allows; empty for any."""
-        root: JsonSchema = self._tool.parameters if self._tool else {}
-        return frozenset(_types(schema, root, MAX_HOPS))
+    def types_of(self, shape: Shape | None) -> frozenset[str]:
+        """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""
+        return ANY if shape is None else Kinds.of(shape, self._reading)
 
-    def inner(self, schema: JsonSchema | None, key: str | None) -> JsonSchema | None:
-        """Return the schema of the property `key` of an object, or of a list's items (None), inside `schema`."""
-        root: JsonSchema = self._tool.parameters if self._tool else {}
-        for option in _branches(schema, root, MAX_HOPS):
-            inner = option.get("items") if key is None else option.get("properties", {}).get(key)
-            if inner is not None:
-                return inner if isinstance(inner, Mapping | bool) else None
-        return None
+    def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
+        """Return the shape of the property `key` of an object, or of a list's items (None), inside `shape`."""
+        return None if shape is None else _said(inside(shape, key, self._reading.definitions))
+
+    @property
+    def _reading(self) -> Reading:
+        return _UNKNOWN if self._tool is None else _known(self._tool).reading
 
 
-def _properties(schema: JsonSchema, root: JsonSchema, hops: int) -> Iterator[tuple[str, JsonSchema]]:
-    for option in _branches(schema, root, hops):
-        yield from option.get("properties", {}).items()
+_UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
 
 
-def _branches(schema: JsonSchema | None, root: JsonSchema, hops: int) -> Iterator[Mapping[str, Any]]:
-    """Yield `schema` and everything it refers to or combines."""
-    if not isinstance(schema, Mapping) or hops == 0:
-        return
-    yield schema
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        yield from _branches(_resolve(reference, root), root, hops - 1)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        options = schema.get(keyword)
-        for option in options if isinstance(options, list) else ():
-            yield from _branches(option, root, hops - 1)
+class _Arguments:
+    """One tool's schema, read; the types of each argument are worked out once."""
+
+    __slots__ = ("_types", "broken", "reading", "tool")
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self.reading = _read(tool, "#")
+        self.broken = self.reading is _UNKNOWN
+        self._types: dict[str, frozenset[str]] = {}
+
+    def shape(self, key: str) -> Shape | None:
+        return _said(inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
+
+    def reading_of(self, key: str) -> Reading:
+        """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
+        if not self.broken:
+            return self.reading
+        part = _read(self.tool, f"#/properties{step_text(key)}")
+        if part is _UNKNOWN:
+            return part
+        named = shapes.Object(properties=(shapes.Property(key, part.shape),))
+        return Reading(shape=named, definitions=part.definitions, unsupported=())
+
+    def types(self, key: str) -> frozenset[str]:
+        if len(self._types) > MAX_KNOWN:
+            self._types.clear()
+        if key not in self._types:
+            shape = self.shape(key)
+            self._types[key] = ANY if shape is None else Kinds.of(shape, self.reading_of(key))
+        return self._types[key]
 
 
-def _resolve(reference: str, root: JsonSchema) -> JsonSchema | None:
-    at: Any = root
-    for step in reference.removeprefix("#").strip("/").split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, Mapping) and name in at:
-            at = at[name]
-        elif isinstance(at, list) and name.isdigit() and int(name) < len(at):
-            at = at[int(name)]
-        elif name:
-            return None
-    return at if isinstance(at, Mapping | bool) else None
+def _read(tool: Tool, at: str) -> Reading:
+    try:
+        return read_schema(tool.parameters, at=at)
+    except GrammarError:
+        return _UNKNOWN
 
 
-def _types(schema: JsonSchema | None, root: JsonSchema, hops: int) -> Iterator[str]:
-    for option in _branches(schema, root, hops):
-        named = option.get("type")
-        if isinstance(named, str):
-            yield named
-        elif isinstance(named, list):
-            yield from (name for name in named if isinstance(name, str))
-        elif "const" in option or "enum" in option:
-            yield from _value_types([option["const"]] if "const" in option else option["enum"])
-        elif "properties" in option:
-            yield "object"
-        elif "items" in option:
-            yield "array"
-        if option.get("nullable") is True:
-            yield "null"
+_tools: dict[int, _Arguments] = {}
 
 
-def _value_types(values: Any) -> Iterator[str]:
-    for value in values if isinstance(values, Iterable) else ():
-        yield "null" if value is None else _KINDS.get(type(value), "string")
+def _known(tool: Tool) -> _Arguments:
+    # Schemas are not hashable; the tool is kept beside its reading, so its id is not used again.
+    found = _tools.get(id(tool))
+    if found is None or found.tool is not tool:
+        if len(_tools) >= MAX_KNOWN:
+            _tools.clear()
+        found = _tools[id(tool)] = _Arguments(tool)
+    return found
+
+
+def _said(shape: Shape) -> Shape | None:
+    return None if isinstance(shape, shapes.Nothing | shapes.Anything) else shape
 
 
 def read_literal(text: str) -> tuple[str, str]:
@@ -138,18 +165,46 @@ def _literal_kind(json_text: str) -> str:
 
 
 def coerce(text: str, types: frozenset[str]) -> str:
-    """Return raw `text` as the JSON text of a value of one of `types` (empty: any)."""
+    """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
+
+    Of all that the text can be read as, the first that the schema admits; if it admits none, what the text looks like.
+    """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
     kind, value = read_literal(text)
     if kind == "string":
         # Quotes belong to a raw string; they are notation only where no string is allowed to be raw.
         kind = ""
+    if isinstance(types, Kinds):
+        admitted = next((found for found in _readings(text, kind, value, types) if types.admits(_value(found))), None)
+        if admitted is not None:
+            return admitted
     if kind and _fits(kind, value, types):
         return value
     if "string" in types or not kind or not types:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
+
+
+def _readings(text: str, kind: str, value: str, types: frozenset[str]) -> Iterator[str]:
+    """Yield the JSON texts that raw `text` may stand for, from the narrowest to the widest."""
+    if kind:
+        yield value
+    word = _other_word(text, types)
+    if word:
+        yield word
+    yield json.dumps(text, ensure_ascii=False)
+
+
+def _value(json_text: str) -> Any:
+    try:
+        return json.loads(json_text)
+    except (ValueError, RecursionError):  # numbers of thousands of digits, and lists as deep
+        return _NO_VALUE
+
+
+_NO_VALUE = object()
+"""Has no JSON type: only `Anything` admits it."""
 
 
 def _fits(kind: str, value: str, types: frozenset[str]) -> bool:

@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from unrender.messages import JsonSchema
+from unrender.grammar.shapes import Shape
 from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
 from unrender.parsing.finder import Finder
 from unrender.parsing.values import MAX_DEPTH, Status, escape
@@ -83,7 +83,7 @@ class XmlScanner:
         return read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
 
 
-def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: JsonSchema | None, depth: int = 0) -> str:
+def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
     """Return the JSON text of the inside of an element."""
     elements = _elements(text, style) if depth < MAX_DEPTH // 8 else []
     if not elements:

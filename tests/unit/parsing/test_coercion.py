@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from unrender.grammar.shapes import Number, Text
 from unrender.messages import Tool
 from unrender.parsing.coercion import ANY, ArgumentTypes, coerce, read_literal
 
@@ -56,8 +59,8 @@ def test_without_a_tool_every_argument_is_a_string() -> None:
 
 def test_the_schema_inside_a_schema() -> None:
     """Properties and items of an argument's own schema are found."""
-    assert TYPES.inner(TYPES.schema("implied"), "x") == {"type": "number"}
-    assert TYPES.inner(TYPES.schema("items"), None) == {"type": "string"}
+    assert TYPES.inner(TYPES.schema("implied"), "x") == Number()
+    assert TYPES.inner(TYPES.schema("items"), None) == Text()
     assert TYPES.inner(TYPES.schema("plain"), "x") is None
 
 
@@ -91,3 +94,77 @@ def test_raw_text_is_read_as_the_narrowest_type_that_fits(text: str, types: tupl
 def test_a_literal_is_all_of_the_text(text: str, expected: tuple[str, str]) -> None:
     """A literal with something behind it, or in a loose spelling, is none."""
     assert read_literal(text) == expected
+
+
+def typed(schema, text, key="a"):
+    return coerce(text, ArgumentTypes(Tool(name="f", parameters=schema)).types(key))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"type": ["string", "integer"]}, {"type": "string"}]},
+        {"$ref": "#/$defs/a%20b"},
+        {"type": ["string", "integer"], "not": {"type": "integer"}},
+        {"pattern": "^[0-9]+$"},
+        {"minLength": 1},
+        {"anyOf": [{"type": "integer", "minimum": 10}, {"type": "string"}]},
+        {"enum": ["7", 8]},
+        {"type": ["string", "integer"], "multipleOf": 2},
+    ],
+)
+def test_the_type_is_the_one_that_the_schema_admits(schema: dict[str, object]) -> None:
+    """Where only text obeys the schema, digits are text; what the grammar writes is read as it was meant."""
+    assert typed({"properties": {"a": schema}, "$defs": {"a b": {"type": "string"}}}, "7") == '"7"'
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ({"properties": {}, "additionalProperties": {"type": "string"}}, "7", '"7"'),
+        ({"properties": {"a": {"type": "string"}, "b": {"pattern": "("}}}, "7", '"7"'),
+        ({"properties": {"b": {"type": 5}}}, "7", "7"),
+        (
+            {"anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"type": "null"}}}]},
+            "none",
+            "null",
+        ),
+        (
+            {"properties": {"a": {"anyOf": [{"type": "array", "maxItems": 1}, {"type": "string"}]}}},
+            "[1, 2]",
+            '"[1, 2]"',
+        ),
+        ({"properties": {"a": {"enum": [1, None]}}}, "9" * 5000, json.dumps("9" * 5000)),
+        (True, "7", "7"),
+        (False, "7", "7"),
+    ],
+)
+def test_odd_schemas_still_say_what_they_can(schema: object, text: str, expected: str) -> None:
+    """Other arguments have the type that the schema gives them; an invalid part leaves the others as they are."""
+    assert typed(schema, text) == expected
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}] * 3}}, "properties": {"a": {"$ref": "#/$defs/x"}}},
+        {"anyOf": [{"properties": 5}]},
+        {"properties": {"a": {"$ref": "#/anyOf/²"}}, "anyOf": [{}]},
+        {"properties": {"a": {"$ref": "#/anyOf/" + "1" * 5000}}, "anyOf": [{}]},
+        {"properties": 5},
+        {"properties": {"a": {"enum": [{1}]}}},
+    ],
+)
+def test_no_schema_hangs_or_raises(schema: dict[str, object]) -> None:
+    """Whatever a tool's schema is, its arguments are read."""
+    assert typed(schema, "7") == "7"
+
+
+def test_a_tool_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The types of a second call of the same tool are there already."""
+    tool = Tool(name="f", parameters={"properties": {"a": {"type": "string"}}})
+    ArgumentTypes(tool).types("a")
+    monkeypatch.setattr("unrender.parsing.coercion.read_schema", None)
+
+    assert ArgumentTypes(tool).types("a") == {"string"}
+    assert ArgumentTypes(tool).types("b") == set()
