@@ -1,0 +1,268 @@
+"""Mutants of templates into broken promises: exceptions that are not documented, work without end, refuted verdicts.
+
+Strategy: each mutant is looked at in a child process with limits of memory and time, which says step by step what it does;
+what the last step was when it died is known without its help. A failure is made smaller line by line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NoReturn
+
+from hunting.mutation import mutate
+from hunting.tally import Failure, Tally, keep_failure
+from vendor import SHARED, vendor_templates
+
+from unrender import ChatTemplate
+from unrender.analysis.analyze import UNEXPECTED
+from unrender.chat_template import Turn
+from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
+from unrender.verify import verify
+
+NAME = "templates"
+MEGABYTES = 1_500
+"""Memory that the child may map on top of what the hunter has mapped."""
+SECONDS = 20
+"""Processor time that one step may take; analysis has a budget of its own, of 3 seconds."""
+_ALL_SECONDS = 90
+_TRIALS = 40
+"""Attempts to make one failure smaller."""
+_OWN = Path(__file__).resolve().parent.parent / "templates"
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": "A tool.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": "integer"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["city"],
+            },
+        },
+    }
+    for name in ("get_weather", "get_time")
+]
+_HELLO = [{"role": "user", "content": "Hello"}]
+_CALL = {"id": "call00001", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
+_ASKED = [
+    {"role": "system", "content": "Be brief."},
+    *_HELLO,
+    {"role": "assistant", "content": "", "reasoning_content": "Let me see.", "tool_calls": [_CALL]},
+    {"role": "tool", "tool_call_id": "call00001", "name": "get_weather", "content": "Rain"},
+]
+_TEXTS = ("Hello", "<think>\nso\n</think>\n\nHello", '<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>')
+
+
+def hunt(random: Random, deadline: float, keep: Path) -> Tally:
+    """Mutate templates until `deadline`; keep the smallest mutant of each kind of failure in the folder `keep`."""
+    sources = originals()
+    tally = Tally()
+    while time.monotonic() < deadline:
+        source = mutate(random.choice(sources), random)
+        refused, failure = look_at(source, verified=random.random() < 0.3)
+        if failure and failure.kind not in {known.kind for known in tally.failures}:
+            failure = smaller(failure, deadline)
+            keep_failure(keep, NAME, failure)
+        tally += Tally(tried=1, refused=int(refused), failures=(failure,) if failure else ())
+    return tally
+
+
+def replay(text: str) -> Failure | None:
+    """Look at one mutant again, with everything that is looked at."""
+    return look_at(text, verified=True)[1]
+
+
+def originals() -> list[str]:
+    """Return the sources that are mutated: the vendors' where they are at hand, and our own."""
+    more = sorted((SHARED / "more-templates").glob("*.jinja"))
+    paths = [*vendor_templates().values(), *more, *sorted(_OWN.glob("*.jinja"))]
+    return [path.read_text(encoding="utf-8") for path in paths]
+
+
+def look_at(source: str, *, verified: bool) -> tuple[bool, Failure | None]:
+    """Return whether a source was refused with a documented error, and what is wrong, if anything is."""
+    step, result = _in_child(lambda say: _steps(source, say, verified=verified))
+    if result is None:
+        return False, Failure(kind=f"{step}: no end", detail="the child was ended or died", input=source)
+    if result["kind"]:
+        return False, Failure(kind=result["kind"], detail=result["detail"], input=source)
+    return result["detail"] == "refused", None
+
+
+def smaller(failure: Failure, deadline: float) -> Failure:
+    """Return a failure of the same kind with fewer lines."""
+    trials, size = 0, len(failure.input.splitlines()) // 2
+    while size and trials < _TRIALS:
+        lines = failure.input.splitlines(keepends=True)
+        for start in range(0, len(lines), size):
+            trials += 1
+            if trials > _TRIALS or time.monotonic() > deadline:
+                return failure
+            shorter = "".join(lines[:start] + lines[start + size :])
+            found = look_at(shorter, verified=failure.kind.startswith("verify"))[1]
+            if found and found.kind == failure.kind:
+                failure = found
+                break
+        else:
+            size //= 2
+    return failure
+
+
+def _steps(source: str, say: Callable[[str], None], *, verified: bool) -> dict[str, str]:
+    """Do everything with a template that a user does; return what went wrong, or `refused`, or nothing."""
+    warnings.simplefilter("ignore")
+    step = "compile"
+    try:
+        for step, work, documented in _work(source, verified=verified):
+            say(step)
+            start = time.process_time()
+            try:
+                problem = work()
+            except documented as error:
+                if step == "compile":
+                    return {"kind": "", "detail": "refused"}
+                problem = "" if str(error) else f"{type(error).__name__} without words"
+            if problem:
+                return {"kind": f"{step}: {problem.partition('|')[0]}", "detail": problem}
+            if time.process_time() - start > SECONDS:
+                return {"kind": f"{step}: slow", "detail": f"{time.process_time() - start:.0f} s"}
+    except BaseException as error:  # noqa: BLE001 -- every one is a finding
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.name}"
+        return {"kind": f"{step}: {type(error).__name__} at {place}", "detail": f"{error!s:.300} (line {frame.lineno})"}
+    return {"kind": "", "detail": ""}
+
+
+def _work(source: str, *, verified: bool) -> Iterator[tuple[str, Callable[[], str], tuple[type[Exception], ...]]]:
+    """Yield the steps: a name, what to do (it returns what is wrong), and the errors that are documented."""
+    made: list[ChatTemplate] = []
+    turns: list[Turn] = []
+
+    def compiled() -> str:
+        made.append(ChatTemplate.from_string(source, bos_token="<s>", eos_token="</s>"))
+        return ""
+
+    def analysed() -> str:
+        unexpected = [text for text in made[0].analysis.diagnostics if text.startswith(UNEXPECTED)]
+        return unexpected[0].removeprefix(UNEXPECTED)[:60] if unexpected else ""
+
+    yield "compile", compiled, (TemplateError,)
+    yield "format", analysed, ()
+    yield "export", lambda: str(made[0].response_template())[:0], (ExportError,)
+    for messages, tools in ((_HELLO, None), (_HELLO, TOOLS), (_ASKED, TOOLS)):
+        yield "prepare", _prepared(made[0], turns, messages, tools), (TemplateError, MessageError)
+    for turn in turns[1:2]:
+        yield "parse", _parsed(turn), ()
+        for dialect in ("gbnf", "lark", "structural_tag"):
+            yield dialect, _emitted(turn, dialect), (GrammarError,)
+        yield "sample", _sampled(turn), (GrammarError,)
+    if verified:
+        yield "verify", lambda: _refuted(made[0]), ()
+
+
+def _prepared(
+    template: ChatTemplate, turns: list[Turn], messages: list[Any], tools: list[Any] | None
+) -> Callable[[], str]:
+    def prepare() -> str:
+        turns.append(template.prepare(messages, tools=tools))
+        return "an address in the prompt" if " at 0x" in turns[-1].prompt else ""
+
+    return prepare
+
+
+def _parsed(turn: Turn) -> Callable[[], str]:
+    def parse() -> str:
+        for text in _TEXTS:
+            parser = turn.parser()
+            for character in text:
+                parser.feed(character)
+            parser.finish()
+            if parser.message != turn.parse(text):
+                return "whole and single characters differ"
+        return ""
+
+    return parse
+
+
+def _emitted(turn: Turn, dialect: str) -> Callable[[], str]:
+    return lambda: str(getattr(turn, dialect)())[:0]
+
+
+def _sampled(turn: Turn) -> Callable[[], str]:
+    def sample() -> str:
+        for seed in range(3):
+            turn.parse(turn.sample(seed))
+        return ""
+
+    return sample
+
+
+def _refuted(template: ChatTemplate) -> str:
+    report = verify(template.template, analysis=template.analysis, samples=2)
+    return f"refuted {report.refuted[0].capability}|{report.refuted[0]}"[:500] if report.refuted else ""
+
+
+def _in_child(work: Callable[[Callable[[str], None]], dict[str, str]]) -> tuple[str, dict[str, str] | None]:
+    """Do the work in a fork with limits; return its last step, and its result unless it was ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _be_child(work, writing)
+    os.close(writing)
+    lines = _lines_of(reading, time.monotonic() + _ALL_SECONDS)
+    os.close(reading)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    steps = [line for line in lines if not line.startswith("{")]
+    results = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+    return steps[-1] if steps else "start", results[-1] if results else None
+
+
+def _be_child(work: Callable[[Callable[[str], None]], dict[str, str]], writing: int) -> NoReturn:
+    try:
+        mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + (MEGABYTES << 20),) * 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (_ALL_SECONDS, _ALL_SECONDS))
+        result = work(lambda step: _write(writing, step))
+        _write(writing, json.dumps(result))
+    finally:
+        os._exit(0)
+
+
+def _write(writing: int, line: str) -> None:
+    os.write(writing, line.encode("utf-8", "replace") + b"\n")
+
+
+def _lines_of(reading: int, deadline: float) -> list[str]:
+    data = b""
+    while select.select([reading], [], [], max(0, deadline - time.monotonic()))[0]:
+        more = os.read(reading, 65536)
+        if not more:
+            break
+        data += more
+    return data.decode("utf-8", "replace").splitlines()
+
+
+if __name__ == "__main__":
+    found = hunt(Random(int(sys.argv[1])), time.monotonic() + float(sys.argv[2]), Path(sys.argv[3]))
+    print(found.tried, "tried,", found.refused, "refused")  # noqa: T201
+    for each in found.failures:
+        print(f"{each.kind}\n    {each.detail}\n    {len(each.input.splitlines())} lines")  # noqa: T201
