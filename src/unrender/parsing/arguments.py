@@ -13,8 +13,9 @@ from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.finder import Finder
+from unrender.parsing.frames import CallState
 from unrender.parsing.instructions import MAX_BLANK, SPACE, tool_at
-from unrender.parsing.machine import CallState, Machine
+from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status, escape
@@ -77,20 +78,20 @@ class Entries:
     """The opener, and everything that may end the arguments."""
 
     def step(self, machine: Machine) -> bool:
-        buffer = machine.buffer
+        buffer, call = machine.buffer, machine.call
+        assert call is not None
         at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
-        assert machine.call is not None
-        if self.separator and machine.call.count and buffer.startswith(self.separator, at):
+        if self.separator and call.separated < call.count and buffer.startswith(self.separator, at):
+            call.separated = call.count
             at = SPACE.match(buffer, at + len(self.separator)).end()  # type: ignore[union-attr]
+        machine.take(Role.LAYOUT, at)
         if at >= len(buffer):
             if machine.final:
-                machine.take(Role.LAYOUT, at)
                 machine.fail("the end of the arguments")
             return not machine.final
         if self.marks.may_grow(buffer, at) and not machine.final:
             return True
         mark = self.marks.at(buffer, at)
-        machine.take(Role.LAYOUT, at)
         if mark and mark != self.opener:
             machine.pc = self.done
         elif mark == self.opener:
@@ -285,14 +286,17 @@ class Tail:
 
     def _separator(self, machine: Machine, at: int, mark: str) -> bool:
         buffer = machine.buffer
-        behind = SPACE.match(buffer, at + len(mark)).end()  # type: ignore[union-attr]
+        end = at + len(mark)
+        behind = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
+        if behind - end == MAX_BLANK:
+            return self._leave(machine, at)
         if not machine.final and (behind >= len(buffer) or self.marks.may_grow(buffer, behind)):
             return True
         following = self.marks.at(buffer, behind)
         if following not in self.openers:
             return self._leave(machine, at)
         machine.take(Role.LAYOUT, at)
-        machine.take(Role.MARKER, at + len(mark))
+        machine.take(Role.MARKER, end)
         machine.take(Role.LAYOUT, behind)
         return self._next_call(machine, behind, following)
 

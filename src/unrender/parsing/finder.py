@@ -1,28 +1,28 @@
 """Find the first of several literals in text that arrives in pieces.
 
-Strategy: one compiled alternation finds whole literals; a set of all proper prefixes tells how much of the text's tail
-could still become one. Work per call is proportional to the text that is new, plus the longest literal. A guarded literal
-counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
+Strategy: one compiled alternation finds whole literals; the sorted literals tell how much of the text's tail could still
+become one: what begins with the tail stands beside it. Work per call is proportional to the text that is new, plus the
+longest literal. A guarded literal counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable
 
 
 class Finder:
     """Searches for any of some literals, the longest first where several begin at one place. Immutable."""
 
-    __slots__ = ("first", "guarded", "literals", "longest", "pattern", "prefixes")
+    __slots__ = ("first", "guarded", "literals", "longest", "pattern", "sorted")
 
     def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
         self.literals = tuple(sorted({text for text in literals if text}, key=lambda text: (-len(text), text)))
         self.guarded = frozenset(guarded)
         self.longest = max(map(len, self.literals), default=0) + bool(self.guarded)
-        prefixes = {text[:size] for text in self.literals for size in range(1, len(text))}
-        self.prefixes = frozenset(prefixes | self.guarded)
+        self.sorted = sorted(self.literals)
         never = r"(?!)"
         self.pattern = re.compile("|".join(map(self._expression, self.literals)) or never)
         heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
@@ -63,7 +63,7 @@ class Finder:
         head = self.first.search(text, max(start, tail))
         while head:
             at = head.start()
-            if text[at:] in self.prefixes:
+            if self._begins(text[at:]):
                 return at
             head = self.first.search(text, at + 1)
         return size
@@ -74,4 +74,14 @@ class Finder:
 
     def may_grow(self, text: str, start: int) -> bool:
         """True when all of `text` from `start` on is the beginning of a longer literal, or a guarded one."""
-        return len(text) - start < self.longest and text[start:] in self.prefixes
+        return 0 < len(text) - start < self.longest and self._begins(text[start:])
+
+    def _begins(self, tail: str) -> bool:
+        """Return whether `tail` is the beginning of a longer literal, or a guarded one."""
+        literals = self.sorted
+        index = bisect_left(literals, tail)
+        if index == len(literals) or not literals[index].startswith(tail):
+            return False
+        if len(literals[index]) > len(tail) or tail in self.guarded:
+            return True
+        return index + 1 < len(literals) and literals[index + 1].startswith(tail)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unrender.grammar.nodes import Role
-from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.finder import Finder
 from unrender.parsing.machine import Machine
 from unrender.parsing.policy import CallsInReasoning
@@ -22,9 +21,10 @@ MAX_NAME = 1200
 """Longest tool or argument name, in characters."""
 
 SPACE = re.compile(r"\s*")
-FENCE = re.compile(r"```\w*")
-_FENCE_LINE = re.compile(r"\s*```\w*[ \t]*\n?")
-_FENCE_END = re.compile(r"\s*```\s*")
+BACKQUOTES = "```"
+FENCE = re.compile(r"```\w{0,32}+")
+"""Three backquotes and a language; the longest name of one that is known has 23 letters."""
+_FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,77 +97,6 @@ class Attempt:
         machine.attempt(
             self.targets, self.otherwise, holds=holds, sealed=self.sealed, reported=self.reported and not holds
         )
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class TextRun:
-    """What could not be read as a call is text, up to where the reading failed, or to where the same marker begins again."""
-
-    role: Role
-    hub: int
-    finder: Finder
-
-    def step(self, machine: Machine) -> bool:
-        failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
-        end = self._again(machine, failed)
-        if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
-            return True
-        if self.role is Role.CONTENT:
-            machine.answered = True
-        machine.text(self.role, end)
-        machine.pc = self.hub
-        return False
-
-    def _again(self, machine: Machine, failed: int) -> int:
-        """Return where, before `failed`, the marker stands again, or one that outlasts it begins in it, as in `>>>>`."""
-        buffer, start = machine.buffer, machine.at
-        marker = self.finder.at(buffer, start)
-        inside = start + len(marker)
-        limit = max(failed, inside)
-        at, literal = self.finder.find(buffer, start + 1, limit + self.finder.longest)
-        while literal and at < limit:
-            same = at >= inside and literal.strip() == marker.strip()
-            if same or at < inside < at + len(literal):
-                return at
-            at, literal = self.finder.find(buffer, at + 1, limit + self.finder.longest)
-        return failed
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenRun:
-    """What began as a call and broke off, up to a closing brace (and what closes a call) or the next call."""
-
-    hub: int
-    ends: Finder
-    closers: Finder
-
-    def step(self, machine: Machine) -> bool:
-        buffer = machine.buffer
-        searched = max(machine.at + 1, machine.failed_at)
-        pc = machine.pc
-        end, literal = (self.ends.find if machine.final else self.ends.decided)(buffer, searched)
-        if not literal and not machine.final:
-            machine.failed_at = end
-            return True
-        machine.pc = self.hub
-        if not literal:
-            machine.answered = True
-            machine.text(Role.CONTENT, len(buffer))
-            return False
-        end = end + 1 if literal == "}" else end
-        behind = SPACE.match(buffer, end).end()  # type: ignore[union-attr]
-        if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
-            machine.pc = pc
-            return True
-        while closer := self.closers.at(buffer, behind):
-            end = behind + len(closer)
-            behind = SPACE.match(buffer, end).end()  # type: ignore[union-attr]
-            if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
-                machine.pc = pc
-                return True
-        machine.events.append(BrokenText(buffer[machine.at : end]))
-        machine.take(Role.MALFORMED, end)
         return False
 
 
@@ -271,7 +200,7 @@ def take_literal(machine: Machine, text: str) -> bool:
     if buffer.startswith(text, at):
         machine.take(Role.MARKER, at + len(text))
         machine.pc += 1
-    elif not machine.final and text.startswith(buffer[at:]):
+    elif not machine.final and text.startswith(buffer[at : at + len(text)]):
         return True
     else:
         machine.fail(repr(text))
@@ -288,7 +217,7 @@ class Maybe:
         buffer, at = machine.buffer, machine.at
         if buffer.startswith(self.text, at):
             machine.take(Role.MARKER, at + len(self.text))
-        elif not machine.final and self.text.startswith(buffer[at:]):
+        elif not machine.final and self.text.startswith(buffer[at : at + len(self.text)]):
             return True
         machine.pc += 1
         return False
@@ -299,9 +228,11 @@ class MaybeFence:
     """The opening of a Markdown fence, if there is one: three backquotes and a language."""
 
     def step(self, machine: Machine) -> bool:
-        found = FENCE.match(machine.buffer, machine.at)
-        end = found.end() if found else machine.at
-        if not machine.final and (end == len(machine.buffer) or "```".startswith(machine.buffer[machine.at :])):
+        buffer, at = machine.buffer, machine.at
+        found = FENCE.match(buffer, at)
+        end = found.end() if found else at
+        begins = len(buffer) - at < len(BACKQUOTES) and BACKQUOTES.startswith(buffer[at:])
+        if not machine.final and (end == len(buffer) or begins):
             return True
         if found:
             machine.fenced = True
@@ -316,11 +247,11 @@ class OpenFence:
 
     def step(self, machine: Machine) -> bool:
         found = _FENCE_LINE.match(machine.buffer, machine.at)
-        if found and not machine.final and "\n" not in found.group():
-            return True
         if not found or machine.answered:
             machine.fail("a Markdown fence")
             return False
+        if found.end() == len(machine.buffer) and not machine.final and not found.group().endswith("\n"):
+            return True
         machine.take(Role.MARKER, found.end())
         machine.commit()
         machine.pc += 1
@@ -328,18 +259,15 @@ class OpenFence:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseFence:
-    """A Markdown fence that ends the answer."""
+class AtEnd:
+    """The end of the output; what was tried for it is final."""
 
     def step(self, machine: Machine) -> bool:
-        found = _FENCE_END.match(machine.buffer, machine.at)
-        end = found.end() if found else machine.at
-        if found and end == len(machine.buffer) and not machine.final:
-            return True
-        if not found or end < len(machine.buffer):
+        if machine.at < len(machine.buffer):
             machine.fail("the end of the output")
             return False
-        machine.take(Role.MARKER, end)
+        if not machine.final:
+            return True
         machine.commit()
         machine.pc += 1
         return False
@@ -406,22 +334,18 @@ class Halt:
 class SealAtEnd:
     """Calls inside reasoning count when nothing follows but the end of reasoning; else they are reasoning."""
 
-    markers: tuple[str, ...]
+    markers: Finder
     hub: int
 
     def step(self, machine: Machine) -> bool:
-        at = machine.at
-        while True:
-            at = SPACE.match(machine.buffer, at).end()  # type: ignore[union-attr]
-            marker = next((text for text in self.markers if machine.buffer.startswith(text, at)), "")
-            if not marker:
-                break
-            at += len(marker)
-        rest = machine.buffer[at:]
-        if not machine.final and any(text.startswith(rest) for text in self.markers):
+        buffer = machine.buffer
+        machine.take(Role.LAYOUT, SPACE.match(buffer, machine.at).end())  # type: ignore[union-attr]
+        if not machine.final and (machine.at == len(buffer) or self.markers.may_grow(buffer, machine.at)):
             return True
-        if rest:
-            machine.at = at
+        if marker := self.markers.at(buffer, machine.at):
+            machine.take(Role.MARKER, machine.at + len(marker))
+            return False
+        if machine.at < len(buffer):
             machine.fail("the end of the output")
             return False
         machine.release()

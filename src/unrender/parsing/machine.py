@@ -7,18 +7,19 @@ events wait; when it closes they are final. `steps` counts instructions, so that
 Rules:
 - An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
 - Only `fail` goes back, and only to the latest frame; what is committed is never undone.
-- `buffer[:at]` is needed no more unless a frame still points into it.
+- `buffer[:at]` is needed no more. While a frame is open, what it would read again waits in `past`, in pieces, so that
+  nothing is copied with each chunk; `fail` puts them back.
+- No instruction looks again at text that it has looked at, beyond a bounded number of characters.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Protocol
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Request, Tool
+from unrender.messages import CallStatus, Request
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.events import (
@@ -30,12 +31,15 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.policy import Policy, UnknownTools
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
 CONTEXT = 40
 """Characters of context on each side that an error shows."""
+FREE_REREADS = 8_192
+"""Characters that may be read again for nothing, beside as many as the output has; then what breaks off is text as it is."""
 
 
 class Instruction(Protocol):
@@ -61,97 +65,6 @@ class Scanner(Protocol):
 Program = tuple[Instruction, ...]
 
 
-@dataclass(slots=True)
-class Frame:
-    """A way back: where the text was, and which alternatives are left."""
-
-    targets: tuple[int, ...]
-    """Program counters still to be tried."""
-    otherwise: int
-    """Where to go when none is left."""
-    at: int
-    events: int
-    spans: int
-    span_end: int
-    calls: int
-    holds: bool = False
-    """A commit does not close this frame; only its own end does."""
-    sealed: int = -1
-    """Where to go when all calls that this frame holds have been read: a program counter."""
-    reported: bool = True
-    whole: bool = False
-    """Holds one whole call, and closes with it."""
-
-    def copy(self) -> Frame:
-        """Return an independent frame."""
-        return Frame(
-            self.targets,
-            self.otherwise,
-            self.at,
-            self.events,
-            self.spans,
-            self.span_end,
-            self.calls,
-            self.holds,
-            self.sealed,
-            self.reported,
-            self.whole,
-        )
-
-
-class CallState:
-    """The call that is being read."""
-
-    __slots__ = (
-        "arguments",
-        "begun",
-        "closed",
-        "count",
-        "id",
-        "key",
-        "keys",
-        "kind",
-        "known",
-        "mark",
-        "name",
-        "recover",
-        "tool",
-        "types",
-    )
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.id = ""
-        self.tool: Tool | None = None
-        self.known = True
-        self.types: ArgumentTypes = ArgumentTypes(None)
-        self.begun = False
-        """`ToolCallStarted` is out."""
-        self.arguments: list[str] = []
-        """Argument text that waits for the call to begin."""
-        self.count = 0
-        """Arguments read so far."""
-        self.key = ""
-        self.keys: set[str] = set()
-        """The arguments that have a value."""
-        self.kind = ""
-        """What the TYPE slot said of the current value."""
-        self.mark = 0
-        """Where the text of the id begins."""
-        self.closed = False
-        """The arguments are complete."""
-        self.recover = 0
-        """Where to go on when the committed call breaks."""
-
-    def copy(self) -> CallState:
-        """Return an independent copy."""
-        other = CallState()
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.arguments, other.keys = list(self.arguments), set(self.keys)
-        return other
-
-
 class Machine:
     """The state of one parse."""
 
@@ -174,10 +87,12 @@ class Machine:
         "id_seed",
         "length_limited",
         "loose",
+        "past",
         "pc",
         "policy",
         "program",
         "request",
+        "reread",
         "roles",
         "scanner",
         "span_ends",
@@ -200,6 +115,11 @@ class Machine:
         self.buffer = ""
         self.at = 0
         self.base = 0
+        """Where in the output `buffer` begins, in characters; before 0 stands what the prompt has written."""
+        self.past: list[str] = []
+        """Text before `buffer` that the ways back would read again."""
+        self.reread = 0
+        """Characters that were read for nothing, and then again."""
         self.final = False
         self.length_limited = False
         self.halted = False
@@ -211,7 +131,7 @@ class Machine:
         self.calls = 0
         self.closed = 0
         """Closing markers of the current call, or section, that have been consumed."""
-        self.carried = ""
+        self.carried: list[str] = []
         """White space between calls: content when more content follows them."""
         self.carried_spans: list[int] = []
         self.loose = False
@@ -233,16 +153,16 @@ class Machine:
         other.frames = [frame.copy() for frame in self.frames]
         other.events = list(self.events)
         other.span_roles, other.span_ends = list(self.span_roles), list(self.span_ends)
-        other.carried_spans = list(self.carried_spans)
+        other.past = list(self.past)
+        other.carried, other.carried_spans = list(self.carried), list(self.carried_spans)
         other.call = self.call.copy() if self.call else None
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
         """Run over more text; returns the events that are final."""
-        kept = self.frames[0].at if self.frames else self.at
-        if kept:
-            self._forget(kept)
+        if self.at:
+            self._forget(self.at)
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
 
@@ -263,14 +183,38 @@ class Machine:
         return self._release()
 
     def _forget(self, size: int) -> None:
+        kept = self.frames[0].at - self.base if self.frames else size
+        if kept >= 0 and self.past:
+            self.past = []
+        if kept < size:
+            self.past.append(self.buffer[max(0, kept) : size])
         self.buffer = self.buffer[size:]
         self.base += size
         self.at -= size
-        for frame in self.frames:
-            frame.at -= size
-        if self.call:
-            self.call.mark -= size
         self.failed_at -= size
+
+    def _recall(self, position: int) -> None:
+        """Put text back before the buffer, so that it begins no later than `position` of the output."""
+        if position >= self.base:
+            return
+        count = len(self.past)
+        pieces = [self.buffer]
+        while self.base > position:
+            count -= 1
+            pieces.append(self.past[count])
+            self._shift(len(self.past[count]))
+        del self.past[count:]
+        self.buffer = "".join(reversed(pieces))
+
+    def _shift(self, size: int) -> None:
+        self.base -= size
+        self.at += size
+        self.failed_at += size
+
+    def since(self, position: int) -> str:
+        """Return what has been read from `position` of the output on, where a way back is still open."""
+        self._recall(position)
+        return self.buffer[position - self.base : self.at]
 
     def _release(self) -> list[Event | BrokenText]:
         if not self.frames:
@@ -320,20 +264,21 @@ class Machine:
         if end == self.at or not self.answered or self.frames:
             self.take(Role.LAYOUT, end)
             return
-        self.carried += self.buffer[self.at : end]
+        self.carried.append(self.buffer[self.at : end])
         self.carried_spans.append(len(self.span_roles))
         self.span_roles.append(Role.LAYOUT)
         self.span_ends.append(self.base + end)
         self.at = end
 
     def _bring(self) -> None:
-        self.events.append(ContentText(self.carried))
+        self.events.append(ContentText("".join(self.carried)))
         for index in self.carried_spans:
             self.span_roles[index] = Role.CONTENT
-        self.carried, self.carried_spans = "", []
+        self.carried, self.carried_spans = [], []
 
     def _span(self, role: Role, end: int) -> None:
-        if self.span_roles and self.span_roles[-1] is role and len(self.span_roles) - 1 not in self.carried_spans:
+        last = len(self.span_roles) - 1
+        if last >= 0 and self.span_roles[last] is role and (not self.carried_spans or self.carried_spans[-1] != last):
             self.span_ends[-1] = end
         else:
             self.span_roles.append(role)
@@ -345,7 +290,7 @@ class Machine:
             Frame(
                 targets[1:],
                 otherwise,
-                self.at,
+                self.base + self.at,
                 len(self.events),
                 len(self.span_ends),
                 self.span_ends[-1] if self.span_ends else 0,
@@ -368,6 +313,7 @@ class Machine:
             self.abandon_call(wanted)
             return
         frame = self.frames[-1]
+        self.reread += self.base + self.failed_at - frame.at
         self._restore(frame)
         if frame.targets:
             self.pc = frame.targets[0]
@@ -384,10 +330,16 @@ class Machine:
         del self.span_ends[frame.spans :]
         if self.span_ends:
             self.span_ends[-1] = frame.span_end
-        self.at = frame.at
+        self._recall(frame.at)
+        self.at = frame.at - self.base
         self.calls = frame.calls
         self.call = None
         self.scanner = None
+
+    @property
+    def rereads(self) -> bool:
+        """Whether text that broke off may be searched for another beginning: that is done a bounded number of times."""
+        return self.reread <= self.base + self.at + FREE_REREADS
 
     def commit(self) -> None:
         """Close the ways back, save those that hold the whole call."""

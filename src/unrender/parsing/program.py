@@ -25,15 +25,16 @@ from unrender.grammar.nodes import (
     Tolerated,
     Until,
 )
+from unrender.parsing.broken import BreakOff, BrokenEnd, BrokenRun, Rest, TextRun
 from unrender.parsing.calls import CallCode, Entry, closing_tokens
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
 from unrender.parsing.instructions import (
+    AtEnd,
     Attempt,
-    BrokenRun,
-    CloseFence,
     Halt,
     Jump,
+    Lit,
     Maybe,
     OpenFence,
     SealAtEnd,
@@ -41,9 +42,8 @@ from unrender.parsing.instructions import (
     Soft,
     Space,
     Text,
-    TextRun,
 )
-from unrender.parsing.machine import Instruction, Program
+from unrender.parsing.machine import Program
 
 CONTENT_HUB = 1
 """Where in every program the text outside of all parts is read."""
@@ -131,18 +131,21 @@ class _Compiler:
     def _seal(self, hub: _Hub, sealed: int = -1) -> None:
         table = dict(hub.direct)
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
-        run = self.code.emit(self._text_run(hub, finder))
+        run = self._text_run(hub, finder)
         for variant, targets in hub.attempts.items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
         self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
 
-    def _text_run(self, hub: _Hub, finder: Finder) -> Instruction:
+    def _text_run(self, hub: _Hub, finder: Finder) -> int:
         if not self.cleans or hub.role is not Role.CONTENT:
-            return TextRun(hub.role, hub.at, finder)
+            return self.code.emit(TextRun(hub.role, hub.at, finder))
         closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
-        return BrokenRun(hub.at, Finder(("}", *hub.attempts)), Finder(closers))
+        rest = self.code.emit(Rest(hub.at))
+        return self.code.emit(
+            BreakOff(rest), BrokenRun(Finder(("}", *hub.attempts))), BrokenEnd(Finder(closers), hub.at)
+        )
 
     def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -185,7 +188,7 @@ class _Compiler:
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may stand in a Markdown fence, which is no part of it."""
         opens = self.code.emit(OpenFence(), Jump(hub.at))
-        closes = self.code.emit(CloseFence(), Jump(hub.at))
+        closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(), Jump(hub.at))
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
@@ -205,7 +208,7 @@ class _Compiler:
             self._enter(inner, entries)
         if any(isinstance(part, Tolerated) for part in body.parts):
             ends = [text.strip() for text in [*literals((closer,)), *self._dropped()] if text.strip()]
-            sealed = self.code.emit(SealAtEnd(tuple(dict.fromkeys(ends)), hub.at))
+            sealed = self.code.emit(SealAtEnd(Finder(ends), hub.at))
         self._seal(inner, sealed)
         return None if starts else inner.at
 

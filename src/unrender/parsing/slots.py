@@ -17,6 +17,9 @@ from unrender.parsing.machine import Machine
 MAX_WORDS = 128
 """Longest run of words in a call's header that say nothing to the parser, in characters."""
 
+MAX_STOPS = 16
+"""Places inside one word where it may end, that are tried."""
+
 _NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 
 
@@ -36,7 +39,7 @@ class MarkId:
 
     def step(self, machine: Machine) -> bool:
         assert machine.call is not None
-        machine.call.mark = machine.at
+        machine.call.mark = machine.base + machine.at
         machine.pc += 1
         return False
 
@@ -47,7 +50,7 @@ class EndId:
 
     def step(self, machine: Machine) -> bool:
         assert machine.call is not None
-        machine.call.id = machine.buffer[machine.call.mark : machine.at]
+        machine.call.id = machine.since(machine.call.mark)
         machine.pc += 1
         return False
 
@@ -79,10 +82,10 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
     edge = limit.start() if limit else min(len(buffer), horizon)
     if limit and not machine.final and stops.undecided_from(buffer, start) < edge:
         return None
-    ends = []
+    ends: list[int] = []
     reach = min(edge + stops.longest, horizon)
     at, literal = stops.find(buffer, start, reach)
-    while literal and at <= edge:
+    while literal and at <= edge and len(ends) < MAX_STOPS:
         ends.append(at)
         at, literal = stops.find(buffer, at + 1, reach)
     if limit or (machine.final and edge < horizon):

@@ -81,7 +81,7 @@ _WORDS = {"true": "true", "false": "false", "null": "null"}
 _OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
 _LOWER = tuple(word.lower() for word in (*_WORDS, *_OTHER_WORDS))
 _NUMERIC = re.compile(r"[-+.0-9_eE]+")
-_AFTER_QUOTE = re.compile(r"\s*[,:)\]}]")
+_AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
 
 
 class LiteralScanner:
@@ -243,7 +243,7 @@ class LiteralScanner:
         quote = self.style.quote_open
         if quote and text.startswith(quote, at):
             return self._open_string(quote, at, pieces)
-        if quote and not final and quote.startswith(text[at:]):
+        if quote and not final and quote.startswith(text[at : at + len(quote)]):
             return at, MORE
         unquoted = self.style.bare_keys or self.style.loose_keys
         return self._bare_key(text, at, pieces, final) if unquoted else (at, FAILED)

@@ -15,6 +15,8 @@ from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
 from unrender.parsing.finder import Finder
 from unrender.parsing.values import MAX_DEPTH, Status, escape
 
+_SPACE = re.compile(r"\s*")
+
 
 @dataclass(frozen=True, slots=True)
 class TagStyle:
@@ -109,8 +111,8 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
     opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0
-    while text[at:].strip():
-        found = opener.match(text, at + len(text[at:]) - len(text[at:].lstrip()))
+    while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+        found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
         if not found or end < 0:
             return []
@@ -121,12 +123,11 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
 
 def _matching(text: str, style: TagStyle, name: str, at: int) -> int:
     """Return where the closing tag of `name` begins whose opening tag ends at `at`; -1 when there is none."""
-    tags = Finder((style.close + name + style.end, style.open + name + style.end))
-    depth = 0
-    found, literal = tags.find(text, at)
-    while literal:
-        depth += 1 if literal.startswith(style.open + name) else -1
-        if depth < 0:
+    opener, closer = style.open + name + style.end, style.close + name + style.end
+    depth = 1
+    while (found := text.find(closer, at)) >= 0:
+        depth += text.count(opener, at, found) - 1
+        if depth == 0:
             return found
-        found, literal = tags.find(text, found + len(literal))
+        at = found + len(closer)
     return -1

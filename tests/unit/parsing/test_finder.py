@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import pytest
 
@@ -96,3 +97,14 @@ def test_a_literal_is_decided_whole_when_none_longer_can_begin_with_it() -> None
     assert finder.decided("a <|im", 0) == (2, "<|im")
     assert finder.decided("a <|im", 0, whole=True) == (2, "")
     assert finder.decided("a <|im x", 0, whole=True) == (2, "<|im")
+
+
+def test_a_long_literal_costs_its_length() -> None:
+    """A finder keeps no copy of each beginning of a literal."""
+    tracemalloc.start()
+    finder = Finder(("x" * 10_000,))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert finder.undecided_from("x" * 9_000, 0) == 0
+    assert kept < 5_000_000

@@ -1,0 +1,103 @@
+"""What the machine keeps of a call: the ways back from it while it may be none, and what is known of it so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrender.messages import Tool
+from unrender.parsing.coercion import ArgumentTypes
+
+
+@dataclass(slots=True)
+class Frame:
+    """A way back: where the text was, and which alternatives are left."""
+
+    targets: tuple[int, ...]
+    """Program counters still to be tried."""
+    otherwise: int
+    """Where to go when none is left."""
+    at: int
+    """Characters from the output's beginning, as `Machine.base` counts."""
+    events: int
+    spans: int
+    span_end: int
+    calls: int
+    holds: bool = False
+    """A commit does not close this frame; only its own end does."""
+    sealed: int = -1
+    """Where to go when all calls that this frame holds have been read: a program counter."""
+    reported: bool = True
+    whole: bool = False
+    """Holds one whole call, and closes with it."""
+
+    def copy(self) -> Frame:
+        """Return an independent frame."""
+        return Frame(
+            self.targets,
+            self.otherwise,
+            self.at,
+            self.events,
+            self.spans,
+            self.span_end,
+            self.calls,
+            self.holds,
+            self.sealed,
+            self.reported,
+            self.whole,
+        )
+
+
+class CallState:
+    """The call that is being read."""
+
+    __slots__ = (
+        "arguments",
+        "begun",
+        "closed",
+        "count",
+        "id",
+        "key",
+        "keys",
+        "kind",
+        "known",
+        "mark",
+        "name",
+        "recover",
+        "separated",
+        "tool",
+        "types",
+    )
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.id = ""
+        self.tool: Tool | None = None
+        self.known = True
+        self.types: ArgumentTypes = ArgumentTypes(None)
+        self.begun = False
+        """`ToolCallStarted` is out."""
+        self.arguments: list[str] = []
+        """Argument text that waits for the call to begin."""
+        self.count = 0
+        """Arguments read so far."""
+        self.key = ""
+        self.keys: set[str] = set()
+        """The arguments that have a value."""
+        self.kind = ""
+        """What the TYPE slot said of the current value."""
+        self.mark = 0
+        """Where the text of the id begins, in characters from the output's beginning."""
+        self.separated = 0
+        """The argument before which a separator was read last: how many there were before it."""
+        self.closed = False
+        """The arguments are complete."""
+        self.recover = 0
+        """Where to go on when the committed call breaks."""
+
+    def copy(self) -> CallState:
+        """Return an independent copy."""
+        other = CallState()
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.arguments, other.keys = list(self.arguments), set(self.keys)
+        return other

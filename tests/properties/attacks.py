@@ -1,0 +1,151 @@
+"""Formats, and texts made to hurt their parsers: a beginning, and a unit that is repeated behind it.
+
+Strategy: for each format the beginnings are the places that a model can be in: the text's beginning, behind an opener, in a
+name, in an argument, behind a call, in reasoning. The units are every character that means something, and the format's
+own markers, whole and half.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from properties.families import FAMILIES, REQUEST
+
+from unrender.emit.answer import Answer
+from unrender.errors import GrammarError, SchemaWarning
+from unrender.format import Format, Slot
+from unrender.messages import Request
+from unrender.parsing.parser import Parser
+
+FORMATS = Path(__file__).resolve().parents[1] / "formats"
+SAMPLES = 6
+JSON_ANSWER = Request(tools=REQUEST.tools, response_schema={"type": "object"})
+_UNITS = (
+    *(
+        "{",
+        "[",
+        "\\",
+        '"',
+        "'",
+        " ",
+        "\n",
+        "a",
+        "9",
+        "<",
+        "\ud800",
+        "\\u",
+        "\\ud83c",
+        "&",
+        "```",
+        "]]>",
+        ",",
+        "]",
+        "}",
+        ":",
+    ),
+    *(
+        '{"a":',
+        "[1,",
+        '"k": 1, ',
+        "a b<c ",
+        "1_",
+        " ,",
+        '{"function":',
+        '"id": "1", ',
+        "é",
+        "\t",
+        "</a>",
+        "<a>",
+        "()",
+        "a=1,",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reading:
+    """A format and a request, and outputs that it reads as calls."""
+
+    name: str
+    format: Format
+    request: Request = REQUEST
+    prompt: str = ""
+    outputs: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def parser(self, *, strict: bool = False) -> Parser:
+        """Return a new parser."""
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict)
+
+
+@cache
+def readings() -> tuple[Reading, ...]:
+    """Return all formats of `tests/formats` and all families, with outputs."""
+    families = [Reading(name=f.name, format=f.format, prompt=f.prompt, outputs=f.outputs) for f in FAMILIES]
+    golden = []
+    for path in sorted(FORMATS.glob("*.json")):
+        format = Format.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        prompt = "".join(format.turn.headers[:1]) + format.turn.prefill
+        golden.append(Reading(name=path.stem, format=format, prompt=prompt, outputs=samples(format, REQUEST)))
+    answer = Reading(
+        name="json answer", format=FAMILIES[0].format, request=JSON_ANSWER, outputs=('```json\n{"a": 1}\n```',)
+    )
+    return (*families, *golden, answer)
+
+
+def samples(format: Format, request: Request, begun: str = "") -> tuple[str, ...]:
+    """Return answers that the format's grammar writes; at least one, be it empty."""
+    answer = Answer(format=format, request=request, begun=begun)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SchemaWarning)
+            return tuple(dict.fromkeys(answer.sample(seed) for seed in range(SAMPLES)))
+    except GrammarError:
+        return ("",)
+
+
+def attacks(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Yield beginnings and units."""
+    units = (*_UNITS, *markers(reading.format))
+    for start in _starts(reading):
+        for unit in dict.fromkeys(units):
+            yield start, unit
+    for output in reading.outputs[:2]:
+        yield "", output or " "
+        yield "", output[:-3] or " "
+        yield reading.format.reasoning.start, output or " "
+
+
+def filled(start: str, unit: str, size: int) -> str:
+    """Return `start` and `unit` again and again, `size` characters in all."""
+    return (start + unit * (size // len(unit) + 1))[:size]
+
+
+def markers(format: Format) -> list[str]:
+    """Return the format's markers, each whole and all but its last character."""
+    tools = format.tools
+    literals = [part for part in (*tools.function, *tools.arguments.entry) if not isinstance(part, Slot)]
+    texts = [
+        *(tools.section_start, tools.section_end, tools.call_start, tools.call_end, tools.separator, *literals),
+        *(format.reasoning.start, format.reasoning.end, format.content.start, format.content.end, format.turn.end),
+        tools.section_start + tools.call_start + "".join(literals[:1]),
+    ]
+    return [text for marker in dict.fromkeys(texts) for text in (marker, marker.strip()[:-1]) if text]
+
+
+def _starts(reading: Reading) -> list[str]:
+    tools, think = reading.format.tools, reading.format.reasoning.start
+    head = "" if not tools.function or isinstance(tools.function[0], Slot) else tools.function[0]
+    opener = tools.section_start + tools.call_start
+    named = opener + head + "get_weather"
+    output = max(reading.outputs, key=lambda text: ("get_" in text or "now" in text, len(text)))
+    values = output.partition("Paris")[0] if "Paris" in output else output[: len(output) * 2 // 3]
+    starts = ("", opener, named, output, values, think, think + named, think + output, think + values)
+    return list(dict.fromkeys(starts))
