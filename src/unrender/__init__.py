@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MalformedOutput,
         MessageError,
         SchemaWarning,
+        StateError,
         TemplateError,
         UnrenderError,
     )
@@ -76,6 +77,7 @@ __all__ = [
     "Request",
     "SchemaWarning",
     "Span",
+    "StateError",
     "TemplateError",
     "Tool",
     "ToolCall",
@@ -106,6 +108,7 @@ _MODULES = MappingProxyType(
             "MalformedOutput",
             "MessageError",
             "SchemaWarning",
+            "StateError",
             "TemplateError",
             "UnrenderError",
         ),

@@ -105,6 +105,13 @@ class Turn:
         """
         return Parser(self.format, self.request, prompt=self.prompt, strict=strict, policy=policy)
 
+    def restore(self, state: Mapping[str, Any]) -> Parser:
+        """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
+
+        Raises `StateError` when the state belongs to another turn's format or tools, or was changed.
+        """
+        return Parser.restore(self.format, self.request, state)
+
     def parse(self, text: str) -> Message:
         """Return the message that a whole answer means; never raises on account of the text."""
         parser = self.parser()

@@ -26,6 +26,10 @@ class FormatVersionError(FormatError):
     """The JSON of a `Format` has a version that this release does not read."""
 
 
+class StateError(UnrenderError):
+    """A saved state of a parser is not one that this release, format and request can go on from; the message says why."""
+
+
 class GrammarError(UnrenderError):
     """A grammar cannot be built or expressed in the requested dialect."""
 

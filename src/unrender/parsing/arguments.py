@@ -132,7 +132,7 @@ class Value:
         call.keys.add(call.key)
         machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
         call.count += 1
-        machine.scanner = self._scanner(call)
+        machine.scanner = self.scanner(call)
         return True
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
@@ -143,7 +143,8 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def _scanner(self, call: CallState) -> RawScanner | LiteralScanner | XmlScanner:
+    def scanner(self, call: CallState) -> RawScanner | LiteralScanner | XmlScanner:
+        """Return a new scanner for the current value of `call`."""
         codec = self.codec
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)

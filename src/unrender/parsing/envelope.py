@@ -24,6 +24,7 @@ _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 """The two names that models use for the arguments, whichever the template shows."""
 _OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
+LAST_STEP = _NEXT
 
 
 class EnvelopeState:
@@ -50,6 +51,11 @@ class EnvelopeState:
         other.ids, other.skips, other.repeated = self.ids, self.skips, self.repeated
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
+
+    @property
+    def in_value(self) -> bool:
+        """Whether a value is being read, by `scanner`."""
+        return self.step in (_SCAN, _SKIP)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Let the current value's scanner take what it can."""
@@ -203,11 +209,12 @@ class ReadEnvelope:
 
     def _ignore(self, state: EnvelopeState) -> bool:
         """The value says nothing: it is read and left out."""
-        state.scanner = LiteralScanner(self._style())
+        state.scanner = LiteralScanner(self.style())
         state.step = _SKIP
         return False
 
-    def _style(self) -> LiteralStyle:
+    def style(self) -> LiteralStyle:
+        """Return how the values of the object are read."""
         return LiteralStyle(strict=self.strict, loose_keys=not self.strict)
 
     def _is_arguments(self, path: tuple[str, ...]) -> bool:
@@ -238,7 +245,7 @@ class ReadEnvelope:
         head = machine.buffer[machine.at] if machine.at < len(machine.buffer) else ""
         if head not in ("{", '"'):
             return self._ignore(state)
-        style = self._style()
+        style = self.style()
         state.scanner = LiteralScanner(style) if head == "{" else QuotedScanner(style)
         assert machine.call is not None
         machine.call.count = 1

@@ -29,6 +29,8 @@ class Frame:
     reported: bool = True
     whole: bool = False
     """Holds one whole call, and closes with it."""
+    attempt: int = 0
+    """Where the instruction stands that tries."""
 
     def copy(self) -> Frame:
         """Return an independent frame."""
@@ -44,6 +46,7 @@ class Frame:
             self.sealed,
             self.reported,
             self.whole,
+            self.attempt,
         )
 
 

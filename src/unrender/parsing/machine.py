@@ -161,8 +161,7 @@ class Machine:
 
     def feed(self, text: str) -> list[Event | BrokenText]:
         """Run over more text; returns the events that are final."""
-        if self.at:
-            self._forget(self.at)
+        self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
 
@@ -182,16 +181,18 @@ class Machine:
         self.steps += steps
         return self._release()
 
-    def _forget(self, size: int) -> None:
+    def forget(self) -> None:
+        """Take out of the buffer what has been consumed; what a way back would read again is kept in `past`."""
+        size = self.at
+        if not size:
+            return
         kept = self.frames[0].at - self.base if self.frames else size
         if kept >= 0 and self.past:
             self.past = []
         if kept < size:
             self.past.append(self.buffer[max(0, kept) : size])
         self.buffer = self.buffer[size:]
-        self.base += size
-        self.at -= size
-        self.failed_at -= size
+        self._shift(-size)
 
     def _recall(self, position: int) -> None:
         """Put text back before the buffer, so that it begins no later than `position` of the output."""
@@ -207,6 +208,7 @@ class Machine:
         self.buffer = "".join(reversed(pieces))
 
     def _shift(self, size: int) -> None:
+        """The buffer begins `size` characters earlier than it did."""
         self.base -= size
         self.at += size
         self.failed_at += size
@@ -298,6 +300,7 @@ class Machine:
                 holds,
                 sealed,
                 reported,
+                attempt=self.pc,
             )
         )
         self.failed_at = self.at
@@ -426,8 +429,7 @@ class Machine:
 
     def abandon_call(self, wanted: str) -> None:
         """A committed call does not go on as it must: end it, and let the rest be read on its own."""
-        call = self.call
-        assert call is not None
+        call = self.call or self.begin_call()
         truncated = self.final and self.failed_at >= len(self.buffer)
         self.start_call()
         self.end_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from io import StringIO
+from typing import Any
 
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.parsing.events import (
@@ -14,6 +15,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.saved import Saved
 
 
 class MessageFold:
@@ -38,6 +40,38 @@ class MessageFold:
             other._arguments.append(StringIO())
             other._arguments[-1].write(arguments.getvalue())
         return other
+
+    @property
+    def calls(self) -> int:
+        """How many calls have begun."""
+        return len(self._calls)
+
+    def state(self) -> dict[str, Any]:
+        """Return the message so far, as JSON data."""
+        calls = [
+            {
+                "id": call.id,
+                "name": call.name,
+                "known": call.known,
+                "arguments": text.getvalue(),
+                "status": status.value,
+            }
+            for call, text, status in zip(self._calls, self._arguments, self._statuses, strict=True)
+        ]
+        return {"content": self._content.getvalue(), "reasoning": self._reasoning.getvalue(), "calls": calls}
+
+    @classmethod
+    def restore(cls, saved: Saved) -> MessageFold:
+        """Return a fold in a saved state."""
+        fold = cls()
+        fold._content.write(saved.text("content"))
+        fold._reasoning.write(saved.text("reasoning"))
+        statuses = {status.value: status for status in CallStatus}
+        for index, call in enumerate(saved.objects("calls")):
+            fold.add([ToolCallStarted(index, call.text("id"), call.text("name"), call.flag("known"))])
+            fold._arguments[index].write(call.text("arguments"))
+            fold._statuses[index] = call.choice("status", statuses)
+        return fold
 
     def add(self, events: Iterable[Event]) -> None:
         """Take more events, in order."""

@@ -7,11 +7,15 @@ what the request allows, not on its tools, and is compiled once.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from unrender.assemble import assemble
+from unrender.errors import StateError
 from unrender.format import Format, ReasoningMode
 from unrender.grammar.nodes import Role
 from unrender.messages import Message, Request, ToolChoice
@@ -22,7 +26,11 @@ from unrender.parsing.message import MessageFold
 from unrender.parsing.policy import Policy
 from unrender.parsing.program import CONTENT_HUB, compile_grammar
 from unrender.parsing.quoting import Quoter
+from unrender.parsing.saved import MOST, Saved
+from unrender.parsing.state import read_events, read_machine, save_events, save_machine
 
+STATE_VERSION = 1
+"""Version of what `Parser.state` writes; other versions are refused."""
 _IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
 
 
@@ -45,6 +53,9 @@ class Parser:
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
     format's preserved tokens.
 
+    A parser can be kept and moved: `state()` and `restore()` as JSON data, in memory by `copy()`. It also pickles, but
+    unpickling runs what the pickle says, so only pickles of your own making are safe to load.
+
     >>> from unrender.format import Format
     >>> parser = Parser(Format(), Request())
     >>> parser.feed("Hi")
@@ -55,7 +66,7 @@ class Parser:
     Message(content='Hi', reasoning='', tool_calls=())
     """
 
-    __slots__ = ("_cleaner", "_finished", "_fold", "_machine", "_quoter", "_waiting")
+    __slots__ = ("_cleaner", "_finished", "_fold", "_format", "_machine", "_quoter", "_waiting")
 
     def __init__(
         self,
@@ -67,9 +78,8 @@ class Parser:
         policy: Policy | None = None,
         special_tokens: Collection[str] | None = None,
     ) -> None:
-        program = _program(format, _shape(request))
-        roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
-        self._machine = Machine(program, request, strict=strict, id_seed=prompt, roles=roles)
+        self._format = format
+        self._machine = _machine(format, request, strict=strict, id_seed=_digest(prompt))
         self._machine.policy = policy or Policy()
         self._fold = MessageFold()
         self._cleaner = Cleaner()
@@ -88,6 +98,7 @@ class Parser:
     def copy(self) -> Parser:
         """Return an independent parser in the same state, for n > 1 sampling and speculative decoding."""
         other = Parser.__new__(Parser)
+        other._format = self._format
         other._machine = self._machine.copy()
         other._fold = self._fold.copy()
         other._cleaner = self._cleaner.copy()
@@ -95,6 +106,52 @@ class Parser:
         other._finished = self._finished
         other._waiting = list(self._waiting)
         return other
+
+    def state(self) -> dict[str, Any]:
+        """Return where the parser is as plain JSON data, for `restore` in another process.
+
+        It holds the message so far, the spans, and what is held back of the text; nothing of the prompt. The caller's
+        format and request are not in it, only their digest. Unlike a pickle, it can be read without trust.
+        """
+        body = {
+            "version": STATE_VERSION,
+            "for": _digest(_described(self._format, self._machine.request)),
+            "finished": self._finished,
+            "message": self._fold.state(),
+            "waiting": save_events(self._waiting),
+            "called": self._cleaner.called,
+            "broken": save_events(self._cleaner.held),
+            "quoting": self._quoter.state(),
+            "machine": save_machine(self._machine),
+        }
+        return {**body, "digest": _digest(json.dumps(body, sort_keys=True))}
+
+    @classmethod
+    def restore(cls, format: Format, request: Request, state: Mapping[str, Any]) -> Parser:
+        """Return the parser that `state` was taken from; it goes on exactly as that one would have.
+
+        Raises `StateError` when the state is of another version, format or request (tools included), was changed, or
+        holds anything that no parser has written. Nothing in it is executed.
+        """
+        saved = Saved(state)
+        saved.require("version", saved.number("version") == STATE_VERSION, f"{STATE_VERSION}, what this release writes")
+        described = _digest(_described(format, request))
+        saved.require("for", saved.text("for") == described, f"{described}, the digest of this format and request")
+        saved.require("digest", saved.text("digest") == _body_digest(state), "the digest of the rest")
+        parser = cls.__new__(cls)
+        parser._format = format
+        parser._finished = saved.flag("finished")
+        parser._fold = MessageFold.restore(saved.part("message"))
+        parser._quoter = Quoter.restore(saved.part("quoting"))
+        waiting, _ = read_events(saved.objects("waiting"), 0, MOST)
+        parser._waiting = [event for event in waiting if not isinstance(event, BrokenText)]
+        parser._cleaner = Cleaner()
+        parser._cleaner.called = saved.flag("called")
+        parser._cleaner.held, counts = read_events(saved.objects("broken"), parser._fold.calls, MOST)
+        parser._machine = _machine(format, request, strict=False, id_seed="")
+        read_machine(saved.part("machine"), parser._machine, counts[-1])
+        saved.require("finished", parser._finished == parser._machine.final, "what the machine says")
+        return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
         """Take more output; returns the events that are final now. Text fed after `finish` is an error of the caller.
@@ -151,6 +208,34 @@ class Parser:
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)
+
+
+def _machine(format: Format, request: Request, *, strict: bool, id_seed: str) -> Machine:
+    roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
+    return Machine(_program(format, _shape(request)), request, strict=strict, id_seed=id_seed, roles=roles)
+
+
+def _described(format: Format, request: Request) -> str:
+    """Return everything of format and request that decides how text is read."""
+    tools = None if request.tools is None else [tool.to_openai() for tool in request.tools]
+    said = [tools, request.tool_choice, request.response_schema, request.reasoning_format]
+    return _format_json(format) + json.dumps(said, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=64)
+def _format_json(format: Format) -> str:
+    return format.to_json(indent=None)
+
+
+def _body_digest(state: Mapping[str, Any]) -> str:
+    try:
+        return _digest(json.dumps({key: value for key, value in state.items() if key != "digest"}, sort_keys=True))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StateError(f"state: expected plain JSON data: {error}") from None
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _shape(request: Request) -> Request:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.events import ArgumentsText, ContentText, Event, Malformed, ReasoningText, ToolCallStarted
 from unrender.parsing.finder import Finder
+from unrender.parsing.saved import Saved
 
 _FIRST_STAND_IN = 0x10F000
 """Stand-ins are taken from the last private-use plane, which no model writes."""
@@ -35,6 +37,20 @@ class Quoter:
         other = Quoter(self._finder.literals)
         other._back, other._held = dict(self._back), self._held
         return other
+
+    def state(self) -> dict[str, Any]:
+        """Return where the quoting is, as JSON data."""
+        return {"tokens": list(self._finder.literals), "held": self._held, "quoted": sorted(self._back.values())}
+
+    @classmethod
+    def restore(cls, saved: Saved) -> Quoter:
+        """Return a quoter in a saved state."""
+        quoter = cls(saved.texts("tokens"))
+        quoter._held = saved.text("held")
+        quoted = saved.texts("quoted")
+        saved.require("quoted", all(head in quoter._stand_ins for head in quoted), "first letters of tokens")
+        quoter._back = {ord(quoter._stand_ins[head]): head for head in quoted}
+        return quoter
 
     def ordinary(self, text: str) -> str:
         """Take text that holds no special token; returns what is certain of it, quoted."""

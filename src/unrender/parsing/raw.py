@@ -59,8 +59,13 @@ class RawScanner:
 
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal is None:
-            self.literal = LiteralScanner(LiteralStyle())
+            self.literal = self.structured()
         return self.literal.scan(text, start, final=final)
+
+    @staticmethod
+    def structured() -> LiteralScanner:
+        """Return a new scanner for a list or an object."""
+        return LiteralScanner(LiteralStyle())
 
     def _take(self, piece: str) -> str:
         if not self.is_string:

@@ -1,0 +1,347 @@
+"""A machine in the middle of an answer → plain JSON data → the machine again, in another process or on another day.
+
+Strategy: what a program and a request say is not saved, only where the reading is; a scanner is made anew by the
+instruction that it belongs to. Each field is checked, so that data which no parser has written is a `StateError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from unrender.grammar.nodes import Role
+from unrender.messages import CallStatus
+from unrender.parsing.arguments import CloseArguments, Entries, JsonArguments, Value
+from unrender.parsing.broken import BreakOff
+from unrender.parsing.cleaning import BrokenText
+from unrender.parsing.coercion import ArgumentTypes
+from unrender.parsing.envelope import LAST_STEP, EnvelopeState, ReadEnvelope
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    MessageFinished,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.parsing.frames import CallState, Frame
+from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
+from unrender.parsing.machine import ABANDONED, Machine, Program, Scanner
+from unrender.parsing.policy import CallsInReasoning, Policy, UnknownTools
+from unrender.parsing.quoted import QuotedScanner
+from unrender.parsing.raw import RawScanner
+from unrender.parsing.saved import MOST, Saved
+from unrender.parsing.slots import Commit, EndId, MarkId, ReadKey, ReadName, ReadWord, RepeatKey, RepeatName, SkipWords
+from unrender.parsing.values import MAX_DEPTH, LiteralScanner, LiteralStyle
+from unrender.parsing.wellformed import END, KEY_STRING, STRING, VALUE
+from unrender.parsing.xml import XmlScanner
+
+_ROLES = {role.value: role for role in Role}
+_STATUSES = {status.value: status for status in CallStatus}
+_FLAGS = ("answered", "fenced", "final", "halted", "length_limited", "loose", "strict")
+_INSIDE = (
+    *(MarkId, EndId, ReadName, ReadWord, SkipWords, Commit, ReadKey, RepeatName, RepeatKey),
+    *(JsonArguments, Entries, Value, CloseArguments, ReadEnvelope),
+)
+"""Instructions that work on a call."""
+_STRAIGHT = (Lit, Maybe, MaybeFence, Soft, Space)
+"""Instructions that go on to the next one."""
+
+
+# Events.
+
+_KINDS: dict[str, type[Event | BrokenText]] = {
+    "reasoning": ReasoningText,
+    "content": ContentText,
+    "broken": BrokenText,
+    "started": ToolCallStarted,
+    "arguments": ArgumentsText,
+    "finished": ToolCallFinished,
+    "malformed": Malformed,
+    "end": MessageFinished,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def save_events(events: Iterable[Event | BrokenText]) -> list[dict[str, Any]]:
+    """Return events as JSON data."""
+    return [
+        {"kind": _NAMES[type(event)], **{name: getattr(event, name) for name in event.__slots__}} for event in events
+    ]
+
+
+def read_events(saved: list[Saved], calls: int, most: int) -> tuple[list[Event | BrokenText], list[int]]:
+    """Return events, and how many calls had been begun before each and after all, of at most `most`."""
+    events: list[Event | BrokenText] = []
+    counts = [calls]
+    for item in saved:
+        event = _read_event(item, counts[-1], most)
+        events.append(event)
+        counts.append(counts[-1] + isinstance(event, ToolCallStarted))
+    return events, counts
+
+
+def _read_event(item: Saved, calls: int, most: int) -> Event | BrokenText:
+    kind = item.choice("kind", _KINDS)
+    if kind in (ReasoningText, ContentText, BrokenText):
+        return kind(item.text("text"))
+    if kind is ToolCallStarted:
+        return ToolCallStarted(
+            item.number("index", calls, calls), item.text("id"), item.text("name"), item.flag("known")
+        )
+    if kind is ArgumentsText:
+        return ArgumentsText(item.number("index", 0, calls - 1), item.text("text"))
+    if kind is ToolCallFinished:
+        return ToolCallFinished(item.number("index", 0, calls - 1), item.choice("status", _STATUSES))
+    if kind is Malformed:
+        return Malformed(item.text("text"), item.number("position", -MOST, most), item.text("expected"))
+    return MessageFinished()
+
+
+# The machine.
+
+
+def save_machine(machine: Machine) -> dict[str, Any]:
+    """Return what `read_machine` needs to go on."""
+    machine.forget()
+    past = "".join(machine.past)
+    return {
+        **{name: getattr(machine, name) for name in _FLAGS},
+        "pc": machine.pc,
+        "base": machine.base,
+        "past": past,
+        "buffer": machine.buffer,
+        "at": machine.at,
+        "failed_at": max(0, machine.failed_at),
+        "wanted": machine.wanted,
+        "calls": machine.calls,
+        "closed": min(machine.closed, ABANDONED),
+        "steps": machine.steps,
+        "reread": machine.reread,
+        "id_seed": machine.id_seed,
+        "unknown_tools": machine.policy.unknown_tools.value,
+        "calls_in_reasoning": machine.policy.calls_in_reasoning.value,
+        "roles": [role.value for role in machine.span_roles],
+        "ends": list(machine.span_ends),
+        "carried": list(machine.carried),
+        "carried_spans": list(machine.carried_spans),
+        "events": save_events(machine.events),
+        "frames": [_save_frame(frame) for frame in machine.frames],
+        "call": _save_call(machine.call, machine.base - len(past)) if machine.call else None,
+        "scanner": _save_scanner(machine.scanner) if machine.scanner else None,
+    }
+
+
+def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
+    """Bring a new machine to where the saved one was; `calls` have left it so far."""
+    for name in _FLAGS:
+        setattr(machine, name, saved.flag(name))
+    machine.pc = saved.number("pc", 0, len(machine.program) - 1)
+    machine.base = saved.number("base", -MOST)
+    machine.past = [past] if (past := saved.text("past")) else []
+    machine.buffer = saved.text("buffer")
+    machine.at = saved.number("at", 0, len(machine.buffer))
+    machine.failed_at = saved.number("failed_at", 0, len(machine.buffer))
+    machine.wanted, machine.id_seed = saved.text("wanted"), saved.text("id_seed")
+    machine.closed = saved.number("closed", 0, ABANDONED)
+    machine.steps, machine.reread = saved.number("steps"), saved.number("reread")
+    unknown = saved.choice("unknown_tools", {word.value: word for word in UnknownTools})
+    inside = saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning})
+    machine.policy = Policy(unknown_tools=unknown, calls_in_reasoning=inside)
+    _read_spans(saved, machine)
+    machine.events, counts = read_events(saved.objects("events"), calls, MOST)
+    machine.calls = saved.number("calls", counts[-1], counts[-1])
+    least = machine.base - len(past)
+    machine.frames = []
+    for item in saved.objects("frames"):
+        frame = _read_frame(item, machine, least, counts)
+        machine.frames.append(frame)
+        least = frame.at
+    call = saved.object("call")
+    machine.call = _read_call(call, machine) if call else None
+    saved.require("call", machine.call is not None or not _inside_call(machine.program, machine.pc), "a call")
+    scanner = saved.object("scanner")
+    machine.scanner = _read_scanner(scanner, machine) if scanner else None
+
+
+def _read_spans(saved: Saved, machine: Machine) -> None:
+    roles = saved.texts("roles")
+    saved.require("roles", all(role in _ROLES for role in roles), "names of roles")
+    machine.span_roles = [_ROLES[role] for role in roles]
+    machine.span_ends = saved.numbers("ends", -MOST, machine.base + machine.at)
+    saved.require("ends", len(machine.span_ends) == len(roles), "an end for each role")
+    machine.carried = saved.texts("carried")
+    machine.carried_spans = saved.numbers("carried_spans", 0, len(roles) - 1)
+
+
+def _inside_call(program: Program, pc: int) -> bool:
+    """Return whether the code at `pc` works on a call that has been begun."""
+    for _ in program:
+        instruction = program[pc]
+        if isinstance(instruction, _INSIDE):
+            return True
+        if isinstance(instruction, Jump):
+            pc = instruction.target
+        elif isinstance(instruction, _STRAIGHT):
+            pc += 1
+        else:
+            return False
+    return False
+
+
+# Ways back.
+
+
+def _save_frame(frame: Frame) -> dict[str, Any]:
+    names = ("attempt", "at", "events", "spans", "span_end", "calls", "holds", "whole")
+    return {"left": len(frame.targets), **{name: getattr(frame, name) for name in names}}
+
+
+def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -> Frame:
+    attempt = saved.number("attempt", 0, len(machine.program) - 1)
+    instruction = machine.program[attempt]
+    if isinstance(instruction, Attempt):
+        left = saved.number("left", 0, len(instruction.targets) - 1)
+        targets = instruction.targets[len(instruction.targets) - left :]
+        otherwise, sealed, reported = instruction.otherwise, instruction.sealed, instruction.sealed < 0
+        reported = reported and instruction.reported
+    elif isinstance(instruction, BreakOff):
+        targets, otherwise, sealed, reported = (), instruction.otherwise, -1, False
+    else:
+        raise saved.refuse("attempt", "the place of an attempt")
+    events = saved.number("events", 0, len(counts) - 1)
+    return Frame(
+        targets=targets,
+        otherwise=otherwise,
+        at=saved.number("at", least, machine.base + machine.at),
+        events=events,
+        spans=saved.number("spans", 0, len(machine.span_roles)),
+        span_end=saved.number("span_end", -MOST),
+        calls=saved.number("calls", counts[events], counts[events]),
+        holds=saved.flag("holds"),
+        sealed=sealed,
+        reported=reported,
+        whole=saved.flag("whole"),
+        attempt=attempt,
+    )
+
+
+# The call.
+
+_CALL_TEXTS = ("name", "id", "key", "kind")
+_CALL_FLAGS = ("known", "begun", "closed")
+
+
+def _save_call(call: CallState, least: int) -> dict[str, Any]:
+    names = (*_CALL_TEXTS, *_CALL_FLAGS, "count", "recover", "separated")
+    lists = {"keys": sorted(call.keys), "arguments": list(call.arguments)}
+    return {**lists, "mark": max(call.mark, least), **{name: getattr(call, name) for name in names}}
+
+
+def _read_call(saved: Saved, machine: Machine) -> CallState:
+    least = machine.base - sum(map(len, machine.past))
+    call = CallState()
+    for name in _CALL_TEXTS:
+        setattr(call, name, saved.text(name))
+    for name in _CALL_FLAGS:
+        setattr(call, name, saved.flag(name))
+    saved.require("begun", machine.calls > 0 or not call.begun, "a call that has been told of")
+    call.keys, call.arguments = set(saved.texts("keys")), saved.texts("arguments")
+    call.count, call.separated = saved.number("count"), saved.number("separated")
+    call.mark = saved.number("mark", least, machine.base + machine.at)
+    call.recover = saved.number("recover", 0, len(machine.program) - 1)
+    call.tool = machine.request.tool(call.name) if call.name else None
+    call.types = ArgumentTypes(call.tool)
+    return call
+
+
+# Scanners.
+
+_SCANNERS: dict[type[Any], tuple[str, tuple[str, ...]]] = {
+    LiteralScanner: ("literal", ("state", "stack", "quote", "comma")),
+    QuotedScanner: ("quoted", ("opened", "done")),
+    RawScanner: ("raw", ("is_string", "begun", "head", "blank", "held")),
+    XmlScanner: ("tags", ("depth", "begun", "held")),
+    EnvelopeState: ("envelope", ("step", "path", "key", "ids", "skips", "repeated")),
+}
+
+
+def _save_scanner(scanner: Scanner) -> dict[str, Any]:
+    kind, names = _SCANNERS[type(scanner)]
+    inner = {QuotedScanner: "inner", RawScanner: "literal", EnvelopeState: "scanner"}.get(type(scanner))
+    inside = getattr(scanner, inner) if inner else None
+    saved = {"kind": kind, **{name: _plain(getattr(scanner, name)) for name in names}}
+    return {**saved, "inner": _save_scanner(inside) if inside else None}
+
+
+def _plain(value: Any) -> Any:
+    """Return lists for lists and tuples, so that the state is plain data and nobody else's."""
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _read_scanner(saved: Saved, machine: Machine) -> Scanner:
+    instruction = machine.program[machine.pc]
+    kind = saved.text("kind")
+    if isinstance(instruction, ReadEnvelope) and kind == "envelope":
+        return _read_envelope(saved, instruction)
+    made: Scanner | None = None
+    if isinstance(instruction, JsonArguments):
+        made = _json_scanner(kind, instruction.style)
+    elif isinstance(instruction, Value):
+        assert machine.call is not None
+        made = instruction.scanner(machine.call)
+    if made is None or _SCANNERS[type(made)][0] != kind:
+        raise saved.refuse("kind", "the kind of value that is read here")
+    _fill(made, saved)
+    return made
+
+
+def _json_scanner(kind: str, style: LiteralStyle) -> LiteralScanner | QuotedScanner | None:
+    if kind == "literal":
+        return LiteralScanner(style)
+    return QuotedScanner(style) if kind == "quoted" else None
+
+
+def _fill(scanner: Any, saved: Saved) -> None:
+    match scanner:
+        case LiteralScanner():
+            _fill_literal(scanner, saved)
+        case QuotedScanner():
+            scanner.opened, scanner.done = saved.flag("opened"), saved.flag("done")
+            _fill_literal(scanner.inner, saved.part("inner"))
+        case RawScanner():
+            scanner.is_string, scanner.begun, scanner.blank = (saved.flag(n) for n in ("is_string", "begun", "blank"))
+            scanner.head, scanner.held = saved.text("head"), saved.texts("held")
+            if literal := saved.object("inner"):
+                scanner.literal = scanner.structured()
+                _fill_literal(scanner.literal, literal)
+        case XmlScanner():
+            scanner.depth, scanner.begun = saved.number("depth", -MOST), saved.flag("begun")
+            scanner.held = saved.texts("held")
+
+
+def _fill_literal(scanner: LiteralScanner, saved: Saved) -> None:
+    scanner.state = saved.number("state", VALUE, END)
+    scanner.stack, scanner.comma, scanner.quote = saved.text("stack"), saved.text("comma"), saved.text("quote")
+    saved.require("stack", set(scanner.stack) <= set("{[") and len(scanner.stack) <= MAX_DEPTH, "open brackets")
+    saved.require("stack", bool(scanner.stack) or scanner.state in (VALUE, STRING, END), "an open bracket")
+    quotes = {'"', "'", *([scanner.style.quote_open] if scanner.style.quote_open else [])}
+    needed = scanner.state in (STRING, KEY_STRING)
+    saved.require("quote", scanner.quote in quotes or not (needed or scanner.quote), "a quotation mark of this format")
+
+
+def _read_envelope(saved: Saved, instruction: ReadEnvelope) -> EnvelopeState:
+    state = EnvelopeState()
+    state.step = saved.number("step", 0, LAST_STEP)
+    state.path, state.key = tuple(saved.texts("path")), saved.text("key")
+    state.skips, state.repeated = saved.flag("skips"), saved.text("repeated")
+    state.ids = tuple(tuple(ids) for ids in saved.items("ids") if isinstance(ids, list))
+    inner = saved.object("inner")
+    if inner:
+        state.scanner = _json_scanner(inner.text("kind"), instruction.style())
+        inner.require("kind", state.scanner is not None, "the kind of value that is read here")
+        _fill(state.scanner, inner)
+    saved.require("inner", state.scanner is not None or not state.in_value, "a value that is read")
+    return state

@@ -1,0 +1,179 @@
+"""A parser that was saved as JSON data goes on as if nothing had happened; data that no parser has written is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from properties.attacks import Reading, markers, readings
+from properties.families import CONTENT, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
+from splitting import merged
+
+from unrender import ChatTemplate
+from unrender.errors import MalformedOutput, StateError
+from unrender.messages import Request, Tool
+from unrender.parsing import parser as parser_module
+from unrender.parsing.parser import Parser
+
+each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+CALL = '<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}\n</tool_call>'
+ODD = (None, True, -1, 0, 1, 7, 1 << 70, 1.5, "", "x", "{[", [], [1], ["a"], {}, {"kind": "content", "text": "x"})
+
+
+def moved(parser: Parser, reading: Reading) -> Parser:
+    """Return the parser that comes out of the JSON text of a parser's state."""
+    return Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())))
+
+
+def broken(reading: Reading) -> str:
+    """Return an output of the format with something in it that breaks it off."""
+    output = max(reading.outputs, key=len)
+    random = Random(reading.name)
+    at = random.randrange(len(output) + 1)
+    return output[:at] + random.choice(markers(reading.format) or ["<"]) + output[at:]
+
+
+@each_reading
+def test_a_state_goes_on_like_the_original(reading: Reading) -> None:
+    """At every split point of a real output, and of a broken one, the restored parser reads the rest as the original."""
+    for text in (max(reading.outputs, key=len)[:400], broken(reading)[:400]):
+        whole = reading.parser()
+        events = [*whole.feed(text), *whole.finish()]
+        parser = reading.parser()
+        before = []
+        for at, character in enumerate([*text, ""]):
+            other = moved(parser, reading)
+            assert other.message == parser.message
+            assert other.spans == parser.spans
+            rest = [*other.feed(text[at:]), *other.finish()]
+            assert merged([*before, *rest]) == merged(events)
+            assert (other.message, other.spans) == (whole.message, whole.spans)
+            before += parser.feed(character)
+
+
+def test_a_strict_parser_stays_strict() -> None:
+    """A restored parser raises where the original would have, at the same position."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
+    parser.feed(CALL + "\n<tool_call>")
+
+    other = Parser.restore(JSON_ENVELOPE.format, REQUEST, parser.state())
+
+    with pytest.raises(MalformedOutput) as raised:
+        other.feed("nothing")
+    assert raised.value.position == len(CALL) + 1
+
+
+def test_a_state_does_not_grow_with_what_was_read() -> None:
+    """Beside the message so far and the spans, a state is as large as what is held back."""
+
+    def size(words: int) -> int:
+        parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="word " * words)
+        parser.feed("word " * words + "<tool_c")
+        state = parser.state()
+        del state["message"]
+        return len(json.dumps(state))
+
+    assert size(10_000) < size(10) + 100
+
+
+def test_a_state_of_a_turn() -> None:
+    """A turn gives its parsers back, ids of calls included, and the finished ones stay finished."""
+    template = ChatTemplate.from_string("{{ messages[-1].content }}", format=JSON_ENVELOPE.format)
+    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[{"name": "now"}])
+    parser = turn.parser()
+    parser.feed(CALL[:20])
+
+    other = turn.restore(parser.state())
+    for reader in (parser, other):
+        reader.feed(CALL[20:])
+        reader.finish()
+
+    assert other.message == parser.message
+    assert turn.restore(other.state()).message == parser.message
+    with pytest.raises(ValueError, match="after finish"):
+        turn.restore(other.state()).feed("x")
+
+
+def test_quoted_tokens_are_kept() -> None:
+    """What the tokenizer said of special tokens before holds after."""
+    parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
+    parser.feed("a <tool_call> b <func", special=False)
+
+    other = Parser.restore(TAGGED.format, REQUEST, json.loads(json.dumps(parser.state())))
+    other.feed("tion=now>", special=False)
+    other.finish()
+
+    assert other.message.content == "a <tool_call> b <function=now>"
+
+
+def test_a_state_of_another_format_or_request_is_refused() -> None:
+    """A state goes with the format, and with the tools and what else is asked for."""
+    state = Parser(JSON_ENVELOPE.format, REQUEST).state()
+
+    for format, request in ((TAGGED.format, REQUEST), (JSON_ENVELOPE.format, Request(tools=(Tool(name="now"),)))):
+        with pytest.raises(StateError, match=r"state\.for: expected .* digest of this format and request"):
+            Parser.restore(format, request, state)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: [], "state: expected an object, found list"),
+        (lambda state: state | {"version": 2}, r"state\.version: expected 1"),
+        (lambda state: state | {"version": "1"}, r"state\.version: expected an integer"),
+        (lambda state: state | {"finished": True}, r"state\.digest: expected the digest of the rest"),
+        (lambda state: state | {"more": object()}, "expected plain JSON data"),
+        (lambda state: {}, r"state\.version: expected an integer .* found 'nothing'"),
+    ],
+)
+def test_what_is_no_state_is_refused(change: Callable[[dict[str, Any]], Any], message: str) -> None:
+    """Whatever was changed, by whomever, is noticed, and the error says where."""
+    state = Parser(JSON_ENVELOPE.format, REQUEST).state()
+
+    with pytest.raises(StateError, match=message):
+        Parser.restore(JSON_ENVELOPE.format, REQUEST, change(state))
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value in JSON data."""
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def forged(state: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Return the state with one value replaced, and a digest that is right again."""
+    copy: dict[str, Any] = json.loads(json.dumps(state))
+    at: Any = copy
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return copy | {"digest": parser_module._body_digest(copy)}
+
+
+@each_family
+def test_a_forged_state_is_refused_or_harmless(family: Family) -> None:
+    """Even with a right digest, every value is checked: a parser that comes of it raises on no text."""
+    random = Random(family.name)
+    output = family.outputs[-1] + family.outputs[0]
+    refused = 0
+    for at in random.sample(range(len(output)), 12):
+        parser = Parser(family.format, REQUEST, prompt=family.prompt)
+        parser.feed(output[:at])
+        state = json.loads(json.dumps(parser.state()))
+        for path in places(state):
+            data = forged(state, path, random.choice(ODD))
+            try:
+                other = Parser.restore(family.format, REQUEST, data)
+            except StateError:
+                refused += 1
+                continue
+            other.feed(output[at:] + CONTENT)
+            other.finish()
+            assert other.message is not None
+            assert other.spans is not None
+    assert refused > 0
