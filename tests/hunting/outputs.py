@@ -1,0 +1,324 @@
+"""Model outputs, mutated → every promise of the parser: the third generator of hunts.
+
+Strategy: outputs come from the families, from samples of the formats in `tests/formats`, and from the recorded cases where
+they are at hand. Markers, quotes, braces, white space and odd characters are deleted, doubled, swapped, cut off and put in.
+What is read whole must be read the same in single characters and in random chunks, through a copy and through a saved
+state; it must add up, and arguments of complete calls must be JSON objects. An input is JSON: the reading's name, the text,
+and the seed of the chunks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from hunting.tally import Failure, Tally, keep_failure
+from properties.attacks import Reading, markers, readings
+from properties.invariants import check_copies, check_events, check_spans
+from splitting import fed, merged, pieces
+from vendor import vendor_cases, vendor_templates
+
+from unrender import ChatTemplate
+from unrender.errors import MalformedOutput
+from unrender.messages import Message, Request
+from unrender.parsing.events import Event, Malformed
+from unrender.parsing.parser import Parser, Span
+from unrender.testing.chunks import random_pieces
+
+NAME = "outputs"
+ANY_TOOL = Request(tools=None)
+LONGEST = 700
+"""Longest text that is tried, in characters."""
+MINIMISING = 10.0
+"""Seconds that are spent on making one failing text smaller."""
+_ODD = (
+    *(
+        '"',
+        "'",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\\",
+        "(",
+        ")",
+        "<",
+        ">",
+        "/",
+        "=",
+        "-",
+        "`",
+        "```",
+        "```json\n",
+        " ",
+        "\n",
+        "\t",
+    ),
+    *(
+        "a",
+        "é",
+        "🌍",
+        "\x00",
+        "\ud800",
+        "\u2028",
+        "null",
+        "1.5",
+        "1_0",
+        "1_",
+        "True",
+        "NaN",
+        "-",
+        "02134",
+        "\\u00e9",
+        "\\ud83c",
+    ),
+    *(
+        '{"a": 1}',
+        '"name": "now", ',
+        '"arguments": {}, ',
+        '"parameters": {"b": 2}',
+        '"id": "x", ',
+        '{"name": ',
+        " " * 70,
+    ),
+    *("now", "get_weather", "city", "x" * 300, "[" * 40, "<think>", "</think>", "\r\n", "\\n", '\\"'),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What came of one text at one chunking."""
+
+    events: list[Event]
+    message: Message
+    spans: tuple[Span, ...]
+
+
+def hunt(random: Random, deadline: float, keep: Path) -> Tally:
+    """Try mutated outputs until `deadline`, and keep the smallest of each kind of failure in the folder `keep`."""
+    tried = refused = 0
+    failures: dict[str, Failure] = {}
+    while time.monotonic() < deadline:
+        text = _draw(random)
+        tried += 1
+        failure = replay(text)
+        if failure and failure.kind not in failures:
+            failures[failure.kind] = _minimised(failure)
+            keep_failure(keep, NAME, failures[failure.kind])
+        refused += not failure and _is_refused(text)
+    return Tally(tried=tried, refused=refused, failures=tuple(failures.values()))
+
+
+def replay(text: str) -> Failure | None:
+    """Return the first promise that one input breaks; None too when its reading is not at hand."""
+    data = json.loads(text)
+    reading = _named(data["reading"])
+    if reading is None:
+        return None
+    for kind, check in _CHECKS.items():
+        try:
+            check(reading, data["text"], data["seed"])
+        except Exception as error:  # noqa: BLE001 - this is what the hunt is for
+            return Failure(kind=_kind(kind, error), detail=f"{reading.name}: {error!r:.300}", input=text)
+    return None
+
+
+def _is_refused(text: str) -> bool:
+    """Return whether a strict parser refuses the input."""
+    data = json.loads(text)
+    reading = _named(data["reading"])
+    return reading is not None and isinstance(_strictly(reading, [data["text"]]), tuple)
+
+
+# Readings.
+
+
+def _named(name: str) -> Reading | None:
+    """Return the reading of that name; a name that begins with `any tool: ` is one whose tools are not known."""
+    rest = name.removeprefix("any tool: ")
+    reading = _ours().get(rest) or _recorded(rest)
+    return replace(reading, name=name, request=ANY_TOOL) if reading and rest != name else reading
+
+
+@cache
+def _ours() -> dict[str, Reading]:
+    return {reading.name: reading for reading in readings()}
+
+
+@cache
+def _cases() -> list[str]:
+    """Return the names of the recorded cases whose templates are at hand."""
+    return [f"case {case['id']}" for case in vendor_cases("outputs") if case["template"] in vendor_templates()]
+
+
+@cache
+def _recorded(name: str) -> Reading | None:
+    case = next((case for case in vendor_cases("outputs") if f"case {case['id']}" == name), None)
+    if case is None or case["template"] not in vendor_templates():
+        return None
+    turn = _template(case["template"]).prepare(case["messages"], **case["prepare"])
+    return Reading(name=name, format=turn.format, request=turn.request, prompt=turn.prompt, outputs=(case["output"],))
+
+
+@cache
+def _template(name: str) -> ChatTemplate:
+    return ChatTemplate.from_file(vendor_templates()[name], bos_token="<s>", eos_token="</s>")
+
+
+# Texts.
+
+
+def _draw(random: Random) -> str:
+    name = random.choice(_cases()) if _cases() and random.random() < 0.3 else random.choice(list(_ours()))
+    name = f"any tool: {name}" if random.random() < 0.2 else name
+    reading = _named(name)
+    assert reading is not None
+    inserted = (*markers(reading.format), *_ODD)
+    text = "".join(random.choices(reading.outputs, k=random.choice((1, 1, 2))))
+    for _ in range(random.choice((0, 1, 1, 2, 3, 5))):
+        text = random.choice(_MUTATIONS)(text, random, inserted)
+    if random.random() < 0.1:
+        text = "".join(random.choices((*inserted, *_slices(text, random)), k=random.randrange(1, 12)))
+    return json.dumps({"reading": name, "text": text[:LONGEST], "seed": random.randrange(1 << 16)})
+
+
+def _slices(text: str, random: Random) -> list[str]:
+    return random_pieces(text, 30, random.randrange(100)) or [""]
+
+
+def _stretch(text: str, random: Random) -> tuple[int, int]:
+    start = random.randrange(len(text) + 1)
+    return start, min(len(text), start + random.choice((1, 1, 2, 5, 20, 80)))
+
+
+def _delete(text: str, random: Random, _: tuple[str, ...]) -> str:
+    start, end = _stretch(text, random)
+    return text[:start] + text[end:]
+
+
+def _double(text: str, random: Random, _: tuple[str, ...]) -> str:
+    start, end = _stretch(text, random)
+    return text[:end] + text[start:]
+
+
+def _swap(text: str, random: Random, _: tuple[str, ...]) -> str:
+    start, end = _stretch(text, random)
+    at = random.randrange(len(text) + 1)
+    return text[:start] + text[end:at] + text[start:end] + text[max(at, end) :]
+
+
+def _cut(text: str, random: Random, _: tuple[str, ...]) -> str:
+    return text[: random.randrange(len(text) + 1)]
+
+
+def _insert(text: str, random: Random, inserted: tuple[str, ...]) -> str:
+    at = random.randrange(len(text) + 1)
+    return text[:at] + random.choice(inserted) + text[at:]
+
+
+def _remove_marker(text: str, random: Random, inserted: tuple[str, ...]) -> str:
+    present = [marker for marker in inserted if marker in text]
+    return text.replace(random.choice(present), random.choice(("", " ", *inserted)), 1) if present else text
+
+
+_MUTATIONS: tuple[Callable[[str, Random, tuple[str, ...]], str], ...] = (
+    *(_delete, _double, _swap, _cut),
+    *(_insert, _insert, _remove_marker, _remove_marker),
+)
+
+
+# Checks.
+
+
+def _read(parser: Parser, text: str, chunks: list[str]) -> _Outcome:
+    events = fed(parser, chunks)
+    check_events(events, parser.message)
+    check_spans(parser, text)
+    return _Outcome(events=merged(events), message=parser.message, spans=parser.spans)
+
+
+def _splits(text: str, seed: int) -> Iterator[list[str]]:
+    yield pieces(text, 1)
+    yield random_pieces(text, 3, seed)
+    yield random_pieces(text, 25, seed + 1)
+
+
+def _alike(reading: Reading, text: str, seed: int) -> None:
+    whole = _read(reading.parser(), text, [text])
+    for chunks in _splits(text, seed):
+        assert _read(reading.parser(), text, chunks) == whole, chunks[:50]
+
+
+def _alike_when_strict(reading: Reading, text: str, seed: int) -> None:
+    whole = _strictly(reading, [text])
+    for chunks in _splits(text, seed):
+        assert _strictly(reading, chunks) == whole
+    if isinstance(whole, tuple):
+        assert -len(reading.prompt) <= whole[0] <= len(text)
+        assert whole[1]
+        return
+    parser = reading.parser()
+    assert not [event for event in fed(parser, [text]) if isinstance(event, Malformed)]
+    assert parser.message == whole
+
+
+def _strictly(reading: Reading, chunks: list[str]) -> Message | tuple[int, str]:
+    parser = reading.parser(strict=True)
+    try:
+        fed(parser, chunks)
+    except MalformedOutput as malformed:
+        return malformed.position, malformed.expected
+    return parser.message
+
+
+def _copied(reading: Reading, text: str, seed: int) -> None:
+    check_copies(reading.parser, text, [Random(seed).randrange(len(text) + 1) for _ in range(2)])
+
+
+def _saved(reading: Reading, text: str, seed: int) -> None:
+    whole = _read(reading.parser(), text, [text])
+    at = Random(seed).randrange(len(text) + 1)
+    parser = reading.parser()
+    before = [event for character in text[:at] for event in parser.feed(character)]
+    other = Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())))
+    events = [*before, *fed(other, [text[at:]])]
+    assert _Outcome(events=merged(events), message=other.message, spans=other.spans) == whole
+
+
+_CHECKS: dict[str, Callable[[Reading, str, int], None]] = {
+    "alike at every chunking": _alike,
+    "alike when strict": _alike_when_strict,
+    "copies": _copied,
+    "states": _saved,
+}
+
+
+def _kind(check: str, error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{check}: {type(error).__name__} in {Path(frame.filename).name}, {frame.name}"
+
+
+def _minimised(failure: Failure) -> Failure:
+    """Return the failure with the smallest text found that fails alike."""
+    until = time.monotonic() + MINIMISING
+    data = json.loads(failure.input)
+    size = len(data["text"]) // 2
+    while size and time.monotonic() < until:
+        at, smaller = 0, False
+        while at < len(data["text"]) and time.monotonic() < until:
+            shorter = data | {"text": data["text"][:at] + data["text"][at + size :]}
+            found = replay(json.dumps(shorter))
+            if found and found.kind == failure.kind:
+                data, failure, smaller = shorter, found, True
+            else:
+                at += size
+        size = size // 2 if not smaller or size > 1 else size
+    return failure
