@@ -7,6 +7,7 @@ them prefers wins (`_PLACES`, last wins). Every error is a `TemplateError` that 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from typing import Any
 
 from unrender.errors import TemplateError
 from unrender.template import gguf
+
+_log = logging.getLogger("unrender.template")
 
 DEFAULT = "default"
 WITH_TOOLS = "tool_use"
@@ -47,6 +50,9 @@ class LoadedTemplates:
     """The response template that the tokenizer's configuration declares, as it stands there."""
     origin: str = field(default="", compare=False)
     """Where this was read, for error messages."""
+
+    def __post_init__(self) -> None:
+        _log.debug("templates %s read from %r", sorted(self.sources), self.origin)
 
     @property
     def default(self) -> str:
@@ -241,6 +247,10 @@ def _looks_like_id(name: str) -> bool:
     return is_id and Path(name).suffix not in (".jinja", ".json", ".gguf")
 
 
+_LONGEST_ERROR = 300
+"""Characters of what the hub's client says that are told; it says it in many lines."""
+
+
 def _download(name: str) -> Path:
     try:
         import huggingface_hub  # noqa: PLC0415 -- an extra
@@ -251,4 +261,5 @@ def _download(name: str) -> Path:
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(_HUB_FILES)))
     except Exception as error:  # the hub's client raises many kinds, from HTTP to the file system
-        raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {error}") from error
+        said = " ".join(str(error).split())[:_LONGEST_ERROR]
+        raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {said}") from error
