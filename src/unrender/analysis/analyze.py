@@ -18,6 +18,7 @@ from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Evidence, collect_evidence
+from unrender.analysis.journal import tell
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
@@ -91,13 +92,15 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
-    return Analysis(
+    analysis = Analysis(
         format=replace(fmt, preserved_tokens=preserved_tokens(fmt, template.source)),
         capabilities=capabilities,
         evidence=collect_evidence(prober, found.frame, fmt, found.comparison),
         diagnostics=diagnostics,
         renderings=prober.renderings,
     )
+    tell(analysis, part_opener=opener)
+    return analysis
 
 
 def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:

@@ -1,0 +1,50 @@
+"""Every decision of an analysis is in the log, for who listens."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from unrender.analysis import analyze
+from unrender.template.rendering import Template
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
+
+
+def analysed(name):
+    return analyze(Template((TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8")))
+
+
+def test_each_decision_is_a_record(caplog):
+    """Capabilities, evidence with the values found, and what stayed open are told at level DEBUG."""
+    caplog.set_level(logging.DEBUG, logger="unrender")
+
+    analysis = analysed("json-tags")
+
+    said = [record.getMessage() for record in caplog.records if record.name == "unrender.analysis"]
+    for evidence in analysis.evidence:
+        assert any(evidence.part in line and evidence.finding in line for line in said)
+    assert any(line.startswith("capability supports_tools: True") for line in said)
+    assert any("start='<think>" in line for line in said)
+    assert said[-1] == f"derived from {analysis.renderings} renderings"
+    assert {record.levelno for record in caplog.records} == {logging.DEBUG}
+
+
+def test_records_are_lines(caplog):
+    """No text of a template breaks a record into lines."""
+    caplog.set_level(logging.DEBUG, logger="unrender")
+
+    for path in sorted(TEMPLATES.glob("*.jinja"))[:12]:
+        analysed(path.stem)
+
+    assert caplog.records
+    assert not any("\n" in record.getMessage() for record in caplog.records)
+
+
+def test_nobody_listening_costs_nothing(caplog):
+    """Without a listener at that level, nothing is made."""
+    caplog.set_level(logging.INFO, logger="unrender")
+
+    analysed("json-tags")
+
+    assert caplog.records == []
