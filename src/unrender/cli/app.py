@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from unrender.cli.inspect import inspect
 from unrender.cli.lint import lint_
 from unrender.cli.parse import parse
 from unrender.cli.replay import replay_
-from unrender.cli.terminal import let_go, plainly, remark, remark_warning
+from unrender.cli.terminal import let_go, logged, plainly, remark, remark_warning, verbosely
 from unrender.cli.verify import verify_
 from unrender.errors import SchemaWarning
 
@@ -35,7 +36,8 @@ class Commands(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
-        with warnings.catch_warnings(action="always", category=SchemaWarning):
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # They are printed by others, as they are.
+        with logged(), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
 
@@ -81,6 +83,11 @@ def app() -> None:
     """
 
 
+def _verbose(context: click.Context, _option: click.Parameter, verbose: bool) -> None:
+    if verbose:
+        context.with_resource(verbosely())
+
+
 def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> None:
     if plain:
         context.with_resource(plainly())
@@ -89,7 +96,14 @@ def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> Non
 plain_option = click.Option(
     ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
 )
-app.params.append(plain_option)
+verbose_option = click.Option(
+    ["-v", "--verbose"],
+    is_flag=True,
+    expose_value=False,
+    callback=_verbose,
+    help="Print each decision of the analysis on standard error.",
+)
+app.params += [plain_option, verbose_option]
 for command in (inspect, chat, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_, declared):
-    command.params.append(plain_option)
+    command.params += [plain_option, verbose_option]
     app.add_command(command)

@@ -6,6 +6,7 @@ this process, and what goes wrong with it is raised.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -20,7 +21,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from unrender.cli.endings import ending
-from unrender.cli.terminal import Progress, progress, remark_warning
+from unrender.cli.terminal import LogHandler, Progress, progress, remark_warning
 
 T = TypeVar("T")
 
@@ -160,6 +161,7 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
     """Answer names with results, or with what went wrong, until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The command line is interrupted, and stops us.
     warnings.showwarning = remark_warning
+    logging.getLogger().addHandler(LogHandler(logging.WARNING))
     while True:
         try:
             name = connection.recv()

@@ -7,6 +7,7 @@ terminals that want them. What programs read from a pipe or a file comes as it i
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -86,6 +87,40 @@ def remark(text: str) -> None:
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning, in the place of `warnings.showwarning`."""
     remark(f"warning: {message}")
+
+
+class LogHandler(logging.Handler):
+    """Prints records as remarks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record as a line; an exception's traceback is left out."""
+        remark(f"{record.levelname.lower()} {record.name}: {record.getMessage()}")
+
+
+@contextmanager
+def logged() -> Iterator[None]:
+    """Print what is logged in this block: warnings, and worse, of anything."""
+    handler, root = LogHandler(logging.WARNING), logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+@contextmanager
+def verbosely() -> Iterator[None]:
+    """Print in this block what unrender logs of its decisions."""
+    handler, own = LogHandler(), logging.getLogger("unrender")
+    before, own.propagate, level = own.propagate, False, own.level
+    own.addHandler(handler)
+    own.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        own.removeHandler(handler)
+        own.setLevel(level)
+        own.propagate = before
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import unrender
+from unrender import ChatTemplate
 
 SOURCES = str(Path(unrender.__file__).parents[1])
 HOSTILE = "\x1b]0;pwned\x07\x9b35m\u202eevil\u2066\u200b\u2028[bold red]x[/red]\rFAKE\x1b[35m\ud800"
@@ -137,6 +139,7 @@ M, R, T, H = "marked.jinja", "refusing.jinja", ("--tools", "tools.json"), ("--to
 COMMANDS = [
     (("inspect", M), ""),
     (("inspect", M, "--json"), ""),
+    (("inspect", M, "--verbose"), ""),
     (("inspect", M, "--compare", "R1"), ""),
     (("inspect", M, "--compare", NOWHERE), ""),
     (("parse", M, *T), CALL),
@@ -327,3 +330,45 @@ def test_shells_are_told_how_to_complete(shell):
     assert b"_UNRENDER_COMPLETE" in script.stdout or b"bash" in script.stderr.lower()
     assert b"explain" in offered.stdout
     assert b"export" in offered.stdout
+
+
+def test_decisions_are_told_when_asked_for(run):
+    """With --verbose, before or after the command, each decision is a line on standard error; else there is none."""
+    told = run("format", "chat_template.jinja", "--verbose")
+
+    assert "debug unrender.analysis: R1 reasoning: " in told.stderr
+    assert "debug unrender.template: templates ['default'] read from 'chat_template.jinja'" in told.stderr
+    assert run("format", "chat_template.jinja").stderr == ""
+
+
+def test_what_others_log_is_escaped(run, monkeypatch):
+    """A warning that another library logs is a line of text, and no traceback."""
+
+    def load(source, **_):
+        try:
+            int(source)
+        except ValueError:
+            logging.getLogger("others").exception("odd: %s", "\x1b[31m\nred")
+        return ChatTemplate.from_string("")
+
+    monkeypatch.setattr("unrender.cli.formats.load", load)
+
+    assert run("format", "x").stderr == "error others: odd: \\x1b[31m\\nred\n"
+
+
+def test_error_of_a_hub_is_one_line(run, monkeypatch):
+    """What a hub's client says in many lines is told in one."""
+
+    class Hub:
+        @staticmethod
+        def snapshot_download(*_, **__):
+            raise OSError("404 Client Error.\n\nRepository Not Found for url: https://x.\nPlease log in.")
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub)
+    result = run("inspect", "some/model")
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: some/model: no such file or directory, and not readable from the hub: "
+        "404 Client Error. Repository Not Found for url: https://x. Please log in.\n"
+    )
