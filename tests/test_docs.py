@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import logging
 import os
 import pkgutil
 import re
@@ -33,7 +34,7 @@ import unrender
 from unrender.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(unrender.__path__, "unrender."))
 FENCED = r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$"
 HIDDEN = r"^<!-- file: (?P<hidden>\S+)\n(?P<content>.*?)^-->$"
@@ -64,15 +65,23 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@pytest.fixture(autouse=True)
+def untouched() -> Iterator[None]:
+    """Undo what a page does to the environment and to unrender's loggers."""
+    with patch.dict(os.environ):
+        yield
+    logging.getLogger("unrender").setLevel(logging.NOTSET)
+    logging.getLogger("unrender").handlers.clear()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of the page does what the page says it does."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
 
-    with patch.dict(os.environ):
-        for block in blocks(page):
-            run_block(block, page, tmp_path, names)
+    for block in blocks(page):
+        run_block(block, page, tmp_path, names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
