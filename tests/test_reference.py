@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
+import re
 
 import cli_reference
+import environment
 import format_schema
 import jsonschema
 import lint_rules
@@ -45,6 +49,30 @@ def test_lint_reference_is_current() -> None:
     current = lint_rules.PAGE.read_text(encoding="utf-8") == lint_rules.text()
 
     assert current, "the rules have changed: run `python scripts/lint_rules.py`"
+
+
+BOUND = re.compile(r"^\| [^|]+ \| `(?P<module>[\w.]+):(?P<name>[\w.]+)` \| (?P<value>[\d,.]+) \|", re.MULTILINE)
+SECURITY = (environment.ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+BOUNDS = [found.groups() for found in BOUND.finditer(SECURITY)]
+
+
+@pytest.mark.parametrize(("module", "name", "value"), BOUNDS, ids=[f"{module}:{name}" for module, name, _ in BOUNDS])
+def test_bounds_are_as_documented(module: str, name: str, value: str) -> None:
+    """Each bound that docs/explanation/security.md states is that of the code."""
+    owner, _, field = name.rpartition(".")
+    found = importlib.import_module(module)
+    if owner:
+        defaults = {item.name: item.default for item in dataclasses.fields(getattr(found, owner))}
+        assert defaults[field] == float(value.replace(",", ""))
+    else:
+        assert getattr(found, field) == float(value.replace(",", ""))
+
+
+def test_every_bound_is_compared() -> None:
+    """No line of the page that names a constant escapes the test above."""
+    named = re.findall(r"^\|.*`unrender[\w.]*:", SECURITY, re.MULTILINE)
+
+    assert len(named) == len(BOUNDS) > 20
 
 
 @pytest.mark.parametrize("format_", FORMATS)
