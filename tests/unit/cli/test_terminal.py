@@ -334,10 +334,12 @@ def test_shells_are_told_how_to_complete(shell):
 
 def test_decisions_are_told_when_asked_for(run):
     """With --verbose, before or after the command, each decision is a line on standard error; else there is none."""
-    told = run("format", "chat_template.jinja", "--verbose")
+    source = Path("chat_template.jinja").read_text(encoding="utf-8")
+    Path("new.jinja").write_text("{# not analysed before in this process #}" + source, encoding="utf-8")
+    told = run("format", "new.jinja", "--verbose")
 
     assert "debug unrender.analysis: R1 reasoning: " in told.stderr
-    assert "debug unrender.template: templates ['default'] read from 'chat_template.jinja'" in told.stderr
+    assert "debug unrender.template: templates ['default'] read from 'new.jinja'" in told.stderr
     assert run("format", "chat_template.jinja").stderr == ""
 
 
