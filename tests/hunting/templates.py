@@ -36,6 +36,9 @@ MEGABYTES = 1_500
 SECONDS = 20
 """Processor time that one step may take; analysis has a budget of its own, of 3 seconds."""
 _ALL_SECONDS = 90
+"""Processor time of all steps together."""
+_PATIENCE = 4
+"""How much longer than that a child may take on a busy machine before it is ended."""
 _TRIALS = 40
 """Attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"
@@ -227,7 +230,7 @@ def _in_child(work: Callable[[Callable[[str], None]], dict[str, str]]) -> tuple[
         os.close(reading)
         _be_child(work, writing)
     os.close(writing)
-    lines = _lines_of(reading, time.monotonic() + _ALL_SECONDS)
+    lines = _lines_of(reading, time.monotonic() + _PATIENCE * _ALL_SECONDS)
     os.close(reading)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from unrender.analysis.allowance import Allowance
+from unrender.analysis.allowance import LONGEST_MARKER, Allowance
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
@@ -67,7 +67,7 @@ def analyze(template: Template) -> Analysis:
     """
     prober = Prober(template=template.limited(Allowance().each))
     try:
-        return _analyze(prober, template)
+        return _without_long_markers(_analyze(prober, template))
     except Exception as error:  # noqa: BLE001 -- a template that analysis does not understand can still be rendered
         reason = f"{UNEXPECTED}: {type(error).__name__}: {error}"
         return Analysis(
@@ -76,6 +76,18 @@ def analyze(template: Template) -> Analysis:
             diagnostics=(f"{reason:.400}; the format is content alone",),
             renderings=prober.renderings,
         )
+
+
+def _without_long_markers(analysis: Analysis) -> Analysis:
+    """Give up parts whose markers are so long that reading with them would take memory by their square."""
+    for part in ("turn", "reasoning", "content", "tools"):
+        longest = max((len(text) for text in _texts(getattr(analysis.format, part))), default=0)
+        if longest > LONGEST_MARKER:
+            fmt = replace(analysis.format, **{part: type(getattr(analysis.format, part))()})
+            fmt = replace(fmt, preserved_tokens=preserved_tokens(fmt))
+            said = f"{part}: a marker has {longest} characters, more than {LONGEST_MARKER}, and was given up"
+            analysis = replace(analysis, format=fmt, diagnostics=(*analysis.diagnostics, said))
+    return analysis
 
 
 def _analyze(prober: Prober, template: Template) -> Analysis:

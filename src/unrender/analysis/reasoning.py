@@ -109,7 +109,7 @@ def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMo
 def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str) -> tuple[str, str]:
     """Split what follows reasoning into closer and joint to content."""
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    closer, repeated, _ = shown.partition(frame.header)
+    closer, repeated, _ = shown.partition(frame.header) if frame.header else (shown, "", "")
     if frame.header.strip() and repeated and closer.strip():
         # Every part is a message of its own: the header comes again.
         return closer, repeated

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from unrender import ChatTemplate
 from unrender.analysis.allowance import Allowance, Spent
 from unrender.analysis.analyze import UNEXPECTED, analyze
 from unrender.errors import TemplateError
@@ -119,3 +120,41 @@ def test_limits_of_the_source_can_be_changed():
     assert Template(source).render([]).text == "101"
     with pytest.raises(TemplateError, match="expected at most 50 expressions and statements"):
         Template(source, limits=Limits(nodes=50))
+
+
+LONG_MARKERS = {
+    "turn": SAYS.replace("</>", "{{ 'x' * 40000 }}"),
+    "reasoning": SAYS.replace("{{ m.content }}", "<think>{{ m.reasoning_content }}{{ '>' * 2000 }}{{ m.content }}"),
+    "tools": SAYS.replace("</>", CALLS.replace("BEFORE", "<call>").replace("BETWEEN", "{{ '-' * 2000 }}") + "</>"),
+}
+
+
+@pytest.mark.parametrize(("part", "source"), LONG_MARKERS.items())
+def test_long_markers_are_given_up(part, source):
+    """Reading with a long marker takes memory by the square of its length: the part is left out, and that is said."""
+    template = ChatTemplate.from_string(source)
+
+    message = template.prepare([{"role": "user", "content": "Hi"}]).parse("Hello")
+
+    assert message.content == "Hello"
+    assert any(text.startswith(f"{part}: a marker has ") for text in template.analysis.diagnostics)
+    assert len(template.format.to_json()) < 5000
+
+
+BARE = "{% for m in messages %}{% if m.role == 'assistant' %}ANSWER{% else %}{{ m.content }}{% endif %}{% endfor %}"
+ANSWERS = [
+    "{{ m.reasoning_content }}|{{ m.content }}",
+    "{% if m.reasoning_content %}{{ m.reasoning_content }}\n{% endif %}{{ m.content }}",
+    "{{ m.reasoning_content }}</think>{{ m.content }}",
+    "{{ m.reasoning_content }} {{ m.content }}",
+    "{{ m.content }}{% if m.reasoning_content %}{{ m.reasoning_content }}{% endif %}",
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_templates_without_headers_are_analysed(answer):
+    """Where nothing stands before an answer, nothing is looked for: a blank marker is no marker."""
+    for call in ("", CALLS.replace("BEFORE", ""), CALLS.replace("BETWEEN", " ")):
+        analysis = analyze(Template(BARE.replace("ANSWER", answer + call)))
+
+        assert not any(text.startswith(UNEXPECTED) for text in analysis.diagnostics)
