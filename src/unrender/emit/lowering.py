@@ -2,19 +2,23 @@
 
 Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is no context-free operator, so each `Until` is
 joined with what follows it and becomes one `Stopped`: text up to the first stop, the stop itself, and the continuation
-that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule (one copy for each),
-so that it always meets its stop.
+that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but no further than to
+the literal that surely stops it: so a call is one rule, whatever may follow it.
 
 Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
-be decided from the literals behind it is refused by name, never dropped.
+be decided from the literals behind it is refused by name, never dropped. Rules are linear in the source's rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from unrender.emit.leads import Beginnings, Group
+from unrender.emit.openness import Openness, generated, recursive_rules
+from unrender.emit.stops import Place, Places, Rest
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
 from unrender.grammar.nodes import (
@@ -33,9 +37,8 @@ from unrender.grammar.nodes import (
 from unrender.grammar.rules import Rules
 
 EMPTY = Literal("")
-_END = nodes.End()
-Rest = tuple[Node, ...]
-Enough = Callable[[str], bool]
+MAX_STEPS = 1_000_000
+"""Steps that a grammar may take to be written: far more than a thousand tools need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,15 @@ class Lowered:
     rules: Mapping[str, Node | Stopped]
 
 
-def lower(grammar: Grammar) -> Lowered:
+def lower(grammar: Grammar, *, for_lexer: bool = True) -> Lowered:
     """Return the context-free form of a grammar that `expand` has freed of calls.
 
-    Raises `GrammarError` for a lookahead that no context-free rule can say, and for a rule that is not defined.
+    `for_lexer`: beside each other stand only literals that a lexer tells apart, which prefers the longest.
+
+    Raises `GrammarError` for a lookahead that no context-free rule can say, for a rule that is not defined, and for a
+    grammar that takes more than `MAX_STEPS` steps.
     """
-    lowering = _Lowering(grammar.rules)
-    lowering.find_open_rules()
+    lowering = _Lowering(grammar.rules, for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
     return Lowered(root.rule, reachable(root.rule, lowering.table))
@@ -98,33 +103,43 @@ def references(node: Node | Stopped) -> Iterator[str]:
         yield from (below.rule for below in nodes.walk(node) if isinstance(below, Ref))
 
 
-@dataclass(slots=True)
 class _Lowering:
-    source: Mapping[str, Node]
-    table: dict[str, Node | Stopped] = field(default_factory=dict)
-    rules: Rules = field(default_factory=Rules)
-    rests: dict[Rest, Ref] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    texts: dict[Rest, Ref] = field(default_factory=dict)
-    open_rules: set[str] = field(default_factory=set)
-    """Rules that may end in text that only what follows them will stop."""
-    pending: list[tuple[str, Node]] = field(default_factory=list)
-    """Rules that are named, but not written yet: they wait, so that long chains of rules need no deep recursion."""
-    loops: dict[Node, Node] = field(default_factory=dict)
-    looped: dict[str, Node] = field(default_factory=dict)
+    """Rules are named when they are first referred to and written later, so that long chains need no deep recursion."""
 
-    def find_open_rules(self) -> None:
-        """Fill `open_rules`, from the rules that need no other one on."""
-        count = -1
-        while count != len(self.open_rules):
-            count = len(self.open_rules)
-            self.open_rules |= {name for name, node in self.source.items() if self.ends_open(node)}
+    def __init__(self, source: Mapping[str, Node], for_lexer: bool) -> None:
+        self.source = source
+        self.openness = Openness(source)
+        self.places = Places(self.rule, self.step)
+        self.beginnings = Beginnings(self.looked_into) if for_lexer else None
+        self.recursive = recursive_rules(source) if for_lexer else frozenset()
+        self.table: dict[str, Node | Stopped] = {}
+        self.rules = Rules()
+        self.rests: dict[Rest, Ref] = {}
+        self.names: dict[str, str] = {}
+        self.texts: dict[Rest, Ref] = {}
+        self.branches: dict[tuple[int, str], Ref] = {}
+        self.loops: dict[Node, Node] = {}
+        self.looped: dict[str, Node] = {}
+        self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
+        self.steps = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise GrammarError(f"grammar: more than {MAX_STEPS} steps to write it; offer fewer tools, or simpler ones")
 
     def finish(self) -> None:
         """Write the rules that are pending."""
         while self.pending:
-            name, node = self.pending.pop()
-            self.table[name] = self.closed(node)
+            self.step()
+            name, write = self.pending.popleft()
+            self.table[name] = write()
+
+    def later(self, hint: str, write: Callable[[], Node | Stopped]) -> Ref:
+        """Return the name of a rule that will be written."""
+        name = self.rules.reserve(hint)
+        self.pending.append((name, write))
+        return Ref(name)
 
     def rule(self, name: str) -> Node:
         found = self.looped.get(name) or self.source.get(name)
@@ -132,192 +147,124 @@ class _Lowering:
             raise GrammarError(f"rule {name!r} is not defined")
         return found
 
+    def looked_into(self, name: str) -> Node | None:
+        """Return a rule that may be taken apart to see how it begins."""
+        node = self.rule(name)
+        return None if name in self.recursive or isinstance(node, JsonValue) else node
+
     def rest(self, parts: Rest) -> Ref:
         """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
         known = self.rests.get(parts)
         if known is None:
-            hint = "root" if not self.rests else parts[0].rule if parts and isinstance(parts[0], Ref) else "rest"
-            name = self.rules.reserve(hint)
-            known = self.rests[parts] = Ref(name)
-            self.table[name] = self.joined(parts)
+            first = parts[0] if parts else EMPTY
+            hint = "root" if not self.rests else first.rule if isinstance(first, Ref) else "rest"
+            if len(parts) == 1 and self.rests and isinstance(first, Ref) and not self.openness.endings(first):
+                known = self.named(first.rule)
+            else:
+                known = self.later(hint, lambda: self.joined(parts, self.chosen))
+            self.rests[parts] = known
         return known
 
-    def joined(self, parts: Rest) -> Node:
-        """Return `parts` in sequence."""
+    def joined(self, parts: Rest, write: Callable[[Node], Node]) -> Node:
+        """Return `parts` in sequence; what ends open is joined with as much behind it as surely stops it.
+
+        `write` is for the other parts.
+        """
         done: list[Node] = []
-        for at, part in enumerate(parts):
-            if self.ends_open(part):
-                done.append(self.continued(part, parts[at + 1 :]))
-                break
-            done.append(self.closed(part))
+        flat = _flat(parts)
+        at = 0
+        while at < len(flat):
+            endings = self.openness.endings(flat[at])
+            end = at + 1 if not endings else _closed_at(endings, flat, at + 1)
+            done.append(self.continued(flat[at], flat[at + 1 : end]) if endings else write(flat[at]))
+            at = end
         return _sequence(done)
+
+    def chosen(self, node: Node) -> Node:
+        """Return a part of an answer that brings its own stops; options that a lexer would confuse are taken apart."""
+        if isinstance(node, Choice) and self.beginnings is not None:
+            options = [_flat((option,)) for option in generated(node.options)]
+            if any(group.shared for group in self.beginnings.groups(options)):
+                return self.factored(options)
+        return self.closed(node)
 
     def continued(self, node: Node, rest: Rest) -> Node:
         """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
         match node:
             case Until(stops):
                 return self.text(stops, rest)
-            case nodes.Tag(_, inner) | nodes.Atomic(inner):
-                return self.continued(inner, rest)
-            case Sequence(parts):
-                return self.joined((*parts, *rest))
             case Choice(options):
-                return self.factored([(option, *rest) for option in _generated(options)])
+                return self.factored([_flat((option, *rest)) for option in generated(options)])
             case Optional(inner):
-                return self.factored([(inner, *rest), rest])
+                return self.factored([_flat((inner, *rest)), rest])
             case Repeat():
-                return self.rest((self.loop(node), *rest))
+                return self.rest(_flat((self.loop(node), *rest)))
             case Ref(name):
-                return self.rest((self.rule(name), *rest))
+                return self.rest(_flat((self.rule(name), *rest)))
         raise GrammarError(f"{type(node).__name__} cannot stand before other text")
 
     def loop(self, node: Repeat) -> Node:
-        """Return a repetition as recursion or, when it is bounded, written out."""
-        again = () if node.separator is None else (node.separator,)
-        if node.maximum is not None:
-            return _unrolled(node, again)
+        """Return a repetition as rules that refer to the next round."""
         if node not in self.loops:
+            again = () if node.separator is None else (node.separator,)
             name = f"loop {len(self.loops)}"
-            self.looped[name] = Sequence((node.node, Optional(Sequence((*again, Ref(name))))))
-            least = Sequence((*((node.node, *again) * (node.minimum - 1)), Ref(name)))
-            self.loops[node] = least if node.minimum else Optional(Ref(name))
+            endless = node.maximum is None
+            rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
+            for count in range(rounds, 0, -1):
+                more = Sequence((*again, Ref(f"{name} {min(count + 1, rounds)}")))
+                tail = more if count < node.minimum else Optional(more)
+                last = count == rounds and not endless
+                self.looped[f"{name} {count}"] = node.node if last else Sequence((node.node, tail))
+                self.openness.add(f"{name} {count}", self.looped[f"{name} {count}"])
+            first = Ref(f"{name} 1")
+            self.loops[node] = EMPTY if node.maximum == 0 else first if node.minimum else Optional(first)
         return self.loops[node]
 
     def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
         """Join `Until(stops)` with `rest`."""
         key = (Until(stops), *rest)
         if key not in self.texts:
-            self.texts[key] = Ref(self.rules.reserve("text"))
-            self.table[self.texts[key].rule] = self.stopped(stops, rest)
+            self.texts[key] = self.later("text", lambda: self.stopped(stops, rest))
         return self.texts[key]
 
     def stopped(self, stops: tuple[str, ...], rest: Rest) -> Stopped:
         """Return text up to one of `stops`; each way in which `rest` begins belongs to one of them."""
-        longest = max(map(len, stops), default=1)
-        branches: dict[str, list[Rest]] = {}
-        at_end = False
+        place = self.places.place(stops, rest)
+        branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
+        return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end)
 
-        def enough(text: str) -> bool:
-            return len(text) > 2 * longest or any(stop in text for stop in stops)
+    def branch(self, place: Place, stop: str) -> Ref:
+        """Return the rule of what may follow `stop`."""
+        own, below = place.behind(stop)
+        while not own and len(below) == 1:
+            own, below = (place := below[0]).behind(stop)
+        if len(own) == 1 and not below:
+            return self.rest(_flat(own[0]))
+        key = (id(place), stop)
+        if key not in self.branches:
+            self.branches[key] = self.later("branch", lambda: self.branched(place, stop))
+        return self.branches[key]
 
-        for lead in self.leads(rest, "", enough):
-            if lead.rest == (_END,) and not lead.text:
-                at_end = True
-                continue
-            stop = _first_stop(lead.text, stops)
-            if not stop:
-                raise GrammarError(f"text up to {stops} cannot be told from what follows: {lead.rest[:1]!r:.120}")
-            after = lead.text[len(stop) :]
-            branches.setdefault(stop, []).append((Literal(after), *lead.rest) if after else lead.rest)
-        merged = {stop: self.branch(options) for stop, options in branches.items()}
-        return Stopped(tuple(dict.fromkeys((*stops, *merged))), tuple(merged.items()), at_end)
-
-    def branch(self, options: list[Rest]) -> Ref:
-        node = self.factored(options)
-        if isinstance(node, Ref):
-            return node
-        name = self.rules.reserve("branch")
-        self.table[name] = node
-        return Ref(name)
+    def branched(self, place: Place, stop: str) -> Node:
+        own, below = place.behind(stop)
+        flat = [_flat(option) for option in own]
+        if not below:
+            return self.factored(flat)
+        return _choice([*map(self.rest, flat), *(self.branch(other, stop) for other in below)])
 
     def factored(self, options: list[Rest]) -> Node:
-        """Return a choice in which no two options begin with the same literal character.
-
-        A lexer that prefers the longest literal would lose the shorter option otherwise; beside free text, which is longer
-        than any literal, the literals stay whole.
-        """
+        """Return a choice of `options`, taken apart where they begin alike."""
         options = list(dict.fromkeys(options))
-        leads = [lead for option in options for lead in self.leads(option, "", bool)]
-        if any(not lead.text.strip(nodes.MARKS) and lead.rest != (_END,) for lead in leads):
-            return _choice(list(dict.fromkeys(self.rest(_behind(lead, 0)) for lead in leads)))
-        groups: dict[str, list[_Lead]] = {}
-        for lead in leads:
-            groups.setdefault(lead.text[:1], []).append(lead)
-        return _choice([self.factor(group) for group in groups.values()])
+        if self.beginnings is None:
+            return _choice([self.rest(option) for option in options])
+        groups = self.beginnings.groups(options)
+        return _choice(list(dict.fromkeys(map(self.group, groups))))
 
-    def factor(self, leads: list[_Lead]) -> Node:
-        """Return a choice of leads that begin with the same character."""
-        common = _common_prefix([lead.text for lead in leads])
-        rests = [_behind(lead, len(common)) for lead in leads]
-        if len(rests) == 1 or not common:
-            return self.rest((Literal(common), *rests[0]) if common else rests[0])
-        return _sequence([Literal(common), self.factored(rests)])
-
-    def leads(self, rest: Rest, text: str, enough: Enough, seen: frozenset[str] = frozenset()) -> list[_Lead]:
-        """Return the ways in which `text` and `rest` behind it begin: as much literal text as is `enough`, if it is there.
-
-        `seen` are the rules that were entered without any text in between.
-        """
-        if enough(text):
-            return [_Lead(text, rest)]
-        if not rest:
-            return [_Lead(text, (_END,))]
-        head, tail = rest[0], rest[1:]
-        match head:
-            case Literal(more) | nodes.Layout(more) | nodes.Mark(more):
-                return self.leads(tail, text + more, enough, frozenset() if more else seen)
-            case nodes.Tag(_, inner) | nodes.Atomic(inner):
-                return self.leads((inner, *tail), text, enough, seen)
-            case Sequence(parts):
-                return self.leads((*parts, *tail), text, enough, seen)
-            case Choice(options):
-                return [lead for o in _generated(options) for lead in self.leads((o, *tail), text, enough, seen)]
-            case nodes.Cut() | nodes.Tolerated():
-                return self.leads(tail, text, enough, seen)
-            case Optional(inner):
-                taken = self.leads((inner, *tail), text, enough, seen)
-                return [*taken, *self.leads(tail, text, enough, seen)]
-            case Ref(name) if name not in seen and not isinstance(self.rule(name), JsonValue):
-                return self.leads((self.rule(name), *tail), text, enough, seen | {name})
-            case nodes.End():
-                return [_Lead(text, (_END,))]
-            case nodes.Peek(Literal(next_text)):
-                return [
-                    lead for lead in self.look(tail, text, next_text, enough) if lead.text.startswith(text + next_text)
-                ]
-            case nodes.Negate(Literal(next_text)):
-                found = self.look(tail, text, next_text, enough)
-                return [lead for lead in found if not lead.text.startswith(text + next_text)]
-            case Repeat():
-                return self.repeat_leads(head, tail, text, enough, seen)
-        return [_Lead(text, rest)]
-
-    def look(self, rest: Rest, text: str, ahead: str, enough: Enough) -> list[_Lead]:
-        """Return leads that are long enough to tell whether they go on with `ahead`."""
-        least = len(text) + len(ahead)
-        return self.leads(rest, text, lambda found: len(found) >= least and enough(found))
-
-    def repeat_leads(self, node: Repeat, tail: Rest, text: str, enough: Enough, seen: frozenset[str]) -> list[_Lead]:
-        if node.maximum == 0:
-            return self.leads(tail, text, enough, seen)
-        less = None if node.maximum is None else node.maximum - 1
-        again = node.node if node.separator is None else Sequence((node.separator, node.node))
-        more = Repeat(again, max(node.minimum - 1, 0), less)
-        leads = self.leads((node.node, more, *tail), text, enough, seen)
-        return leads if node.minimum > 0 else [*leads, *self.leads(tail, text, enough, seen)]
-
-    def ends_open(self, node: Node) -> bool:
-        """Return whether `node` may end in text that only what follows it will stop."""
-        match node:
-            case Until():
-                return True
-            case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
-                return self.ends_open(inner)
-            case Sequence(parts):
-                return self.sequence_ends_open(parts)
-            case Choice(options):
-                return any(self.ends_open(option) for option in _generated(options))
-            case Ref(name):
-                return name in self.open_rules or name in self.looped
-        return False
-
-    def sequence_ends_open(self, parts: Rest) -> bool:
-        for part in reversed(parts):
-            if self.ends_open(part):
-                return True
-            if not _nullable(part):
-                return False
-        return False
+    def group(self, group: Group) -> Node:
+        self.step()
+        if not group.shared:
+            return self.rest(_flat(group.options[0]))
+        return _sequence([Literal(group.shared), self.factored([_flat(option) for option in group.options])])
 
     def closed(self, node: Node) -> Node:
         """Return a node that brings its own stops."""
@@ -331,9 +278,9 @@ class _Lowering:
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.closed(inner)
             case Sequence(parts):
-                return self.joined(parts)
+                return self.joined(parts, self.closed)
             case Choice(options):
-                return _choice([self.closed(option) for option in _generated(options)])
+                return _choice([self.closed(option) for option in generated(options)])
             case Optional(inner):
                 found = self.closed(inner)
                 return replace(found, minimum=0) if _at_least_once(found) else Optional(found)
@@ -347,8 +294,8 @@ class _Lowering:
 
     def named(self, name: str) -> Ref:
         if name not in self.names:
-            self.names[name] = self.rules.reserve(name)
-            self.pending.append((self.names[name], self.rule(name)))
+            node = self.rule(name)
+            self.names[name] = self.later(name, lambda: self.closed(node)).rule
         return Ref(self.names[name])
 
     def repeated(self, node: Node, low: int, high: int | None, separator: Node | None) -> Node:
@@ -364,62 +311,40 @@ class _Lowering:
         return whole if low > 0 else Optional(whole)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lead:
-    """One way in which a continuation begins: literal text, then `rest`."""
-
-    text: str
-    rest: Rest
-
-
-def _common_prefix(texts: list[str]) -> str:
-    first, last = min(texts), max(texts)
-    return first[: next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
-
-
-def _behind(lead: _Lead, length: int) -> Rest:
-    """Return what is left of a lead behind its first `length` characters."""
-    text = lead.text[length:]
-    return (Literal(text), *lead.rest) if text else lead.rest
-
-
-def _first_stop(text: str, stops: tuple[str, ...]) -> str:
-    """Return `text` up to the end of the stop that is complete first in it; all of it when it holds none."""
-    ends = [text.index(stop) + len(stop) for stop in stops if stop in text]
-    return text[: min(ends, default=len(text))]
+def _flat(parts: Rest) -> Rest:
+    """Return `parts`, sequences and tags taken apart, neighbouring literals joined, what says nothing left out."""
+    flat: list[Node] = []
+    queue = list(reversed(parts))
+    while queue:
+        part = queue.pop()
+        match part:
+            case Sequence(inner):
+                queue.extend(reversed(inner))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                queue.append(inner)
+            case nodes.Cut() | nodes.Tolerated() | nodes.End():
+                continue
+            case Literal(text) | nodes.Layout(text):
+                if flat and isinstance(last := flat[-1], Literal):
+                    flat[-1] = Literal(last.text + text)
+                elif text:
+                    flat.append(Literal(text))
+            case _:
+                flat.append(part)
+    return tuple(flat)
 
 
-def _unrolled(node: Repeat, again: Rest) -> Node:
-    result: Node = EMPTY
-    for count in range(node.maximum or 0, 0, -1):
-        step = Sequence((*(() if count == 1 else again), node.node, result))
-        result = step if count <= node.minimum else Optional(step)
-    return result
-
-
-def _generated(options: tuple[Node, ...]) -> list[Node]:
-    return [option for option in options if not isinstance(option, nodes.Tolerated)]
+def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
+    """Return the end of the first literal from `start` on in which one stop of each of `endings` is complete."""
+    for at in range(start, len(parts)):
+        part = parts[at]
+        if isinstance(part, Literal) and all(any(stop in part.text for stop in stops) for stops in endings):
+            return at + 1
+    return len(parts)
 
 
 def _at_least_once(node: Node) -> TypeGuard[Repeat | Chars]:
     return isinstance(node, Repeat | Chars) and node.minimum == 1
-
-
-def _nullable(node: Node) -> bool:
-    match node:
-        case Literal(text) | nodes.Layout(text):
-            return text == ""
-        case Chars(minimum=low) | Repeat(minimum=low):
-            return low == 0
-        case Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End() | nodes.Peek() | nodes.Negate():
-            return True
-        case Sequence(parts):
-            return all(map(_nullable, parts))
-        case Choice(options):
-            return any(map(_nullable, _generated(options)))
-        case nodes.Tag(_, inner) | nodes.Atomic(inner):
-            return _nullable(inner)
-    return False
 
 
 def _sequence(parts: list[Node]) -> Node:

@@ -13,9 +13,10 @@ Rules: the same seed gives the same text, on every platform and in every release
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Sequence as List
 from dataclasses import dataclass, replace
 
+from unrender.emit.costs import ENDLESS, cost, rule_costs
 from unrender.emit.lowering import Lowered, Stopped, lower
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import (
@@ -60,7 +61,8 @@ _WORDS = (
 )
 _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
-_INFINITE = 10**9
+LONGEST = 1_000_000
+"""Characters that a drawn text may have; schemas can ask for strings that are longer."""
 
 
 _OPENERS = dict(zip(Role, MARKS, strict=False))
@@ -104,9 +106,9 @@ def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
     >>> draw(Grammar(Tag(Role.CONTENT, Literal("Hi"))), seed=1)
     Sample(text='Hi', parts=(Part(role=<Role.CONTENT: 'content'>, start=0, end=2),))
     """
-    lowered = lower(_marked(grammar))
+    lowered = lower(_marked(grammar), for_lexer=False)
     walk = _Walk(lowered, random.Random(seed), budget)  # noqa: S311 - nothing secret is drawn
-    return _unmarked(walk.rule(lowered.root))
+    return _unmarked(walk.drawn())
 
 
 def _marked(grammar: Grammar) -> Grammar:
@@ -141,59 +143,74 @@ class _Walk:
     """One walk; `left` counts down the budget."""
 
     def __init__(self, lowered: Lowered, draw: random.Random, budget: int) -> None:
+        self.root = lowered.root
         self.rules = lowered.rules
-        self.costs = _costs(lowered.rules)
+        self.costs = rule_costs(lowered.rules)
         self.draw = draw
         self.left = budget
-        if self.costs[lowered.root] >= _INFINITE:
+        self.length = 0
+        if self.costs[lowered.root] >= ENDLESS:
             raise GrammarError(f"rule {lowered.root!r}: no text of it ends")
 
-    def rule(self, name: str) -> str:
-        """Draw a text of a rule; the last reference of a rule is followed without recursion."""
-        text = ""
-        while True:
-            self.left -= 1
-            node = self.rules[name]
-            if not isinstance(node, Stopped):
-                return text + self.node(node)
-            drawn, following = self.text(node)
-            text += drawn
-            if following is None:
-                return text
-            name = following
+    def drawn(self) -> str:
+        """Draw a text of the root, what is still to be drawn on a stack."""
+        text: list[str] = []
+        waiting: list[Node] = [Ref(self.root)]
+        while waiting:
+            piece, following = self.step(waiting.pop())
+            text.append(piece)
+            waiting.extend(reversed(following))
+            self.length += len(piece)
+            if self.length > LONGEST:
+                raise GrammarError(
+                    f"sample: longer than {LONGEST} characters; some text of the grammar must be that long"
+                )
+        return "".join(text)
 
-    def node(self, node: Node) -> str:
+    def step(self, node: Node) -> tuple[str, List[Node]]:
+        """Return text, and the nodes that are to be drawn behind it."""
         match node:
             case Literal(text):
-                return text
+                return text, ()
             case Chars():
-                return self.characters(node)
+                return self.characters(node), ()
             case Sequence(parts):
-                return "".join(self.node(part) for part in parts)
+                return "", parts
             case Choice(options):
-                return self.node(self.option(options))
+                return "", (self.option(options),)
             case Optional(inner):
-                taken = self.left > 0 and self.draw.random() < 0.6
-                return self.node(inner) if taken else ""
+                return "", (inner,) if self.left > 0 and self.draw.random() < 0.6 else ()
             case Repeat(inner, low, high, None):
-                return "".join(self.node(inner) for _ in range(self.count(low, high)))
+                return "", (inner,) * self.count(low, high)
             case Ref(name):
-                return self.rule(name)
+                return self.rule(self.rules[name])
         raise GrammarError(f"{type(node).__name__} cannot be drawn at random")
+
+    def rule(self, node: Node | Stopped) -> tuple[str, List[Node]]:
+        self.left -= 1
+        if not isinstance(node, Stopped):
+            return "", (node,)
+        text, following = self.text(node)
+        return text, () if following is None else (Ref(following),)
 
     def option(self, options: tuple[Node, ...]) -> Node:
         if self.left > 0:
-            able = [option for option in options if _cost(option, self.costs) < _INFINITE]
+            able = [option for option in options if cost(option, self.costs) < ENDLESS]
             return able[self.draw.randrange(len(able))]
-        return min(options, key=lambda option: _cost(option, self.costs))
+        return min(options, key=lambda option: cost(option, self.costs))
 
     def count(self, low: int, high: int | None) -> int:
         """Draw a number of repetitions: few, but sometimes more."""
         self.left -= 1
         if self.left <= 0:
-            return low
+            return self.bounded(low)
         most = low + (8 if self.draw.random() < 0.3 else 2)
-        return self.draw.randint(low, most if high is None else min(high, most))
+        return self.bounded(self.draw.randint(low, most if high is None else min(high, most)))
+
+    def bounded(self, count: int) -> int:
+        if count > LONGEST:
+            raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST} characters")
+        return count
 
     def characters(self, node: Chars) -> str:
         ranges = complement(node.ranges) if node.negated else node.ranges
@@ -212,7 +229,7 @@ class _Walk:
 
     def text(self, node: Stopped) -> tuple[str, str | None]:
         """Draw text up to a stop, with the stop; returns it and the rule behind the stop, if there is one."""
-        able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < _INFINITE]
+        able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
         stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
         if self.left <= 0 and node.at_end:
@@ -249,35 +266,3 @@ def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
 
 def _within(ranges: Ranges, character: str) -> bool:
     return any(low <= character <= high for low, high in ranges)
-
-
-def _costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
-    """Return the least number of rules that a text of each rule passes through."""
-    costs = dict.fromkeys(rules, _INFINITE)
-    changed = True
-    while changed:
-        changed = False
-        for name, node in reversed(list(rules.items())):
-            cost = 1 + (_text_cost(node, costs) if isinstance(node, Stopped) else _cost(node, costs))
-            if cost < costs[name]:
-                costs[name] = cost
-                changed = True
-    return costs
-
-
-def _text_cost(node: Stopped, costs: Mapping[str, int]) -> int:
-    behind = [costs[ref.rule] for _, ref in node.branches]
-    return 0 if node.at_end else min(behind, default=_INFINITE)
-
-
-def _cost(node: Node, costs: Mapping[str, int]) -> int:
-    match node:
-        case Ref(name):
-            return costs[name]
-        case Sequence(parts):
-            return min(sum(_cost(part, costs) for part in parts), _INFINITE)
-        case Choice(options):
-            return min((_cost(option, costs) for option in options), default=_INFINITE)
-        case Repeat(inner, low, _, _):
-            return min(low * _cost(inner, costs), _INFINITE)
-    return 0

@@ -89,3 +89,37 @@ def test_a_short_structural_tag_is_a_tree():
     written = answer(JSON, *ordinary(1)).structural_tag()
 
     assert written["format"]["type"] == "or"
+
+
+@SYNTAXES
+@pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
+def test_length_is_linear_in_the_tools(syntax, write):
+    """Twice the tools take about twice the characters."""
+    once, twice = (len(json.dumps(write(answer(syntax, *ordinary(count))))) for count in (20, 40))
+
+    assert twice < 2.3 * once
+
+
+@SYNTAXES
+@pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
+@pytest.mark.parametrize("required", [True, False], ids=["required", "optional"])
+def test_length_is_linear_in_the_properties(syntax, write, required):
+    """Twice the arguments take about twice the characters, also where each may be left out."""
+
+    def tool(count: int) -> Tool:
+        properties = {f"p{number}": {"type": "string"} for number in range(1000, 1000 + count)}
+        return Tool(name="f", parameters={"properties": properties, "required": list(properties) if required else []})
+
+    once, twice = (len(json.dumps(write(answer(syntax, tool(count))))) for count in (50, 100))
+
+    assert twice < 2.3 * once
+
+
+@SYNTAXES
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_any_argument_can_be_drawn(syntax, name):
+    """Lists and objects that can be written in several ways are drawn, and nothing is taken apart without end."""
+    tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
+    drawn = [answer(syntax, tool).draw(seed).text for seed in range(20)]
+
+    assert any("f" in text for text in drawn)

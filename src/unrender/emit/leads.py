@@ -1,0 +1,105 @@
+"""The ways in which text can go on → groups that a lexer can tell apart by their first literal.
+
+A lexer that prefers the longest literal would lose an option whose literal another one's begins with: such options are
+taken apart behind what they share. All others stay as they are, so that the rules that they name stay shared.
+
+Rules: beside free text, which is longer than any literal, literals stay whole. An option with more than `MOST` ways to
+begin is not looked into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from unrender.emit.stops import Rest, unfolded
+from unrender.grammar import nodes
+from unrender.grammar.nodes import Literal, Node, Ref
+
+MOST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """One way in which an option begins: literal text, then `rest`; `at` says which option."""
+
+    text: str
+    rest: Rest
+    at: int
+
+    def behind(self, length: int) -> Rest:
+        """Return what is left behind the first `length` characters."""
+        text = self.text[length:]
+        return (Literal(text), *self.rest) if text else self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Options that begin with the same text: what they share, and what is left of each; or one option as it was."""
+
+    shared: str
+    options: tuple[Rest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """Tells how options begin; `rule` returns the node of a rule, None for one that is not looked into."""
+
+    rule: Callable[[str], Node | None]
+
+    def groups(self, options: list[Rest]) -> list[Group]:
+        """Return the options in groups, none of which begins as another one does."""
+        leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
+        clashing: set[int] = set()
+        if all(lead.text or not lead.rest for lead in leads):
+            found = ({lead.at for lead in group} for group in _grouped(lead for lead in leads if lead.text))
+            clashing.update(*(places for places in found if len(places) > 1))
+        groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
+        return groups + [_group(group) for group in _grouped(lead for lead in leads if lead.at in clashing)]
+
+    def leads(self, option: Rest, at: int) -> list[Lead]:
+        """Return the ways in which an option begins, without text where it is free text; none when they are too many."""
+        found: list[Lead] = []
+        rests = [option]
+        seen: set[Rest] = set()
+        while rests and len(found) <= MOST:
+            rest = rests.pop()
+            if rest in seen:
+                continue
+            seen.add(rest)
+            head = rest[0] if rest else None
+            match head:
+                case Literal(text) | nodes.Layout(text) if text:
+                    found.append(Lead(text, rest[1:], at))
+                    continue
+                case Literal() | nodes.Layout() | nodes.Mark():
+                    rests.append(rest[1:])
+                    continue
+                case Ref(name):
+                    node = self.rule(name)
+                    ways = None if node is None else [(node, *rest[1:])]
+                case None:
+                    ways = None
+                case _:
+                    ways = unfolded(head, rest[1:])
+            if ways is None:
+                found.append(Lead("", rest, at))
+            else:
+                rests.extend(reversed(ways))
+        return found if len(found) <= MOST else []
+
+
+def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:
+    """Return leads in groups: those that begin with the text of the first one."""
+    groups: list[list[Lead]] = []
+    for lead in sorted(leads, key=lambda lead: lead.text):
+        if groups and groups[-1][0].text and lead.text.startswith(groups[-1][0].text):
+            groups[-1].append(lead)
+        else:
+            groups.append([lead])
+    return groups
+
+
+def _group(leads: list[Lead]) -> Group:
+    shared = leads[0].text if len(leads) > 1 else ""
+    return Group(shared, tuple(lead.behind(len(shared)) for lead in leads))

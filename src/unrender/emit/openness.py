@@ -1,0 +1,145 @@
+"""Rules → which nodes may be empty, and which may end in text that only what follows them will stop.
+
+Strategy: both are least fixed points over the rules; a rule is looked at again only when one that it refers to has
+changed, so that long chains of rules cost no more than their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from unrender.grammar import nodes
+from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until, walk
+
+Stops = tuple[str, ...]
+_NONE: frozenset[Stops] = frozenset()
+
+
+class Openness:
+    """What is known of some rules; `add` makes others known."""
+
+    def __init__(self, rules: Mapping[str, Node]) -> None:
+        self._empty: set[str] = set()
+        self._endings: dict[str, frozenset[Stops]] = {}
+        self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
+        users = _users(rules)
+        _settle(rules, users, self._becomes_empty)
+        _settle(rules, users, self._ends_in_more)
+
+    def _becomes_empty(self, name: str, node: Node) -> bool:
+        if name in self._empty or not self.nullable(node):
+            return False
+        self._empty.add(name)
+        return True
+
+    def _ends_in_more(self, name: str, node: Node) -> bool:
+        found = self._find(node)
+        if found == self._endings.get(name, _NONE):
+            return False
+        self._endings[name] = found
+        return True
+
+    def add(self, name: str, node: Node) -> None:
+        """Make known a rule that refers to known ones and to itself alone."""
+        if self.nullable(node):
+            self._empty.add(name)
+        self._endings[name] = self._find(node)
+
+    def nullable(self, node: Node) -> bool:
+        """Return whether `node` generates the empty text; text up to a stop does not count."""
+        match node:
+            case Literal(text) | nodes.Layout(text):
+                return text == ""
+            case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End():
+                return True
+            case nodes.Peek() | nodes.Negate():
+                return True
+            case Repeat(inner, low, _, _):
+                return low == 0 or self.nullable(inner)
+            case Sequence(parts):
+                return all(map(self.nullable, parts))
+            case Choice(options):
+                return any(map(self.nullable, generated(options)))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.nullable(inner)
+            case Ref(name):
+                return name in self._empty
+        return False
+
+    def endings(self, node: Node) -> frozenset[Stops]:
+        """Return the stops of each text that `node` may end in."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = (node, self._find(node))
+        return known[1]
+
+    def _find(self, node: Node) -> frozenset[Stops]:
+        match node:
+            case Until(stops):
+                return frozenset((stops,))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
+                return self._find(inner)
+            case Sequence(parts):
+                return self._find_last(parts)
+            case Choice(options):
+                return _NONE.union(*map(self._find, generated(options)))
+            case Ref(name):
+                return self._endings.get(name, _NONE)
+        return _NONE
+
+    def _find_last(self, parts: tuple[Node, ...]) -> frozenset[Stops]:
+        found = _NONE
+        for part in reversed(parts):
+            found |= self._find(part)
+            if not self.nullable(part) and not isinstance(part, Until):
+                break
+        return found
+
+
+def generated(options: tuple[Node, ...]) -> list[Node]:
+    """Return the options that are not only read."""
+    return [option for option in options if not isinstance(option, nodes.Tolerated)]
+
+
+def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
+    """Return the rules that refer to themselves, by way of others or not, and those that stand between two such rules."""
+    below = {name: {other for other in references(node) if other in rules} for name, node in rules.items()}
+    above: dict[str, set[str]] = {name: set() for name in rules}
+    for name, others in below.items():
+        for other in others:
+            above[other].add(name)
+    return frozenset(rules) - _loose(below, above) - _loose(above, below)
+
+
+def references(node: Node) -> set[str]:
+    """Return the names of the rules that `node` refers to."""
+    return {part.rule for part in walk(node) if isinstance(part, Ref)}
+
+
+def _loose(edges: Mapping[str, set[str]], back: Mapping[str, set[str]]) -> set[str]:
+    """Return the names from which no endless path leads along `edges`."""
+    left = {name: len(others) for name, others in edges.items()}
+    queue = [name for name, count in left.items() if not count]
+    for name in queue:
+        for other in back[name]:
+            left[other] -= 1
+            if not left[other]:
+                queue.append(other)
+    return set(queue)
+
+
+def _users(rules: Mapping[str, Node]) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {}
+    for name, node in rules.items():
+        for below in references(node):
+            users.setdefault(below, []).append(name)
+    return users
+
+
+def _settle(rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]) -> None:
+    """Call `changed` for every rule, and again for the users of those that did change, until none does."""
+    queue = list(rules)
+    while queue:
+        name = queue.pop()
+        if changed(name, rules[name]):
+            queue.extend(users.get(name, ()))
