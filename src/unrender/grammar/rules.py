@@ -18,6 +18,7 @@ class Rules:
     table: dict[str, Node] = field(default_factory=dict)
     _names: dict[Node, str] = field(default_factory=dict)
     _taken: dict[str, int] = field(default_factory=dict)
+    _reserved: set[str] = field(default_factory=set)
 
     def add(self, hint: str, node: Node) -> Ref:
         """Return a reference to `node`, which becomes a rule named after `hint` unless there is one already."""
@@ -32,9 +33,12 @@ class Rules:
     def reserve(self, hint: str) -> str:
         """Return a free name like `hint`; the caller defines its rule."""
         base = _NOT_IN_NAMES.sub("-", hint.lower()).strip("-")[:40] or "rule"
-        count = self._taken[base] = self._taken.get(base, 0) + 1
-        name = base if count == 1 else f"{base}-{count}"
-        return name if name not in self.table else self.reserve(hint)
+        name = base
+        while name in self._reserved or name in self.table:
+            count = self._taken[base] = self._taken.get(base, 1) + 1
+            name = f"{base}-{count}"
+        self._reserved.add(name)
+        return name
 
     def define(self, name: str, node: Node) -> Ref:
         """Give `node` exactly this name."""
