@@ -6,6 +6,7 @@ of several that are complete at once, at the longest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,50 +29,61 @@ class State:
 def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[State, ...]:
     """Return the states of the text before the first of `stops`, the start first.
 
-    `alive` are the stops behind which something may follow.
+    `alive` are the stops behind which something may follow. Time and states are linear in the characters of the stops.
     """
-    ends = frozenset(stops)
-    first = frozenset(stop for stop in ends if not any(other in stop[:-1] for other in ends))
-    prefixes = frozenset(stop[:length] for stop in first for length in range(len(stop))) | {""}
-    builder = _Builder(first, frozenset(alive), prefixes)
+    ends, live = frozenset(stops), frozenset(alive)
+    moves = _moves(_first(ends))
     found: dict[str, State] = {}
     queue = [""]
     for prefix in queue:
         if prefix not in found:
-            found[prefix] = builder.state(prefix)
+            found[prefix] = _state(prefix, moves[prefix], ends, live)
             queue.extend(target for _, target in found[prefix].onward)
     return tuple(found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Builder:
-    ends: frozenset[str]
-    live: frozenset[str]
-    prefixes: frozenset[str]
+def _state(prefix: str, moves: Mapping[str, str], ends: frozenset[str], live: frozenset[str]) -> State:
+    ordered = sorted(moves.items())
+    return State(
+        prefix,
+        finishing=tuple((character, target) for character, target in ordered if target in live),
+        onward=tuple((character, target) for character, target in ordered if target not in ends),
+        blocked="".join(character for character, target in ordered if target in ends - live),
+    )
 
-    def state(self, prefix: str) -> State:
-        finishing: list[tuple[str, str]] = []
-        onward: list[tuple[str, str]] = []
-        blocked = ""
-        for character in self.expected(prefix):
-            target = self.target(prefix + character)
-            if target in self.ends and target in self.live:
-                finishing.append((character, target))
-            elif target in self.ends:
-                blocked += character
-            else:
-                onward.append((character, target))
-        return State(prefix, tuple(finishing), tuple(onward), blocked)
 
-    def expected(self, prefix: str) -> list[str]:
-        """Return the characters with which a stop that has begun goes on, or another one begins."""
-        begun = [prefix[at:] for at in range(len(prefix) + 1)]
-        found = {
-            stop[len(part)] for stop in self.ends for part in begun if stop.startswith(part) and len(stop) > len(part)
-        }
-        return sorted(found)
+def _first(ends: frozenset[str]) -> list[str]:
+    """Return the stops that are complete before any other one that they hold."""
+    lengths = sorted({len(stop) for stop in ends})
 
-    def target(self, text: str) -> str:
-        """Return the longest end of `text` that is a stop or begins one."""
-        tails = (text[at:] for at in range(len(text) + 1))
-        return next(tail for tail in tails if tail in self.ends or tail in self.prefixes)
+    def holds_another(stop: str) -> bool:
+        inside = len(stop) - 1
+        return any(
+            stop[at : at + length] in ends
+            for length in lengths
+            for at in range(inside - length + 1)
+            if length <= inside
+        )
+
+    return sorted(stop for stop in ends if not holds_another(stop))
+
+
+def _moves(stops: list[str]) -> dict[str, dict[str, str]]:
+    """Return, for each beginning of a stop, the characters that lead to another one or complete a stop."""
+    children: dict[str, dict[str, str]] = {"": {}}
+    for stop in stops:
+        for at, character in enumerate(stop):
+            children.setdefault(stop[:at], {})[character] = stop[: at + 1]
+    whole = frozenset(stops)
+    moves = {"": children[""]}
+    behind = dict.fromkeys(children[""].values(), "")
+    queue = list(children[""].values())
+    for prefix in queue:
+        fallback = moves.get(behind[prefix], {})
+        own = children.get(prefix, {})
+        for character, target in own.items():
+            behind[target] = fallback.get(character, "")
+        queue.extend(own.values())
+        if prefix not in whole:
+            moves[prefix] = {**fallback, **own}
+    return moves

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, get_args
 
 from unrender.format import Arguments, Skeleton, Tools
 from unrender.messages import JsonSchema, Tool
@@ -284,21 +284,30 @@ class Grammar:
     rules: Mapping[str, Node] = field(default_factory=dict)
 
 
+_HOLDERS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(item.name for item in fields(kind) if "Node" in str(item.type)) for kind in get_args(Node)
+}
+"""The fields of each class of nodes that may hold other nodes."""
+
+
 def children(node: Node) -> Iterator[Node]:
     """Yield the nodes directly below `node`."""
-    for item in fields(node):
-        value: Any = getattr(node, item.name)
-        if isinstance(value, Node):
+    for name in _HOLDERS[type(node)]:
+        value: Any = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from value
+        elif value is not None:
             yield value
-        elif isinstance(value, tuple):
-            yield from (part for part in value if isinstance(part, Node))
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield `node` and all below it, parents first. `Ref`s are not followed."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        if _HOLDERS[type(found)]:
+            waiting.extend(reversed(tuple(children(found))))
 
 
 def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -308,10 +317,10 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
     Optional(node=Ref(rule='b'))
     """
     changed: dict[str, Any] = {}
-    for item in fields(node):
-        value: Any = getattr(node, item.name)
-        if isinstance(value, Node):
-            changed[item.name] = rewrite(value, change)
-        elif isinstance(value, tuple) and any(isinstance(part, Node) for part in value):
-            changed[item.name] = tuple(rewrite(part, change) for part in value)
+    for name in _HOLDERS[type(node)]:
+        value: Any = getattr(node, name)
+        if isinstance(value, tuple):
+            changed[name] = tuple(rewrite(part, change) for part in value)
+        elif value is not None:
+            changed[name] = rewrite(value, change)
     return change(replace(node, **changed) if changed else node)

@@ -138,9 +138,14 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 def union(options: list[Shape]) -> Shape:
     """Return one shape for a choice of `options`, without doubles and impossible ones."""
-    unique = tuple(dict.fromkeys(shape for option in options for shape in alternatives(option)))
+    unique = list({_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()
     if not unique:
         return Nothing()
-    return unique[0] if len(unique) == 1 else Union(unique)
+    return unique[0] if len(unique) == 1 else Union(tuple(unique))
+
+
+def _identity(shape: Shape) -> object:
+    """Return what tells a shape from others; lists and objects, which may share parts without end, by where they are."""
+    return id(shape) if isinstance(shape, Array | Object) else shape
