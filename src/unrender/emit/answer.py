@@ -16,6 +16,7 @@ from unrender.emit.structural_tag import write_structural_tag
 from unrender.emit.triggers import Trigger, opening, triggers
 from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
+from unrender.grammar.budget import STANDARD, Budget
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import written_for
 from unrender.grammar.json_schema import Unsupported
@@ -28,8 +29,9 @@ class Answer:
     """What may be generated in one turn, behind `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
-    known, or the prompt begins the answer with something that the format does not write. A keyword of a tool's schema that
-    is not enforced is a `SchemaWarning`, which names tool, path and keyword.
+    known, the prompt begins the answer with something that the format does not write, or all tools together are more than
+    `budget` allows. A keyword of a tool's schema that is not enforced is a `SchemaWarning`, which names tool, path and
+    keyword; so is a tool that alone is more than the budget allows, and takes more than its schema says.
     """
 
     format: Format
@@ -37,6 +39,7 @@ class Answer:
     begun: str = ""
     handmade: Grammar | None = None
     """A grammar made by hand, instead of the one that the format gives."""
+    budget: Budget = STANDARD
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
@@ -84,10 +87,10 @@ class Answer:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         whole = written_for(self.handmade, self.request) if self.handmade else assemble(self.format, self.request)
         if run is None:
-            expansion = expand(whole, values)
+            expansion = expand(whole, values, self.budget)
             return replace(expansion, grammar=self._resumed(expansion.grammar))
         calls_alone = Sequence((run, ending(self.format)))
-        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values)
+        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget)
         both = expansion.grammar
         assert isinstance(both.root, Sequence)
         answer, calls = (Grammar(part, both.rules) for part in both.root.parts)

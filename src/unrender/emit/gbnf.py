@@ -30,7 +30,7 @@ def gbnf(grammar: Grammar) -> str:
 
 def write_gbnf(expansion: Expansion) -> str:
     """Return an expanded grammar in GBNF."""
-    lowered = lower(expansion.grammar)
+    lowered = lower(expansion.grammar, steps=expansion.budget.steps)
     return write_rules(lowered.root, lowered.rules)
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from unrender.emit.lowering import Lowered, Stopped, lower, references
+from unrender.emit.lowering import Lowered, Stopped, longer_stops, lower, references
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import (
@@ -48,7 +48,7 @@ def lark(grammar: Grammar) -> str:
 
 def write_lark(expansion: Expansion) -> str:
     """Return an expanded grammar in llguidance's Lark."""
-    lowered = lower(expansion.grammar)
+    lowered = lower(expansion.grammar, steps=expansion.budget.steps)
     writer = _Writer(lowered, _lexemes(lowered.rules, _regular(lowered)))
     return "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
 
@@ -73,16 +73,24 @@ class _Writer:
         return f"T_{plain.upper()}" if rule in self.terminals else f"r_{plain}"
 
     def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
-        """Write text up to a stop: one terminal for each stop that may follow, and one for text without any."""
+        """Write text up to a stop: one terminal for each stop that may follow, and one for text without any.
+
+        All of them exclude what goes on behind a stop; that is a terminal of its own where it is needed more than once.
+        """
         plain = name.replace("-", "_").upper()
         stops = "|".join(write_pattern(Literal(stop)) for stop in node.stops)
+        beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
+        if len(node.branches) > 1:
+            yield f"B_{plain}", beyond
+            beyond = f"B_{plain}"
+        longer = longer_stops(node.stops)
         options: list[str] = []
         for at, (stop, branch) in enumerate(node.branches):
             terminal = f"U_{plain}_{at}"
             ending = write_pattern(Literal(stop))
             options.append(f"{terminal} {self.name(branch.rule)}")
-            longer = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in node.longer(stop))
-            yield terminal, f"/{_ANY}{ending}/ & ~/{_ANY}(?:{stops})(?s:.){_ANY}/{longer}"
+            others = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
+            yield terminal, f"/{_ANY}{ending}/ & ~{beyond}{others}"
         if node.at_end:
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
@@ -145,13 +153,18 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
     Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant.
     """
     kept = set(regular)
-    while True:
-        alone = {below for name, node in rules.items() if name not in kept for below in references(node)}
-        steps = {name for name in kept if _is_step(rules[name]) and not alone.isdisjoint(references(rules[name]))}
-        broken = {name for name in kept - steps if not kept.issuperset(references(rules[name]))}
-        if not steps | broken:
-            return frozenset(kept)
-        kept -= steps | broken
+    below = {name: list(dict.fromkeys(references(node))) for name, node in rules.items()}
+    users: dict[str, list[str]] = {}
+    for name, used in below.items():
+        for other in used:
+            users.setdefault(other, []).append(name)
+    queue = [name for name in rules if name not in kept]
+    for name in queue:  # What it refers to stands alone now, and what refers to it is no lexeme.
+        steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
+        broken = {name: None for name in (*steps, *users.get(name, ())) if name in kept}
+        kept.difference_update(broken)
+        queue.extend(broken)
+    return frozenset(kept)
 
 
 def _is_step(node: Node | Stopped) -> bool:

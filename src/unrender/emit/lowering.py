@@ -21,6 +21,7 @@ from unrender.emit.openness import Openness, generated, recursive_rules
 from unrender.emit.stops import Place, Places, Rest
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
+from unrender.grammar.budget import STANDARD
 from unrender.grammar.nodes import (
     Chars,
     Choice,
@@ -37,8 +38,6 @@ from unrender.grammar.nodes import (
 from unrender.grammar.rules import Rules
 
 EMPTY = Literal("")
-MAX_STEPS = 1_000_000
-"""Steps that a grammar may take to be written: far more than a thousand tools need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,16 @@ class Stopped:
     branches: tuple[tuple[str, Ref], ...]
     at_end: bool
 
-    def longer(self, stop: str) -> tuple[str, ...]:
-        """Return the stops that end with `stop`, and are met instead of it where they stand."""
-        return tuple(other for other in self.stops if other != stop and other.endswith(stop))
+
+def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return, for each stop that others end with, those others: they are met instead of it where they stand."""
+    found: dict[str, tuple[str, ...]] = {}
+    known = frozenset(stops)
+    for other in stops:
+        for at in range(1, len(other)):
+            if other[at:] in known:
+                found[other[at:]] = (*found.get(other[at:], ()), other)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +76,15 @@ class Lowered:
     rules: Mapping[str, Node | Stopped]
 
 
-def lower(grammar: Grammar, *, for_lexer: bool = True) -> Lowered:
+def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
     """Return the context-free form of a grammar that `expand` has freed of calls.
 
     `for_lexer`: beside each other stand only literals that a lexer tells apart, which prefers the longest.
 
     Raises `GrammarError` for a lookahead that no context-free rule can say, for a rule that is not defined, and for a
-    grammar that takes more than `MAX_STEPS` steps.
+    grammar that takes more than so many steps.
     """
-    lowering = _Lowering(grammar.rules, for_lexer)
+    lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
     return Lowered(root.rule, reachable(root.rule, lowering.table))
@@ -106,8 +112,9 @@ def references(node: Node | Stopped) -> Iterator[str]:
 class _Lowering:
     """Rules are named when they are first referred to and written later, so that long chains need no deep recursion."""
 
-    def __init__(self, source: Mapping[str, Node], for_lexer: bool) -> None:
+    def __init__(self, source: Mapping[str, Node], steps: int, *, for_lexer: bool) -> None:
         self.source = source
+        self.most = steps
         self.openness = Openness(source)
         self.places = Places(self.rule, self.step)
         self.beginnings = Beginnings(self.looked_into) if for_lexer else None
@@ -118,6 +125,7 @@ class _Lowering:
         self.names: dict[str, str] = {}
         self.texts: dict[Rest, Ref] = {}
         self.branches: dict[tuple[int, str], Ref] = {}
+        self.choices: dict[tuple[int, str], Place] = {}
         self.loops: dict[Node, Node] = {}
         self.looped: dict[str, Node] = {}
         self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
@@ -125,8 +133,8 @@ class _Lowering:
 
     def step(self) -> None:
         self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise GrammarError(f"grammar: more than {MAX_STEPS} steps to write it; offer fewer tools, or simpler ones")
+        if self.steps > self.most:
+            raise GrammarError(f"grammar: more than {self.most} steps to write it; offer fewer tools, or simpler ones")
 
     def finish(self) -> None:
         """Write the rules that are pending."""
@@ -235,15 +243,28 @@ class _Lowering:
 
     def branch(self, place: Place, stop: str) -> Ref:
         """Return the rule of what may follow `stop`."""
+        place = self.first_choice(place, stop)
         own, below = place.behind(stop)
-        while not own and len(below) == 1:
-            own, below = (place := below[0]).behind(stop)
         if len(own) == 1 and not below:
             return self.rest(_flat(own[0]))
         key = (id(place), stop)
         if key not in self.branches:
             self.branches[key] = self.later("branch", lambda: self.branched(place, stop))
         return self.branches[key]
+
+    def first_choice(self, place: Place, stop: str) -> Place:
+        """Return the place to which only one way leads from `place`, and from which there are several, or an end."""
+        passed: list[Place] = []
+        while (id(place), stop) not in self.choices:
+            passed.append(place)
+            own, below = place.behind(stop)
+            if own or len(below) != 1:
+                self.choices[id(place), stop] = place
+            else:
+                place = below[0]
+        found = self.choices[id(place), stop]
+        self.choices.update(((id(other), stop), found) for other in passed)
+        return found
 
     def branched(self, place: Place, stop: str) -> Node:
         own, below = place.behind(stop)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unrender.emit.gbnf import write_gbnf, write_rules
-from unrender.emit.lowering import Stopped, lower, reachable, references
+from unrender.emit.lowering import Stopped, longer_stops, lower, reachable, references
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.grammar.schema_rules import schema_rules
@@ -38,7 +38,7 @@ def structural_tag(grammar: Grammar) -> Tag:
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
     """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is better written so."""
-    lowered = lower(native.grammar)
+    lowered = lower(native.grammar, steps=native.budget.steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
     return {"type": "structural_tag", "format": body}
 
@@ -197,7 +197,7 @@ def reads_exactly(schema: Any) -> bool:
 def _text_before(node: Stopped, stop: str) -> Tag:
     """Write text with `stop` behind it; as EBNF where a longer stop, behind which nothing follows, ends with it."""
     alive = {stop for stop, _ in node.branches}
-    if alive.issuperset(node.longer(stop)):
+    if alive.issuperset(longer_stops(node.stops).get(stop, ())):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
     rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
     return _grammar(write_rules("root", rules))

@@ -6,18 +6,20 @@ wider, never the others, and is reported. `Tolerated` parts are left to the emit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes, shapes
+from unrender.grammar.budget import STANDARD, Budget, Scale, Weight, within
 from unrender.grammar.call_rules import Tools, call_node
 from unrender.grammar.json_schema import Reading, Unsupported, read_schema
 from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.grammar.rules import Rules
 from unrender.grammar.schema_writer import write_schema
 from unrender.grammar.spelling import JSON_NOTATION, PYTHON_NOTATION, Speller
-from unrender.messages import Tool
+from unrender.messages import JsonSchema, Tool
 
 
 class Values(StrEnum):
@@ -39,33 +41,41 @@ class Expansion:
 
     grammar: Grammar
     unsupported: tuple[Unsupported, ...] = ()
+    budget: Budget = STANDARD
 
 
-def expand(grammar: Grammar, values: Values) -> Expansion:
+def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD) -> Expansion:
     """Return what `grammar` generates, in plain nodes and, if `values` is native, `JsonValue`s.
 
-    Raises `GrammarError` for calls to tools whose names are not known, and for a response schema that is none.
+    Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is none, and for what
+    is more than the budget allows: a response schema, or all tools together.
     """
-    expander = _Expander(values)
+    expander = _Expander(values, budget)
     for name, node in grammar.rules.items():
         expander.rules.define(name, expander.node(node))
     root = expander.node(grammar.root)
     return Expansion(
-        grammar=Grammar(root, expander.rules.table), unsupported=tuple(dict.fromkeys(expander.unsupported))
+        grammar=Grammar(root, expander.rules.table),
+        unsupported=tuple(dict.fromkeys(expander.unsupported)),
+        budget=budget,
     )
 
 
 @dataclass(slots=True)
 class _Expander:
     values: Values
+    budget: Budget
     rules: Rules = field(default_factory=Rules)
     unsupported: list[Unsupported] = field(default_factory=list)
     calls: dict[object, Node] = field(default_factory=dict)
+    spent: dict[str, Weight] = field(default_factory=dict)
+    parts: int = 0
+    characters: int = 0
 
     def node(self, node: Node) -> Node:
         match node:
             case JsonValue(schema):
-                return self.json(self.read(True if schema is None else schema), "json")
+                return self.json(self.response(True if schema is None else schema), "json")
             case nodes.PythonValue():
                 return Speller(PYTHON_NOTATION, self.rules, {}, "python").spell(shapes.Anything(), "python")
             case nodes.Quoted(quote):
@@ -92,8 +102,18 @@ class _Expander:
                 return self.node(inner)
         return node
 
-    def read(self, schema: object) -> Reading:
-        return read_schema(schema, longest=MAX_REPEATS if self.values is Values.SPELLED else None)  # type: ignore[arg-type]
+    def read(self, schema: JsonSchema) -> Reading:
+        return read_schema(schema, longest=MAX_REPEATS if self.values is Values.SPELLED else None)
+
+    def response(self, schema: JsonSchema) -> Reading:
+        """Return the reading of a response's schema; there is nothing wider that would still be one."""
+        try:
+            reading = self.read(schema)
+        except RecursionError:
+            raise GrammarError("response schema: nested too deep; make it flatter") from None
+        if reason := Scale(reading).whole().too_much(self.budget):
+            raise GrammarError(f"response schema: #: {reason}; simplify it")
+        return reading
 
     def json(self, reading: Reading, hint: str) -> Node:
         """Return the node of a JSON value."""
@@ -114,19 +134,44 @@ class _Expander:
         return self.calls[key]
 
     def one(self, call: Call, tool: Tool) -> Node:
-        reading, unsupported = self.parameters(tool)
-        self.unsupported += [replace(item, tool=tool.name) for item in unsupported]
-
         def report(path: str, keyword: str, reason: str) -> None:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
+        reading = self.parameters(tool, report)
         return call_node(call, tool.name, reading, Tools(self.rules, self.json, report))
 
-    def parameters(self, tool: Tool) -> tuple[Reading, tuple[Unsupported, ...]]:
-        """Return a tool's parameters; a schema that is none lets every argument pass."""
+    def parameters(self, tool: Tool, report: Callable[[str, str, str], None]) -> Reading:
+        """Return a tool's parameters; a schema that is none, or too much, lets more arguments pass."""
+
+        def wider(path: str, reason: str) -> None:
+            report(path, "parameters", reason)
+
         try:
             reading = self.read(tool.parameters)
         except GrammarError as error:
-            broken = Unsupported(path="#", keyword="parameters", reason=str(error))
-            return self.read({"type": "object"}), (broken,)
-        return reading, reading.unsupported
+            wider("#", str(error))
+            reading = self.read({"type": "object"})
+        except RecursionError:
+            wider("#", "it is nested too deep; any arguments may be given")
+            reading = self.read({"type": "object"})
+        for item in reading.unsupported:
+            report(item.path, item.keyword, item.reason)
+        narrow, weight = within(reading, self.budget, wider)
+        self.spend(tool.name, weight)
+        return narrow
+
+    def spend(self, tool: str, weight: Weight) -> None:
+        """Count what a tool takes; raises `GrammarError` when all tools together take too much."""
+        before = self.spent.get(tool, Weight(0))
+        self.spent[tool] = weight
+        self.parts += weight.parts - before.parts
+        self.characters += weight.characters - before.characters
+        budget = self.budget
+        limits = ((self.parts, budget.parts, "parts"), (self.characters, budget.characters, "characters"))
+        for total, most, name in limits:
+            if total > most:
+                largest = max(self.spent, key=lambda found: self.spent[found].parts)
+                raise GrammarError(
+                    f"tools: the first {len(self.spent)} take {total} {name}, more than {most}: offer fewer tools, or "
+                    f"simplify them; the largest is {largest!r}, at #/properties"
+                )

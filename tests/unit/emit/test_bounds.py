@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from unrender.emit.answer import Answer
+from unrender.emit.sample import sample
+from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Arguments, Codec, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools, Turn
+from unrender.grammar.budget import Budget
+from unrender.grammar.nodes import Chars, Grammar
 from unrender.messages import Request, Tool
 
 TAGGED = Tools(
@@ -123,3 +130,103 @@ def test_any_argument_can_be_drawn(syntax, name):
     drawn = [answer(syntax, tool).draw(seed).text for seed in range(20)]
 
     assert any("f" in text for text in drawn)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    return schema
+
+
+WRITES = pytest.mark.parametrize(
+    "write",
+    [Answer.gbnf, Answer.lark, Answer.structural_tag, lambda asked: asked.sample(1)],
+    ids=["gbnf", "lark", "structural_tag", "sample"],
+)
+LARGE = {
+    "values": {"e": {"enum": [f"value number {number}" for number in range(10_000)]}},
+    "arguments": {f"p{number}": {"type": "string"} for number in range(1000)},
+    "lists": {f"p{number}": {"type": "array"} for number in range(200)},
+}
+
+
+@pytest.mark.timeout(60)
+@SYNTAXES
+@WRITES
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_schemas_are_written_exactly(syntax, write, kind):
+    """Ten thousand values or a thousand arguments are within every bound."""
+    with warnings.catch_warnings(action="error", category=SchemaWarning):
+        assert write(answer(syntax, Tool(name="f", parameters={"properties": LARGE[kind]})))
+
+
+@pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
+@SYNTAXES
+@WRITES
+def test_only_what_is_too_deep_takes_any_value(syntax, write):
+    """It is named with its tool and its place; all else stays exact."""
+    deep = Tool(name="deep", parameters={"properties": {"a": nested(200), "b": {"enum": ["only"]}}, "required": ["b"]})
+    asked = answer(syntax, deep, *ordinary(1))
+
+    assert write(asked)
+    assert {(item.tool, item.path[:14]) for item in asked.unsupported} == {("deep", "#/properties/a")}
+    assert "only" in asked.gbnf()
+
+
+def test_a_tool_with_too_many_arguments_takes_any():
+    """Where no one argument is too much, any arguments may be given, and the other tools stay exact."""
+    many = Tool(name="many", parameters={"properties": {f"p{number}": {} for number in range(60)}})
+    asked = replace(answer(JSON, many, *ordinary(1)), budget=Budget(tool_parts=50))
+
+    with pytest.warns(
+        SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
+    ):
+        written = asked.gbnf()
+
+    assert '"\\"p7\\""' not in written
+    assert '"\\"city_0\\""' in written
+
+
+def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
+    """Thirty definitions, each used twice by the next, would be written out a thousand million times."""
+    twice = {
+        f"d{at}": {"properties": {"x": {"$ref": f"#/$defs/d{at + 1}"}, "y": {"$ref": f"#/$defs/d{at + 1}"}}}
+        for at in range(30)
+    }
+    parameters = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**twice, "d30": {"type": "string"}}}
+    asked = answer(TAGGED, Tool(name="f", parameters=parameters))
+
+    with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
+        asked.lark()
+
+
+def test_tools_that_are_too_much_together_are_an_error():
+    """It names the largest, and says what to do."""
+    asked = replace(answer(JSON, *ordinary(9)), budget=Budget(parts=50))
+
+    with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
+        asked.gbnf()
+
+
+def test_a_response_schema_that_is_too_much_is_an_error():
+    """There is nothing wider that would still be the schema that was asked for."""
+    asked = answer(JSON)
+    asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), budget=Budget(depth=20))
+
+    with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
+        asked.gbnf()
+
+
+def test_steps_are_bounded():
+    """What takes more than the budget's steps is an error, not a hang."""
+    asked = replace(answer(PYTHONIC, *ordinary(9)), budget=Budget(steps=50))
+
+    with pytest.raises(GrammarError, match="more than 50 steps"):
+        asked.gbnf()
+
+
+def test_a_text_that_must_be_too_long_is_not_drawn():
+    """The grammar asks for more characters than a sample may have."""
+    with pytest.raises(GrammarError, match="sample: 1000000000 repetitions"):
+        sample(Grammar(Chars((("a", "z"),), minimum=10**9, maximum=10**9)), 1)
