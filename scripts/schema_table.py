@@ -20,6 +20,8 @@ from unrender.grammar.schema_rules import schema_rules
 from unrender.grammar.schema_writer import write_schema
 
 PAGE = environment.ROOT / "docs" / "reference" / "json-schema.md"
+SUITE = "\n## The official test suite\n"
+"""What the other section begins with."""
 
 OPENING = """# JSON Schema in grammars
 
@@ -192,12 +194,13 @@ KEYWORDS: tuple[Keyword, ...] = (
 
 
 def main() -> None:
-    """Write the page to where it is published."""
-    PAGE.write_text(text(), encoding="utf-8")
+    """Write the page to where it is published; the section of the test suite is left as it is."""
+    _, heading, rest = PAGE.read_text(encoding="utf-8").partition(SUITE)
+    PAGE.write_text(text() + heading + rest, encoding="utf-8")
 
 
 def text() -> str:
-    """Return the page as it is published."""
+    """Return the page up to the section that `schema_suite` writes."""
     return OPENING + "".join(_rows())
 
 

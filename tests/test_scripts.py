@@ -8,6 +8,7 @@ import tarfile
 import tomllib
 from pathlib import Path
 
+import fetch_schema_suite
 import fetch_templates
 import formats_table
 import pytest
@@ -91,3 +92,18 @@ def test_table_replaces_the_one_before() -> None:
     assert formats_table.with_table(page, "new") == (
         f"before\n{formats_table.BEGIN}\nnew\n{formats_table.END}\nafter\n"
     )
+
+
+def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:
+    """Of the source distribution only the tests of the draft are kept, without its optional ones."""
+    files = {f"{fetch_schema_suite.FOLDER}/{name}": b"[]" for name in ("not.json", "README.md", "optional/format.json")}
+
+    fetch_schema_suite.extract(archive(tmp_path, {**files, "json/tests/draft7/not.json": b"{}"}), tmp_path / "suite")
+
+    assert {path.name: path.read_bytes() for path in (tmp_path / "suite").iterdir()} == {"not.json": b"[]"}
+
+
+def test_an_archive_without_tests_is_an_error(tmp_path: Path) -> None:
+    """A source distribution that no longer holds the tests is said to."""
+    with pytest.raises(fetch_templates.FetchError, match=r"package-1.0.tar.gz has no tests in json/tests/draft2020-12"):
+        fetch_schema_suite.extract(archive(tmp_path, {"README.md": b""}), tmp_path / "suite")

@@ -12,6 +12,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import schema_suite
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
@@ -44,6 +46,8 @@ def missing_data() -> list[str]:
         sentences.append(f"{found} of {expected} vendors' templates found: run `python3 scripts/fetch_templates.py`")
     if not vendor_cases("outputs"):
         sentences.append("no recorded cases found: set UNRENDER_CASES to a folder with outputs.jsonl")
+    if not schema_suite.suite():
+        sentences.append("no JSON Schema Test Suite found: run `python3 scripts/fetch_schema_suite.py`")
     return sentences
 
 

@@ -37,4 +37,6 @@ def test_a_keyword_is_enforced_as_the_table_says(keyword, write, read, values):
 
 def test_the_table_is_published_as_it_is_written():
     """The page is what the script writes: run `python scripts/schema_table.py`."""
-    assert schema_table.PAGE.read_text(encoding="utf-8") == schema_table.text()
+    published, _, _ = schema_table.PAGE.read_text(encoding="utf-8").partition(schema_table.SUITE)
+
+    assert published == schema_table.text()

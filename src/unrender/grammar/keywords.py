@@ -27,7 +27,7 @@ _IMPLIED = {
     "string": "minLength maxLength pattern format",
     "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
 }
-_TYPE_OF = {keyword: kind for kind, words in _IMPLIED.items() for keyword in words.split(" ")}
+TYPE_OF = {keyword: kind for kind, words in _IMPLIED.items() for keyword in words.split(" ")}
 
 UNSAID: Mapping[str, str] = {
     "if": "conditions cannot be decided while the value is written",
@@ -81,7 +81,7 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the values that obey `places`, which hold no references or branches."""
     for place in places:
         for keyword in UNSAID.keys() & place.mapping.keys():
-            if place.mapping[keyword] not in (None, False):
+            if place.mapping[keyword] not in (None, False) and not _is_idle(place, keyword):
                 context.report(place.path, keyword, UNSAID[keyword])
     allowed = _types(places)
     types = allowed - excluded.types
@@ -98,6 +98,11 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
     return union(found)
 
 
+def _is_idle(place: Place, keyword: str) -> bool:
+    """Return whether a keyword asks for nothing here: a condition without consequences."""
+    return keyword == "if" and not {"then", "else"} & place.mapping.keys()
+
+
 def _types(places: Places) -> set[str]:
     """Return the types that all places allow; where none is given, the ones that their keywords imply."""
     types = set(TYPES)
@@ -105,7 +110,7 @@ def _types(places: Places) -> set[str]:
         if place.get("type") is not None:
             types &= _named_types(place)
     if all(place.get("type") is None for place in places):
-        implied = {_TYPE_OF[keyword] for place in places for keyword in place.mapping if keyword in _TYPE_OF}
+        implied = {TYPE_OF[keyword] for place in places for keyword in place.mapping if keyword in TYPE_OF}
         types = implied or types
     return types
 

@@ -70,7 +70,7 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
     if condition == {} or isinstance(condition, bool):
         branch = "else" if condition is False else "then"
         return [place.at(branch)] if branch in place.mapping else []
-    return None if "then" in place.mapping or "else" in place.mapping else []
+    return None
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:

@@ -1,0 +1,251 @@
+"""The official JSON Schema Test Suite through the emitted grammars → a verdict for each instance, and a table of them.
+
+Strategy: each instance is a JSON text that an engine reads with the grammar of its schema. A grammar may refuse what JSON
+Schema allows for two reasons that are ours on purpose (see `json_schema`), and accept what it forbids only with a report.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import environment
+import jsonschema
+import schema_table
+
+from unrender.emit.gbnf import gbnf
+from unrender.emit.lark import lark
+from unrender.errors import GrammarError
+from unrender.grammar.admission import admits
+from unrender.grammar.expansion import Values, expand
+from unrender.grammar.json_schema import read_schema
+from unrender.grammar.keywords import TYPE_OF
+from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.verify.engines import Accepts, lark_reader
+
+CACHE = environment.ROOT / ".cache" / "schema-suite"
+OPENING = """
+The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test-Suite) (draft 2020-12, without its optional
+parts) has {count} instances.
+Each is a JSON text that llguidance reads with the grammar of its schema.
+Written by `scripts/schema_suite.py`; `tests/conformance/test_schema_suite.py` runs it again.
+
+The refusals that name a reason are argued: generation wants values of the type that a keyword is about, in their format,
+without keys that nobody declared.
+
+| verdict | GBNF | Lark |
+|---|--:|--:|
+"""
+BY_FILE = """
+Where GBNF is not right, by file of the suite:
+
+| file | instances | right | argued | with a warning | in silence |
+|---|--:|--:|--:|--:|--:|
+"""
+
+
+class Verdict(Enum):
+    """What a grammar makes of an instance."""
+
+    RIGHT = "as JSON Schema says"
+    IMPLIED = "refused, as a keyword implies its type (`minLength`: a string)"
+    FORMAT = "refused, as `format` holds (JSON Schema leaves that to the reader)"
+    UNWRITTEN = "refused, though it obeys: undeclared or reordered keys, other spellings of numbers"
+    WIDER = "accepted against the schema, with a warning"
+    NARROWER = "refused against the schema, with a warning"
+    REFUSED = "refused against the schema, in silence"
+    SILENT = "accepted against the schema, in silence"
+
+
+ARGUED = (Verdict.IMPLIED, Verdict.FORMAT, Verdict.UNWRITTEN)
+"""What generation wants: values of the type that the keywords are about, in their format, with no undeclared keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One test of the suite."""
+
+    file: str
+    schema: Any
+    data: Any
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A dialect, how it is written, and how it is read."""
+
+    name: str
+    write: Callable[[Grammar], str]
+    read: Callable[[str], Accepts]
+    values: Values
+
+
+def _converted(grammar: str) -> Accepts:
+    return lark_reader(import_module("llguidance.gbnf_to_lark").gbnf_to_lark(grammar))
+
+
+DIALECTS = (Dialect("GBNF", gbnf, _converted, Values.SPELLED), Dialect("Lark", lark, lark_reader, Values.NATIVE))
+
+
+def suite() -> list[tuple[str, Any, list[Instance]]]:
+    """Return the groups of the suite: file, schema, instances; empty when it is not at hand."""
+    groups = []
+    for path in sorted(CACHE.glob("*.json")):
+        for group in json.loads(path.read_text(encoding="utf-8")):
+            schema = group["schema"]
+            tests = [
+                Instance(file=path.stem, schema=schema, data=test["data"], valid=test["valid"])
+                for test in group["tests"]
+            ]
+            groups.append((path.stem, schema, tests))
+    return groups
+
+
+@lru_cache(maxsize=2)
+def verdicts(name: str) -> tuple[tuple[Instance, Verdict], ...]:
+    """Return the verdict of every instance in a dialect."""
+    dialect = next(dialect for dialect in DIALECTS if dialect.name == name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tuple(found for _, schema, tests in suite() for found in _judged(dialect, schema, tests))
+
+
+def _judged(dialect: Dialect, schema: Any, tests: Iterable[Instance]) -> Iterator[tuple[Instance, Verdict]]:
+    grammar = Grammar(JsonValue(schema))
+    try:
+        warned = bool(expand(grammar, dialect.values).unsupported)
+        accepts = dialect.read(dialect.write(grammar))
+    except GrammarError:
+        # A schema that nothing satisfies, or one that is refused with an error.
+        warned, accepts = False, _nothing
+    for test in tests:
+        yield test, _verdict(test, accepts(json.dumps(test.data, ensure_ascii=False)), warned=warned)
+
+
+def _nothing(_text: str) -> bool:
+    return False
+
+
+def _verdict(test: Instance, accepted: bool, *, warned: bool) -> Verdict:
+    if accepted == test.valid:
+        return Verdict.RIGHT
+    if accepted:
+        return Verdict.WIDER if warned else Verdict.SILENT
+    if _admits(test.schema, test.data):
+        return Verdict.UNWRITTEN
+    if _admits(without_formats(test.schema), test.data):
+        return Verdict.FORMAT
+    if _refused_when_typed(test):
+        return Verdict.IMPLIED
+    return Verdict.NARROWER if warned else Verdict.REFUSED
+
+
+def _admits(schema: Any, data: Any) -> bool:
+    try:
+        reading = read_schema(schema)
+    except GrammarError:
+        return False
+    return admits(reading.shape, data, reading.definitions)
+
+
+def without_formats(schema: Any) -> Any:
+    """Return `schema` with the type that `format` implies in its place."""
+    if isinstance(schema, list):
+        return [without_formats(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    implied = {"type": "string"} if isinstance(schema.get("format"), str) else {}
+    return implied | {word: without_formats(part) for word, part in schema.items() if word != "format"}
+
+
+def _refused_when_typed(test: Instance) -> bool:
+    try:
+        return not jsonschema.Draft202012Validator(typed(test.schema)).is_valid(test.data)
+    except Exception:  # noqa: BLE001 - references that jsonschema cannot follow raise what they like
+        return False
+
+
+_SCHEMAS = ("items", "contains", "additionalProperties", "propertyNames", "then", "else", "unevaluatedItems")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_ALSO = {"dependentRequired": "object", "dependentSchemas": "object"}
+
+
+def typed(schema: Any) -> Any:
+    """Return `schema` with a `type` wherever keywords imply one and none is given; `not` and `if` stay as they are."""
+    if not isinstance(schema, Mapping):
+        return schema
+    implied = sorted({kind for word in schema for kind in [TYPE_OF.get(word) or _ALSO.get(word)] if kind})
+    parts: dict[str, Any] = dict(schema)
+    for word in schema.keys() & {*_SCHEMAS, "unevaluatedProperties"}:
+        parts[word] = typed(schema[word])
+    for word in schema.keys() & {*_LISTS}:
+        parts[word] = [typed(part) for part in schema[word]]
+    for word in schema.keys() & {*_MAPS}:
+        parts[word] = {name: typed(part) for name, part in schema[word].items()}
+    return {"type": implied, **parts} if implied else parts
+
+
+def text() -> str:
+    """Return the section of the page: how many instances have which verdict."""
+    counts = {dialect.name: Counter(verdict for _, verdict in verdicts(dialect.name)) for dialect in DIALECTS}
+    total = sum(counts["GBNF"].values())
+    rows = [
+        f"| {verdict.value} | {' | '.join(_share(counts[d.name][verdict], total) for d in DIALECTS)} |"
+        for verdict in Verdict
+    ]
+    return (
+        schema_table.SUITE
+        + OPENING.format(count=total)
+        + "\n".join(rows)
+        + "\n"
+        + BY_FILE
+        + "\n".join(_file_rows())
+        + "\n"
+    )
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count} ({100 * count / total:.1f} %)"
+
+
+def _file_rows() -> Iterator[str]:
+    files: dict[str, Counter[Verdict]] = {}
+    for test, verdict in verdicts("GBNF"):
+        files.setdefault(test.file, Counter())[verdict] += 1
+    for name, found in files.items():
+        if found[Verdict.RIGHT] < found.total():
+            warned, silent = (
+                found[Verdict.WIDER] + found[Verdict.NARROWER],
+                found[Verdict.REFUSED] + found[Verdict.SILENT],
+            )
+            argued = sum(found[verdict] for verdict in ARGUED)
+            cells = (found.total(), found[Verdict.RIGHT], argued, warned, silent)
+            yield f"| {name} | {' | '.join(map(str, cells))} |"
+
+
+def main() -> None:
+    """Write the section into the page of JSON Schema."""
+    if not suite():
+        sys.exit(f"no test suite in {CACHE}: run `python3 scripts/fetch_schema_suite.py`")
+    schema_table.PAGE.write_text(schema_table.text() + text(), encoding="utf-8")
+
+
+def section(page: Path) -> str:
+    """Return the section as it is published."""
+    _, heading, rest = page.read_text(encoding="utf-8").partition(schema_table.SUITE)
+    return heading + rest
+
+
+if __name__ == "__main__":
+    main()
