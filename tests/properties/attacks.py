@@ -124,8 +124,8 @@ def attacks(reading: Reading) -> Iterator[tuple[str, str]]:
 
 
 def filled(start: str, unit: str, size: int) -> str:
-    """Return `start` and `unit` again and again, `size` characters in all."""
-    return (start + unit * (size // len(unit) + 1))[:size]
+    """Return `start` and whole units behind it, about `size` characters in all."""
+    return start + unit * max(1, (size - len(start)) // len(unit))
 
 
 def markers(format: Format) -> list[str]:

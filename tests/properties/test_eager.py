@@ -19,6 +19,7 @@ from properties.families import (
     Family,
 )
 
+from unrender.messages import Request
 from unrender.parsing.parser import Parser
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -111,3 +112,12 @@ def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
 
     assert parser.feed("<think>So<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>")[1:] == []
     assert len(parser.feed(" then")) > 0
+
+
+def test_a_fence_without_a_line_break_does_not_hold_the_answer_back() -> None:
+    """An answer in JSON may stand on the fence's own line: it streams like any other."""
+    parser = Parser(JSON_ENVELOPE.format, Request(response_schema={"type": "object"}))
+
+    events = [parser.feed(character) for character in '```json {"a": 1}']
+
+    assert [len(event) for event in events[-7:]] == [1] * 7
