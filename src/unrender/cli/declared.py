@@ -12,6 +12,7 @@ from unrender.cli.output import print_heading, print_rows
 from unrender.cli.terminal import print_json
 from unrender.errors import FormatError
 from unrender.formats import Declared, declared_formats, read_declared_file
+from unrender.verify import verify_format
 
 
 @click.command("declared", short_help="List declared formats, or check files.")
@@ -20,7 +21,8 @@ from unrender.formats import Declared, declared_formats, read_declared_file
 def declared(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats that are in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
-    With FILES, check these instead, each as if it were one of them; the exit code is 1 when one is malformed, or its name is taken.
+    With FILES, check these instead, each as if it were one of them; the exit code is 1 when one is malformed, its name is taken, or
+    an answer that its grammars generate is not read.
     """
     found = [_checked(file) for file in files] if files else list(declared_formats())
     if as_json:
@@ -44,6 +46,10 @@ def _checked(file: str) -> Declared | str:
         return str(error)
     if item.name in taken:
         return f"{file}: name: expected one that is not taken, found {item.name!r}"
+    refuted = verify_format(item.format).refuted
+    if refuted:
+        example = refuted[0].counterexample
+        return f"{file}: format: {refuted[0].capability}: refuted by {example.answer if example else ''!r:.200}"
     return item
 
 

@@ -58,7 +58,10 @@ def examine(names: Sequence[str], ask: Callable[[str], T], *, timeout: float | N
     """Return the outcome of `ask` for each name; a terminal sees how far it is. `ask` and its results can be pickled."""
     if len(names) == 1 and timeout is None:
         started = time.monotonic()
-        return [Outcome(name=names[0], result=ask(names[0]), seconds=time.monotonic() - started)]
+        with progress(1) as shown:
+            shown.say(names[0])
+            result = ask(names[0])
+        return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
     with progress(len(names)) as shown:
         crew = _Crew(ask, timeout=timeout or DEFAULT_SECONDS, jobs=min(jobs, len(names)))
         try:

@@ -4,9 +4,9 @@ Rules: nothing is assumed of a template. A capability that the template renders 
 render is not observable, and the report says so.
 """
 
-from unrender.verify.check import verify
+from unrender.verify.check import verify, verify_format
 from unrender.verify.difference import diff
 from unrender.verify.markdown import markdown
 from unrender.verify.report import Counterexample, Finding, Report, Verdict
 
-__all__ = ["Counterexample", "Finding", "Report", "Verdict", "diff", "markdown", "verify"]
+__all__ = ["Counterexample", "Finding", "Report", "Verdict", "diff", "markdown", "verify", "verify_format"]

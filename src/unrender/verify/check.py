@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 from typing import Protocol
 
-from unrender.analysis import Analysis, analyze
+from unrender.analysis import Analysis, Capabilities, analyze
 from unrender.format import Format
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, NAMES, Answer, call_id
@@ -64,6 +64,12 @@ def verify(
             progress(found.capability)
         findings.append(found)
     return Report(findings=tuple(findings), history=tuple(history(subject)))
+
+
+def verify_format(format: Format, *, seed: int = 0) -> Report:
+    """Check a format for itself, e.g. one that was written by hand: what its grammars generate is read, and engines take them."""
+    subject = Subject(template=Template(""), format=format, capabilities=Capabilities())
+    return Report(findings=tuple(grammars(subject, seed)))
 
 
 def _findings(subject: Subject, samples: int, seed: int) -> Iterator[Finding]:

@@ -33,4 +33,5 @@ def test_files_are_checked(run):
 
     assert result.exit_code == 1
     assert result.stdout.count("\nmalformed  ") == 3
+    assert "malformed  nowhere.json: expected a readable file" in " ".join(result.stdout.split("\n"))
     assert "malformed  bad.json: why: expected a text, found ''" in result.stdout

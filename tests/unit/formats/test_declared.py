@@ -7,6 +7,7 @@ import pytest
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats import Declared, Evidence, declared_format, declared_formats
+from unrender.verify import Verdict, verify_format
 
 
 @pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
@@ -14,6 +15,14 @@ def test_a_declared_format_says_why(declared: Declared) -> None:
     """No data without a reason, and none that would not survive being written down."""
     assert declared.why.endswith(".")
     assert Format.from_json(declared.format.to_json()) == declared.format
+
+
+@pytest.mark.parametrize("declared", declared_formats(), ids=lambda declared: declared.name)
+def test_what_a_declared_format_generates_is_read(declared: Declared) -> None:
+    """No answer that its grammars allow is misread."""
+    verdicts = {finding.capability: finding.verdict for finding in verify_format(declared.format).findings}
+
+    assert verdicts["generated answers"] is Verdict.PROVED
 
 
 def test_names_are_unique() -> None:
