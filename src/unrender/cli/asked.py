@@ -68,10 +68,16 @@ template_name_option = click.option(
 )
 
 _MESSAGES = click.option(
-    "--messages", metavar="FILE", callback=read_json, help="A JSON file with the conversation so far."
+    "--messages",
+    metavar="FILE",
+    type=click.Path(),
+    callback=read_json,
+    help="A JSON file with the conversation so far.",
 )
 _REQUEST = (
-    click.option("--tools", metavar="FILE", callback=read_json, help="A JSON file with OpenAI's `tools`."),
+    click.option(
+        "--tools", metavar="FILE", type=click.Path(), callback=read_json, help="A JSON file with OpenAI's `tools`."
+    ),
     click.option(
         "--tool-choice",
         metavar="CHOICE",
@@ -109,7 +115,7 @@ def _asked(command: Command, options: Sequence[Decorator]) -> Command:
         asked = Asked(source=template, **{name: given.pop(name) for name in _NAMES if name in given})
         command(asked=asked, **given)
 
-    template: Decorator = click.argument("template")
+    template: Decorator = click.argument("template", type=click.Path())
     decorated: Command = wrapped
     for option in (*reversed(options), template):
         decorated = option(decorated)

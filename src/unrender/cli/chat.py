@@ -39,8 +39,10 @@ _UNSET: Mapping[str, Any] = {
 
 @click.command("chat", short_help="Show prompt, answer and message.")
 @request_options
-@click.argument("conversation")
-@click.option("--answer", metavar="FILE", help="The model's raw answer, instead of one that is made up.")
+@click.argument("conversation", type=click.Path())
+@click.option(
+    "--answer", metavar="FILE", type=click.Path(), help="The model's raw answer, instead of one that is made up."
+)
 @click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
 @json_option

@@ -16,7 +16,7 @@ from unrender.verify import verify_format
 
 
 @click.command("declared", short_help="List declared formats, or check files.")
-@click.argument("files", nargs=-1)
+@click.argument("files", nargs=-1, type=click.Path())
 @json_option
 def declared(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats that are in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.

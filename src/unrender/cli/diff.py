@@ -15,8 +15,8 @@ from unrender.format_diff import differences
 
 
 @click.command("diff", short_help="Compare two formats.")
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", metavar="A", type=click.Path())
+@click.argument("after", metavar="B", type=click.Path())
 @json_option
 def diff_(before: str, after: str, *, as_json: bool) -> None:
     """Compare the formats of A and B, each a template or a file written by `unrender format`.

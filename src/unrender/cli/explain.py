@@ -42,8 +42,10 @@ _LONGEST = 240
 
 @click.command("explain", short_help="Say why an output was read so.")
 @asked_options
-@click.argument("output")
-@click.option("--prompt", metavar="FILE", help="The prompt that the model was really given, or its tail.")
+@click.argument("output", type=click.Path())
+@click.option(
+    "--prompt", metavar="FILE", type=click.Path(), help="The prompt that the model was really given, or its tail."
+)
 @json_option
 def explain_(output: str, *, asked: Asked, prompt: str | None, as_json: bool) -> None:
     """Show how an output is read, where reading a call stopped, and what would help.

@@ -37,10 +37,16 @@ _LONGEST = 300
     help="Whose name reasoning has; SGLang takes vLLM's.",
 )
 @click.option(
-    "--write", "config", metavar="FILE", help="Put it into this tokenizer_config.json instead of printing it."
+    "--write",
+    "config",
+    metavar="FILE",
+    type=click.Path(),
+    help="Put it into this tokenizer_config.json instead of printing it.",
 )
 @click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
-@click.option("--declared", metavar="FILE", callback=read_json, help="Check this response template instead.")
+@click.option(
+    "--declared", metavar="FILE", type=click.Path(), callback=read_json, help="Check this response template instead."
+)
 @json_option
 def export(
     template: str,

@@ -52,7 +52,7 @@ def read_settings(_context: click.Context, _option: click.Parameter, settings: t
     return dict(map(_setting, settings))
 
 
-template_argument = click.argument("template")
+template_argument = click.argument("template", type=click.Path())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 QUESTION = [{"role": "user", "content": "Hello"}]

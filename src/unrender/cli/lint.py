@@ -20,7 +20,7 @@ from unrender.lint import RULES, Finding, Message, Severity, lint
 
 
 @click.command("lint", short_help="Find what is wrong with a template.")
-@click.argument("templates", nargs=-1)
+@click.argument("templates", nargs=-1, type=click.Path())
 @click.option(
     "--ignore",
     multiple=True,

@@ -18,7 +18,7 @@ from unrender.explain import Difference, Replay, Step, replay
 
 @click.command("replay", short_help="Show what came out when.")
 @asked_options
-@click.argument("chunks")
+@click.argument("chunks", type=click.Path())
 @json_option
 def replay_(chunks: str, *, asked: Asked, as_json: bool) -> None:
     """Feed recorded chunks to the parser, event by event, and try all other chunkings.

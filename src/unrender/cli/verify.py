@@ -24,10 +24,12 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
 @click.command("verify", short_help="Prove a format on its template.")
-@click.argument("templates", nargs=-1, required=True)
+@click.argument("templates", nargs=-1, type=click.Path(), required=True)
 @click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
-@click.option("--report", metavar="FILE", help="Also write a report in Markdown, for people to keep.")
+@click.option(
+    "--report", metavar="FILE", type=click.Path(), help="Also write a report in Markdown, for people to keep."
+)
 @timeout_option
 @jobs_option
 @json_option

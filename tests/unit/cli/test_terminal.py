@@ -329,7 +329,12 @@ def test_shells_are_told_how_to_complete(shell):
 
     assert b"_UNRENDER_COMPLETE" in script.stdout or b"bash" in script.stderr.lower()
     assert b"explain" in offered.stdout
+    files = words | {"COMP_WORDS": "unrender inspect ", "COMP_CWORD": "2" if shell != "fish" else ""}
     assert b"export" in offered.stdout
+
+    files = words | {"COMP_WORDS": "unrender inspect ", "COMP_CWORD": "2" if shell != "fish" else ""}
+    offered = subprocess.run([sys.executable, "-m", "unrender"], env=env | files, capture_output=True, check=False)
+    assert offered.stdout.startswith(b"file")  # The shell is told to offer its files.
 
 
 def test_decisions_are_told_when_asked_for(run):
