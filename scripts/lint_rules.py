@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import environment
+
+sys.path.append(str(environment.ROOT / "tests"))
+
+from lint_examples import BROKEN, SOUND
 
 from unrender.lint import RULES, Rule, Severity
 
@@ -23,6 +28,11 @@ How to use them is told in [examine a template](../howto/lint.md).
 | note | A choice with a price, or what nearly every template does. | 0 |
 
 `--fail-on warning` or `--fail-on note` makes these count as well, `--ignore RULE` leaves a rule out.
+
+Below each rule stands what breaks it in this template, which is sound:
+
+```jinja
+{sound}```
 """
 
 
@@ -33,7 +43,7 @@ def main() -> None:
 
 def text() -> str:
     """Return the page as it is published."""
-    return "\n".join([OPENING, *_list(), *map(_section, RULES)])
+    return "\n".join([OPENING.replace("{sound}", SOUND), *_list(), *map(_section, RULES)])
 
 
 def _list() -> Iterator[str]:
@@ -51,7 +61,17 @@ def _section(rule: Rule) -> str:
 | looks for | {_cell(rule.looks_for)} |
 | harm | {_cell(rule.harm)} |
 | fix | {_cell(rule.fix)} |
+
+```diff
+{_diff(*BROKEN[rule.name])}
+```
 """
+
+
+def _diff(sound: str, broken: str) -> str:
+    """Return the lines of the sound template that change, and what they become."""
+    changed = ((line, line.replace(sound, broken)) for line in SOUND.splitlines())
+    return "\n".join(f"- {line}\n+ {new}" for line, new in changed if line != new)
 
 
 def _cell(text: str) -> str:
