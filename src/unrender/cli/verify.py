@@ -53,7 +53,8 @@ def verify_(
     outcomes = examine(names, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
     reports = {outcome.name: outcome.result for outcome in outcomes if outcome.result}
     if report is not None:
-        write_text(report, markdown({Path(name).name: it for name, it in reports.items()}))
+        failures = {Path(it.name).name: it.failure for it in outcomes if it.failure}
+        write_text(report, markdown({Path(name).name: it for name, it in reports.items()}, failures=failures))
     if as_json:
         print_json({it.name: it.result.to_dict() if it.result else {"error": it.failure} for it in outcomes})
     elif len(names) == 1 and reports:

@@ -18,11 +18,14 @@ _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 
 
-def markdown(reports: Mapping[str, Report]) -> str:
-    """Return a page on the templates named."""
+def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a page on the templates named; `failures` says why others were not examined."""
     lines = ["# What is proved", ""]
     lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
     lines += [_summary(name, report) for name, report in reports.items()]
+    if failures:
+        lines += ["", "| not examined | why |", "|---|---|"]
+        lines += [f"| {_prose(name)} | {_prose(why)} |" for name, why in failures.items()]
     for name, report in reports.items():
         lines += ["", f"## {_prose(name)}", "", *_table("capability", report.findings)]
         lines += ["", *_table("history", report.history, HISTORY_WORDS)] if report.history else []

@@ -105,12 +105,13 @@ def test_bad_file_stops_nothing(run):
     Path("many/good.jinja").write_text(Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8")
     Path("many/bad.jinja").write_text("{% for %}", encoding="utf-8")
 
-    result = run("verify", "many", "--samples", "1")
+    result = run("verify", "many", "--samples", "1", "--report", "report.md")
     data = json.loads(run("verify", "many", "--samples", "1", "--json").stdout)
 
     assert result.exit_code == 2
     assert "not examined: " in " ".join(result.stdout.split())
     assert result.stdout.splitlines()[-1] == "2 templates, 0 with something refuted, 1 not examined"
+    assert "\n| bad.jinja | " in Path("report.md").read_text(encoding="utf-8")
     assert data["many/good.jinja"]["proved"]
     assert "error" in data["many/bad.jinja"]
 

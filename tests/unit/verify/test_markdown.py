@@ -14,7 +14,7 @@ def page() -> str:
     refuted = Finding(
         capability="content", verdict=Verdict.REFUTED, held=0, total=1, counterexample=example, reason=HOSTILE
     )
-    return markdown({HOSTILE: Report(findings=(refuted,))})
+    return markdown({HOSTILE: Report(findings=(refuted,))}, failures={HOSTILE: HOSTILE})
 
 
 def outside_fences(text: str) -> list[str]:
@@ -40,7 +40,7 @@ def test_no_text_from_outside_makes_markup():
         assert "<" not in line
         assert "](" not in line.replace("\\](", "")
         if line.startswith("|"):
-            assert line.replace("\\\\", "").replace("\\|", "").count("|") == 5
+            assert line.replace("\\\\", "").replace("\\|", "").count("|") in (3, 5)
 
 
 def test_no_control_reaches_the_page():
