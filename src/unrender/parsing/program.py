@@ -25,7 +25,7 @@ from unrender.grammar.nodes import (
     Tolerated,
     Until,
 )
-from unrender.parsing.broken import BreakOff, BrokenEnd, BrokenRun, Rest, TextRun
+from unrender.parsing.broken import BrokenRun, TextRun
 from unrender.parsing.calls import CallCode, Entry, closing_tokens
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
@@ -139,13 +139,11 @@ class _Compiler:
         self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
 
     def _text_run(self, hub: _Hub, finder: Finder) -> int:
+        run = TextRun(hub.role, hub.at, finder)
         if not self.cleans or hub.role is not Role.CONTENT:
-            return self.code.emit(TextRun(hub.role, hub.at, finder))
+            return self.code.emit(run)
         closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
-        rest = self.code.emit(Rest(hub.at))
-        return self.code.emit(
-            BreakOff(rest), BrokenRun(Finder(("}", *hub.attempts))), BrokenEnd(Finder(closers), hub.at)
-        )
+        return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
 
     def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
         for entry in entries:
