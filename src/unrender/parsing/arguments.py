@@ -241,7 +241,7 @@ class Tail:
             return self._next_call(machine, at, mark)
         if mark == FENCE and machine.fenced:
             machine.fenced = False
-            machine.take(Role.MARKER, at + len(mark))
+            _take(machine, at + len(mark))
             return False
         if mark and mark == self.separator:
             return self._separator(machine, at, mark)
@@ -260,7 +260,7 @@ class Tail:
         if len(self.marks.at(machine.buffer, behind)) < 2:
             return self._leave(machine, at)
         machine.malformed(mark, "a closer")
-        machine.take(Role.MARKER, at + 1)
+        _take(machine, at + 1)
         return False
 
     def _close(self, machine: Machine, at: int, mark: str) -> bool:
@@ -269,6 +269,9 @@ class Tail:
         ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
         if not ahead and len(mark) == 1:
             return False
+        if machine.dead():
+            machine.text(Role.CONTENT, at + len(mark))
+            return True
         machine.take(Role.LAYOUT, at)
         index = ahead[0] if ahead else seen - 1
         if index > seen:
@@ -317,13 +320,15 @@ class Tail:
         ended = at >= len(machine.buffer)
         expected = (*self.closers, *self.section)
         if machine.closed < len(expected):
-            if machine.frames and machine.frames[-1].whole and not ended:
-                machine.fail(repr(expected[machine.closed]))
+            wanted = repr(expected[machine.closed])
+            cut_off = ended and machine.call and self._was_cut_off(machine)
+            if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
+                machine.fail(wanted)
                 return False
-            if not ended or expected[machine.closed] not in self.optional:
-                machine.malformed("", repr(expected[machine.closed]))
-        if machine.call and ended and self._was_cut_off(machine):
-            machine.end_call(CallStatus.TRUNCATED)
+            if cut_off:
+                machine.bury_call(CallStatus.TRUNCATED, wanted, "")
+            elif not ended or expected[machine.closed] not in self.optional:
+                machine.malformed("", wanted)
         self._complete(machine)
         machine.take(Role.LAYOUT, at if ended else machine.at + _shared(machine.buffer, machine.at, self.after))
         machine.leave_calls(self.hub)
@@ -338,6 +343,14 @@ class Tail:
         if machine.closed or not self.closers or self.closers[0] in self.optional:
             return False
         return machine.length_limited or not (machine.loose or machine.frames)
+
+
+def _take(machine: Machine, end: int) -> None:
+    """Take a closing marker; behind a call that has died it is content like the call."""
+    if machine.dead():
+        machine.text(Role.CONTENT, end)
+    else:
+        machine.take(Role.MARKER, end)
 
 
 def _shared(text: str, start: int, layout: str) -> int:

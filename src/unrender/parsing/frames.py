@@ -67,6 +67,7 @@ class CallState:
         "name",
         "recover",
         "separated",
+        "start",
         "tool",
         "types",
     )
@@ -90,6 +91,8 @@ class CallState:
         """What the TYPE slot said of the current value."""
         self.mark = 0
         """Where the text of the id begins, in characters from the output's beginning."""
+        self.start = 0
+        """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
         self.separated = 0
         """The argument before which a separator was read last: how many there were before it."""
         self.closed = False

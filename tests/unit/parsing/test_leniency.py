@@ -207,8 +207,17 @@ ROWS = (
     Row(
         name="cut off in the arguments",
         output='<tool_call>\n{"name": "now", "arguments": {"city": "Ro',
+        content='<tool_call>\n{"name": "now", "arguments": {"city": "Ro',
         calls=(("now", '{"city": "Ro'),),
         status="truncated",
+        reported=True,
+    ),
+    Row(
+        name="broken in the arguments",
+        output='Hi\n<tool_call>\n{"name": "now", "arguments": {"city": !}}\n</tool_call>',
+        content='Hi\n<tool_call>\n{"name": "now", "arguments": {"city": !}}\n</tool_call>',
+        calls=(("now", '{"city": '),),
+        status="invalid",
         reported=True,
     ),
     Row(
