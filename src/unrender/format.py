@@ -360,6 +360,8 @@ class Format:
     spellings: tuple[Spelling, ...] = ()
     ignored: tuple[str, ...] = ()
     """Markers that say nothing, dropped wherever they stand between parts."""
+    undeclared_reasoning: bool = True
+    """Reasoning in well-known markers that the format does not have is read at the start of an answer, never generated."""
     cleans_content: bool = False
     """Text with the shape of a call that is none is dropped behind a call, and right before one."""
     preserved_tokens: tuple[str, ...] = ()

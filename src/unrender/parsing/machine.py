@@ -88,6 +88,7 @@ class Machine:
         "id_seed",
         "length_limited",
         "loose",
+        "mentioned",
         "past",
         "pc",
         "policy",
@@ -140,6 +141,8 @@ class Machine:
         self.scanner: Scanner | None = None
         self.answered = False
         """Content has begun; until then white space between parts is layout."""
+        self.mentioned = False
+        """A marker of reasoning that the format does not have has been met."""
         self.fenced = False
         """A Markdown fence around a call is open."""
         self.failed_at = 0

@@ -28,7 +28,7 @@ from unrender.parsing.events import (
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.machine import ABANDONED, Machine, Program, Scanner
-from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.saved import MOST, Saved
@@ -39,7 +39,7 @@ from unrender.parsing.xml import XmlScanner
 
 _ROLES = {role.value: role for role in Role}
 _STATUSES = {status.value: status for status in CallStatus}
-_FLAGS = ("answered", "fenced", "final", "halted", "length_limited", "loose", "strict")
+_FLAGS = ("answered", "fenced", "final", "halted", "length_limited", "loose", "mentioned", "strict")
 _INSIDE = (
     *(MarkId, EndId, ReadName, ReadWord, SkipWords, Commit, ReadKey, RepeatName, RepeatKey),
     *(JsonArguments, Entries, Value, CloseArguments, ReadEnvelope),
@@ -123,6 +123,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "unknown_tools": machine.policy.unknown_tools.value,
         "calls_in_reasoning": machine.policy.calls_in_reasoning.value,
         "malformed": machine.policy.malformed.value,
+        "undeclared_reasoning": machine.policy.undeclared_reasoning.value,
         "roles": [role.value for role in machine.span_roles],
         "ends": list(machine.span_ends),
         "carried": list(machine.carried),
@@ -150,7 +151,10 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     unknown = saved.choice("unknown_tools", {word.value: word for word in UnknownTools})
     inside = saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning})
     dead = saved.choice("malformed", {word.value: word for word in DeadCalls})
-    machine.policy = Policy(unknown_tools=unknown, calls_in_reasoning=inside, malformed=dead)
+    undeclared = saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning})
+    machine.policy = Policy(
+        unknown_tools=unknown, calls_in_reasoning=inside, malformed=dead, undeclared_reasoning=undeclared
+    )
     _read_spans(saved, machine)
     machine.events, counts = read_events(saved.objects("events"), calls, MOST)
     machine.calls = saved.number("calls", counts[-1], counts[-1])

@@ -13,7 +13,7 @@ from properties.families import COUNTED, JSON_ENVELOPE, TAG_AND_JSON, TAGGED, TO
 from properties.invariants import check
 from splitting import fed
 
-from unrender.format import Format, Slot, ToolMode, Tools
+from unrender.format import Format, Reasoning, Slot, ToolMode, Tools
 from unrender.messages import Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
@@ -49,6 +49,7 @@ ARROWS = replace(
         tools=Tools(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
     ),
 )
+UNTHINKING = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, reasoning=Reasoning()))
 PLAIN = call('{"name": "now", "arguments": {}}')
 COUNTED_CALL = "<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>"
 
@@ -203,6 +204,21 @@ ROWS = (
         output="<think>\nA\n</think>\n\nB<think>\nC\n</think>\n\nD",
         content="BD",
         reasoning="AC",
+    ),
+    Row(
+        name="undeclared reasoning",
+        family=UNTHINKING,
+        output="<think>\nA\n</think>\n\nB",
+        content="B",
+        reasoning="A",
+        reported=True,
+    ),
+    Row(
+        name="closer of undeclared reasoning",
+        family=UNTHINKING,
+        output="A\n</think>\n\nB",
+        content="A\nB",
+        reported=True,
     ),
     Row(
         name="cut off in the arguments",
