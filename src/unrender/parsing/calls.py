@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
 from unrender.grammar.nodes import Calls
@@ -73,7 +73,7 @@ class CallCode:
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
         self.ends = ends
-        self.syntax = calls.syntax
+        self.syntax = _ends_apart(calls.syntax, ends)
         self.lead = calls.lead
         self.spellings = calls.spellings
         self.head = "{" if calls.syntax.envelope else _text(calls.syntax.function[0])
@@ -305,6 +305,17 @@ class CallCode:
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
         self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))
+
+
+def _ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
+    """Return the syntax with a space before an end of turn that its closers end with: engines strip that token."""
+
+    def apart(closer: str) -> str:
+        core = closer.rstrip()
+        end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
+        return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer
+
+    return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
 
 
 def _text(part: Part) -> str:
