@@ -206,6 +206,21 @@ class CloseArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class DropEmpty:
+    """A call, or a section, with nothing in it says nothing."""
+
+    closers: int
+    """How many markers close a call and a run of calls."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.malformed("", "a call")
+        machine.commit()
+        machine.closed = self.closers
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class Tail:
     """What closes a call and a run of calls, with tolerance: closers may be missing or doubled; then the next call."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
 from unrender.grammar.nodes import Calls
-from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, Entries, JsonArguments, Tail, Value
+from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, DropEmpty, Entries, JsonArguments, Tail, Value
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
@@ -96,6 +96,7 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*self._literal(text), Jump(call))) for text in self.spellings]
+        others += [(text, at) for text, at in self._nothing() if _is_distinctive(self.split(text)[0])]
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
         return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
@@ -103,10 +104,24 @@ class CallCode:
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
-            distinctive = len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+            distinctive = _is_distinctive(opener)
             if i == 0 or distinctive:
                 lead = text[: len(text) - len(text.lstrip())]
                 yield Entry(opener, self.lead + lead, at, distinctive)
+
+    def _nothing(self) -> Iterator[tuple[str, int]]:
+        """Yield the code of empty calls and empty sections, which say nothing, with their openers."""
+        syntax = self.syntax
+        call = [*self._literal(syntax.call_start), *self._literal(syntax.call_end)]
+        section = [*self._literal(syntax.section_start), *self._literal(syntax.section_end)]
+        count = len(closing_tokens(syntax))
+        if syntax.call_start.strip() and syntax.call_end.strip():
+            yield syntax.call_start, self.code.emit(*call, DropEmpty(count), Jump(self.tail))
+        if syntax.section_start.strip() and syntax.section_end.strip():
+            yield syntax.section_start, self.code.emit(*section, DropEmpty(count), Jump(self.tail))
+            if syntax.call_start.strip() and syntax.call_end.strip():
+                opened = (*self._literal(syntax.section_start), *call, DropEmpty(count), Jump(self.tail))
+                yield syntax.section_start, self.code.emit(*opened)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
@@ -316,6 +331,11 @@ def _ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
         return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer
 
     return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
+
+
+def _is_distinctive(opener: str) -> bool:
+    """Return whether prose does not contain `opener`."""
+    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
 def _text(part: Part) -> str:

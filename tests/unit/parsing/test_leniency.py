@@ -100,6 +100,8 @@ ROWS = (
     Row(name="one brace too many", output=call('{"name": "now", "arguments": {}}}'), calls=(NOW,), reported=True),
     Row(name="list of one", output=call('[{"name": "now", "arguments": {}}]'), calls=(NOW,), reported=True),
     Row(name="keys without quotes", output=call('{"name": "now", "arguments": {city: "Rome"}}'), calls=(ROME,)),
+    Row(name="empty call", output=f"A\n<tool_call>\n</tool_call>\n{PLAIN}", content="A", calls=(NOW,), reported=True),
+    Row(name="empty section", family=COUNTED, output="A<|calls_begin|><|calls_end|>B", content="AB", reported=True),
     Row(name="stray reasoning closer", output="</think>\n\nHi", content="Hi"),
     Row(name="other white space", output='<tool_call>  {"name":"now","arguments":{}}</tool_call>', calls=(NOW,)),
     Row(name="arguments before the name", output=call('{"arguments": {"city": "Rome"}, "name": "now"}'), calls=(ROME,)),
