@@ -39,6 +39,7 @@ _FENCE_EDGE = re.compile(r"(```\w*)")
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_WORD_PREFIX = re.compile(r"\w+[.:/]")
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
@@ -195,8 +196,15 @@ class CallCode:
             self.code.emit(SkipWords(stops))
         elif isinstance(part, Slot):
             self.code.emit(Space(), ReadWord(part, stops))
+        elif self._may_be_missing(parts, i, part):
+            self.code.emit(Space(), Maybe(part.strip()))
         else:
             self.code.emit(*self._literal(part))
+
+    def _may_be_missing(self, parts: tuple[Part, ...], i: int, literal: str) -> bool:
+        """Return whether a word before the name, as in `functions.`, may be left out: another marker shows the call."""
+        opened = self.syntax.section_start.strip() or self.syntax.call_start.strip()
+        return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.strip()))
 
     def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
         """What may stand behind the slot at `i`."""

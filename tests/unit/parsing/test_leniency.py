@@ -64,6 +64,12 @@ ROWS = (
         content="Hi",
         calls=(ROME,),
     ),
+    Row(
+        name="no prefix before the name",
+        family=COUNTED,
+        output=f"<|calls_begin|>{COUNTED_CALL.replace('functions.', '')}<|calls_end|>",
+        calls=(NOW,),
+    ),
     Row(name="opener begun twice", family=ARROWS, output='<b>>>>now\n{"city": "Rome"}', content="<b>", calls=(ROME,)),
     Row(
         name="opener behind half a call",
