@@ -13,6 +13,7 @@ from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.finder import Finder
+from unrender.parsing.follow import Follow
 from unrender.parsing.frames import CallState
 from unrender.parsing.instructions import MAX_BLANK, SPACE, tool_at
 from unrender.parsing.machine import Machine
@@ -24,6 +25,8 @@ from unrender.parsing.xml import TagStyle, XmlScanner
 FENCE = "```"
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _CDATA = Finder((CDATA_END,))
+_QUOTES = ("'", '"')
+"""What begins a string where a model writes Python though the format has raw text."""
 
 
 def run_scanner(machine: Machine) -> Status:
@@ -106,7 +109,7 @@ class Value:
     """One argument's value."""
 
     codec: Codec
-    suffix: Finder
+    suffix: Finder | Follow
     """What ends a raw value."""
     tags: TagStyle | None = None
 
@@ -126,13 +129,15 @@ class Value:
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
+        if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
+            return False
         if call.key in call.keys:
             # What the first one says is out: JSON keeps both, and most readers the last.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
         call.count += 1
-        machine.scanner = self.scanner(call)
+        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
         return True
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
@@ -143,14 +148,16 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def scanner(self, call: CallState) -> RawScanner | LiteralScanner | XmlScanner:
-        """Return a new scanner for the current value of `call`."""
+    def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner:
+        """Return a new scanner for the current value of `call`; `quoted` says whether it begins with a quotation mark."""
         codec = self.codec
+        if quoted and isinstance(self.suffix, Follow):
+            return LiteralScanner(LiteralStyle())
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:
             return XmlScanner(self.tags, call.key, call.types)
-        if codec.strings is Strings.RAW:
+        if isinstance(self.suffix, Follow) or codec.strings is Strings.RAW:
             return RawScanner(self.suffix, self._types(call))
         return LiteralScanner(literal_style(codec, self.suffix))
 

@@ -17,6 +17,7 @@ from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, DropEm
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
+from unrender.parsing.follow import Follow
 from unrender.parsing.instructions import Ahead, Attempt, Hold, Jump, Lit, Loosen, Maybe, MaybeFence, Named, Soft, Space
 from unrender.parsing.machine import Instruction
 from unrender.parsing.slots import (
@@ -290,6 +291,8 @@ class CallCode:
 
     def _value(self, arguments: Arguments, i: int) -> Value:
         entry = arguments.entry
+        if Follow.needed(self.syntax):
+            return Value(arguments.codec, Follow(self.syntax))
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)] if core else ""

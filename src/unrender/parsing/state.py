@@ -297,7 +297,7 @@ def _read_scanner(saved: Saved, machine: Machine) -> Scanner:
         made = _json_scanner(kind, instruction.style)
     elif isinstance(instruction, Value):
         assert machine.call is not None
-        made = instruction.scanner(machine.call)
+        made = instruction.scanner(machine.call, quoted=kind == "literal")
     if made is None or _SCANNERS[type(made)][0] != kind:
         raise saved.refuse("kind", "the kind of value that is read here")
     _fill(made, saved)
