@@ -204,10 +204,14 @@ class CloseValue:
 class CloseArguments:
     """All arguments have been read."""
 
+    bracketed: bool
+    """A bracket or a marker follows that ends them."""
+
     def step(self, machine: Machine) -> bool:
         assert machine.call is not None
         machine.arguments("}" if machine.call.count else "{}")
         machine.call.closed = True
+        machine.call.ended = self.bracketed
         machine.pc += 1
         return False
 
@@ -263,6 +267,8 @@ class Tail:
             return self._next_call(machine, at, mark)
         if mark == FENCE and machine.fenced:
             machine.fenced = False
+            if machine.call:
+                machine.call.ended = True
             _take(machine, at + len(mark))
             return False
         if mark and mark == self.separator:
@@ -360,11 +366,13 @@ class Tail:
         """Judge a call whose arguments are complete, at the end of the output.
 
         Engines strip the marker that stopped the model, and a model that leaves out the opening marker leaves out the
-        closing one; otherwise a call without any closer is one that was cut off.
+        closing one. Otherwise something must show that the arguments are all there: a closing marker, or the fence or
+        the bracket around them. A call that shows nothing of the kind was cut off.
         """
         if machine.closed or not self.closers or self.closers[0] in self.optional:
             return False
-        return machine.length_limited or not (machine.loose or machine.frames)
+        ended = machine.call is not None and machine.call.ended
+        return machine.length_limited or not (machine.loose or ended)
 
 
 def _take(machine: Machine, end: int) -> None:

@@ -238,7 +238,7 @@ class CallCode:
         self.code.emit(*self._literal(arguments.start))
         between = self.code.reserve()
         entry = self._entry(arguments, between)
-        done = self.code.emit(CloseArguments(), *self._literal(arguments.end))
+        done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *self._literal(arguments.end))
         opener = (tokens(_text(arguments.entry[0])) or [""])[0]
         separator = arguments.separator.strip()
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]

@@ -58,6 +58,7 @@ class CallState:
         "begun",
         "closed",
         "count",
+        "ended",
         "id",
         "key",
         "keys",
@@ -97,6 +98,8 @@ class CallState:
         """The argument before which a separator was read last: how many there were before it."""
         self.closed = False
         """The arguments are complete."""
+        self.ended = False
+        """What stands around the arguments has been closed as well: a fence, or brackets."""
         self.recover = 0
         """Where to go on when the committed call breaks."""
 

@@ -231,7 +231,7 @@ def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -
 # The call.
 
 _CALL_TEXTS = ("name", "id", "key", "kind")
-_CALL_FLAGS = ("known", "begun", "closed")
+_CALL_FLAGS = ("known", "begun", "closed", "ended")
 
 
 def _save_call(call: CallState, least: int) -> dict[str, Any]:

@@ -245,6 +245,20 @@ ROWS = (
         reported=True,
     ),
     Row(
+        name="cut off behind the arguments",
+        output='<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}',
+        content='<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}',
+        calls=(ROME,),
+        status="truncated",
+        reported=True,
+    ),
+    Row(
+        name="cut off behind a fence",
+        output='<tool_call>\n```json\n{"name": "now", "arguments": {"city": "Rome"}}\n```',
+        calls=(ROME,),
+        reported=True,
+    ),
+    Row(
         name="cut off in the name",
         output='<tool_call>\n{"name": "no',
         content='<tool_call>\n{"name": "no',
