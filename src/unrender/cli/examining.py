@@ -171,7 +171,6 @@ def _work(connection: Connection, ask: Callable[[str], Any]) -> None:
         except EOFError:
             return
         try:
-            answer = ask(name), ""
+            connection.send((ask(name), ""))
         except Exception as error:  # noqa: BLE001 - one bad file stops nothing
-            answer = None, ending(error).text
-        connection.send(answer)
+            connection.send((None, ending(error).text))

@@ -1,0 +1,89 @@
+"""Whatever is handed to the module that prints, no character of it is obeyed, and a line stays a line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrender.cli import output, terminal
+
+ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+HOSTILE = st.text(
+    alphabet=st.one_of(st.characters(categories=sorted(ALIVE)), st.characters(), st.sampled_from("ab \n"))
+)
+
+
+def printed(write, *arguments, **named) -> str:
+    """Return what a function prints into a pipe."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        write(*arguments, **named)
+    return stream.getvalue()
+
+
+def alive(text: str) -> set[str]:
+    return {char for char in text if unicodedata.category(char) in ALIVE}
+
+
+@given(HOSTILE, HOSTILE)
+def test_a_line_is_one_line(text, other):
+    """Lines, headings and remarks take one line, whatever they hold."""
+    for said in (
+        printed(terminal.print_line, text, (other, terminal.BOLD)),
+        printed(terminal.remark, text),
+        printed(output.print_heading, text, other).removeprefix("\n"),
+    ):
+        assert alive(said) == {"\n"}
+        assert said.count("\n") == 1
+
+
+@given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3))
+def test_columns_hold_text_alone(rows):
+    """Rows, tables and blocks break lines of their own, and obey none but those of a block."""
+    assert alive(printed(output.print_rows, rows)) == {"\n"}
+    assert alive(printed(output.print_table, ["a", "b"], rows)) == {"\n"}
+    assert alive(printed(terminal.print_block, [(text, "") for row in rows for text in row])) <= {"\n"}
+
+
+@given(st.recursive(HOSTILE, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner), max_leaves=5))
+def test_json_keeps_its_value(value):
+    """JSON is read back as it was printed, half characters that stand alone included."""
+    said = printed(terminal.print_json, value)
+
+    assert alive(said) == {"\n"}
+    assert json.loads(said) == json.loads(json.dumps(value))
+
+
+class Terminal(io.StringIO):
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_documents_reach_pipes_exactly():
+    """What programs read comes as it is, and to a terminal as it can be shown."""
+    document, screen = "a\x1b\tb\nc", Terminal()
+
+    with contextlib.redirect_stdout(screen):
+        terminal.print_document(document)
+
+    assert printed(terminal.print_document, document) == document + "\n"
+    assert screen.getvalue() == "a\\x1b\\tb\nc\n"
+
+
+@pytest.mark.parametrize("length", [1, 79, 80, 81, 500])
+def test_blocks_are_folded(monkeypatch, length):
+    """A long line of a block is folded, and nothing of it is lost."""
+    monkeypatch.setenv("COLUMNS", "40")
+
+    said = printed(terminal.print_block, [("x" * length, terminal.RED), ("y", "")], indent="  ")
+
+    assert all(len(line) <= 40 for line in said.splitlines())
+    assert said.replace("\n", "").replace(" ", "") == "x" * length + "y"
