@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 
 import click
 
@@ -25,6 +26,7 @@ from unrender.cli.terminal import (
     print_block,
     print_json,
     print_line,
+    shortened,
     width,
 )
 from unrender.explain import Explanation, explain
@@ -36,6 +38,8 @@ _STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argumen
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
 """White space between markers is shown with them."""
 _STOPPED = "^ stopped"
+_MOST = 1000
+"""Stretches that are shown."""
 _LONGEST = 240
 """Characters of one stretch that are shown; of longer ones the beginning and the end."""
 
@@ -67,8 +71,11 @@ def explain_(output: str, *, asked: Asked, prompt: str | None, as_json: bool) ->
 def _show(explanation: Explanation, template: ChatTemplate) -> None:
     print_line((_summary(explanation), BOLD))
     print_heading("Output", f"{len(explanation.output)} characters, as they were read")
-    for label, text in _stretches(explanation):
+    stretches = _stretches(explanation)
+    for label, text in islice(stretches, _MOST):
         _print_stretch(label, text)
+    if next(stretches, None):
+        print_line(INDENT, "… and more; --json has all")
     if explanation.message.tool_calls:
         print_heading("Calls")
         print_rows([(call.name, f"{call.status} {call.arguments}") for call in explanation.message.tool_calls])
@@ -110,22 +117,16 @@ def _stretches(explanation: Explanation) -> Iterator[Row]:
 def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
     """Yield how many stops lie before a piece of a span, its label, its start and its end; no stop lies inside."""
     for span in spans:
-        cuts = [span.start, *(stop for stop in stops if span.start < stop < span.end), span.end]
+        inside = stops[bisect_right(stops, span.start) : bisect_left(stops, span.end)]
+        cuts = [span.start, *inside, span.end]
         for start, end in pairwise(cuts):
-            yield sum(stop <= start for stop in stops), _SHOWN_AS.get(span.role, str(span.role)), start, end
+            yield bisect_right(stops, start), _SHOWN_AS.get(span.role, str(span.role)), start, end
 
 
 def _print_stretch(label: str, text: str) -> None:
-    quoted = text if label == _STOPPED else repr(_shortened(text))
+    quoted = text if label == _STOPPED else repr(shortened(text, _LONGEST))
     columns, first = max(width() - len(INDENT) - 12, NARROWEST), True
     for at in range(0, len(quoted), columns):
         name = label.ljust(12) if first else " " * 12
         print_line(INDENT, (name, DIM), (quoted[at : at + columns], _STYLES.get(label, NO_STYLE)))
         first = False
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"

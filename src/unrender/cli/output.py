@@ -8,12 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 from unrender.cli.describe import Row
-from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, width
+from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, shortened, width
 from unrender.messages import CallStatus, Message
 from unrender.parsing import events as ev
 from unrender.printable import printable
 
 INDENT = "  "
+_MOST_ROWS, _LONGEST_VALUE = 200, 4000
+"""Half the rows of a list, and the characters of a value, that are printed."""
 _WIDEST = 40
 """Characters of a name in a table."""
 
@@ -25,8 +27,14 @@ def print_heading(title: str, summary: str = "") -> None:
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print labels and what stands beside them in two columns, the second folded to the terminal's width."""
-    shown = [(printable(label), printable(value)) for label, value in rows]
+    """Print labels and what stands beside them in two columns, the second folded to the terminal's width.
+
+    Of very long values, and of very many rows, only the beginning and the end are printed.
+    """
+    skipped = len(rows) - 2 * _MOST_ROWS
+    if skipped > 1:
+        rows = [*rows[:_MOST_ROWS], ("", f"… {skipped} more …"), *rows[-_MOST_ROWS:]]
+    shown = [(printable(label), printable(shortened(value, _LONGEST_VALUE))) for label, value in rows]
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     for label, value in shown:
         first, *more = textwrap.wrap(value, max(width() - margin, NARROWEST), break_on_hyphens=False) or [""]

@@ -81,7 +81,7 @@ def print_document(text: str) -> None:
 
 def remark(text: str) -> None:
     """Print a line to standard error."""
-    _write(sys.stderr, printable(_shortened(text)) + "\n")
+    _write(sys.stderr, printable(shortened(text, _LONGEST_REMARK)) + "\n")
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -202,17 +202,18 @@ def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
     part: list[Piece] = []
     left = columns
     for text, style in line:
-        rest = text
-        while len(rest) > left:
-            yield [*part, (rest[:left], style)]
-            part, rest, left = [], rest[left:], columns
-        part.append((rest, style))
-        left -= len(rest)
+        at = 0
+        while len(text) - at > left:
+            yield [*part, (text[at : at + left], style)]
+            part, at, left = [], at + left, columns
+        part.append((text[at:], style))
+        left -= len(text) - at
     yield part
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST_REMARK:
+def shortened(text: str, longest: int) -> str:
+    """Return a text of about so many characters at most: of a longer one the beginning and the end."""
+    if len(text) <= longest:
         return text
-    half = _LONGEST_REMARK // 2
+    half = longest // 2
     return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrender.cli import output, terminal
+from unrender.cli import explain, output, terminal
+from unrender.grammar.nodes import Role
+from unrender.parsing.parser import Span
 
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOSTILE = st.text(
@@ -87,3 +89,25 @@ def test_blocks_are_folded(monkeypatch, length):
 
     assert all(len(line) <= 40 for line in said.splitlines())
     assert said.replace("\n", "").replace(" ", "") == "x" * length + "y"
+
+
+@pytest.mark.timeout(30)
+def test_printing_takes_time_by_the_length():
+    """Very long lines, values and lists are printed in time linear in their length."""
+    said = printed(terminal.print_block, [("x" * 3_000_000, "")])
+    assert said.count("x") == 3_000_000
+
+    rows = printed(output.print_rows, [("a", "y" * 3_000_000)] * 100_000)
+    assert "… 99600 more …" in rows
+    assert len(rows) < 3_000_000
+
+
+@pytest.mark.timeout(30)
+def test_stops_are_looked_up():
+    """Where reading stopped many times, the stretches between are found without asking each stop for each."""
+    spans = [Span(Role.CONTENT, at, at + 2) for at in range(0, 100_000, 2)]
+
+    pieces = list(explain._pieces(spans, range(1, 100_000, 2)))
+
+    assert pieces[:3] == [(0, "content", 0, 1), (1, "content", 1, 2), (1, "content", 2, 3)]
+    assert len(pieces) == 100_000
