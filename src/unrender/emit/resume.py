@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from unrender.emit.stops import Rest, unfolded
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
-from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until
 
-Rest = tuple[Node, ...]
+MAX_STEPS = 1_000_000
+"""Steps to read what the prompt has begun; each character of free text may be the last, so it takes one at least."""
 
 
 def resume(grammar: Grammar, begun: str) -> Grammar:
@@ -40,71 +42,72 @@ def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
 
 
 def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
-    """Yield what is left of `rest` behind `text`, once for each way to read it."""
-    if not text:
-        yield rest
-        return
-    if not rest:
-        return
-    head, tail = rest[0], rest[1:]
+    """Yield what is left of `rest` behind `text`, once for each way to read it.
+
+    Raises `GrammarError` after `MAX_STEPS` steps.
+    """
+    waiting: list[tuple[Rest, int]] = [(rest, 0)]
+    for _ in range(MAX_STEPS):
+        if not waiting:
+            return
+        rest, at = waiting.pop()
+        if at == len(text):
+            yield rest
+        elif rest:
+            waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, rules))))
+    raise GrammarError(
+        f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_STEPS} steps to read"
+    )
+
+
+def _ways(head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node]) -> Iterator[tuple[Rest, int]]:
+    """Yield the ways to read `text` from `at` on with `head`: what is left then, and from where on."""
     match head:
         case Literal(literal) | nodes.Layout(literal):
-            if text.startswith(literal):
-                yield from _after(tail, text[len(literal) :], rules)
-            elif literal.startswith(text):
-                yield (Literal(literal[len(text) :]), *tail)
-        case nodes.Tag(role, Until(stops)):
-            yield from _after_text(stops, nodes.Tag(role, Until(stops)), tail, text, rules)
-        case Until(stops):
-            yield from _after_text(stops, head, tail, text, rules)
+            if text.startswith(literal, at):
+                yield tail, at + len(literal)
+            elif literal.startswith(text[at : at + len(literal)]):
+                yield (Literal(literal[len(text) - at :]), *tail), len(text)
+        case Until(stops) | nodes.Tag(_, Until(stops)):
+            yield from _through_text(stops, head, tail, text, at)
         case Chars():
-            yield from _after_chars(head, tail, text, rules)
-        case Sequence(parts):
-            yield from _after((*parts, *tail), text, rules)
-        case Choice(options):
-            for option in options:
-                yield from _after((option, *tail), text, rules)
-        case Optional(inner):
-            yield from _after((inner, *tail), text, rules)
-            yield from _after(tail, text, rules)
-        case Repeat():
-            yield from _after_repeat(head, tail, text, rules)
+            yield from _through_chars(head, tail, text, at)
         case Ref(name):
-            yield from _after((rules[name], *tail), text, rules)
-        case nodes.Tag(_, inner) | nodes.Atomic(inner):
-            yield from _after((inner, *tail), text, rules)
-        case nodes.Cut() | nodes.Tolerated() | nodes.End():
-            yield from _after(tail, text, rules)
+            yield (rules[name], *tail), at
+        case _:
+            yield from ((way, at) for way in unfolded(head, tail) or ())
 
 
-def _after_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
-    ends = [text.index(stop) + len(stop) for stop in stops if stop in text]
-    first = min(ends, default=len(text) + 1)
-    for cut in range(min(first, len(text))):
-        yield from _after(tail, text[cut:], rules)
+def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
+    ends = [found + len(stop) for stop in stops if (found := text.find(stop, at)) >= 0]
+    yield from ((tail, cut) for cut in _cuts(tail, text, at, min((*ends, len(text)))))
     if not ends:
-        yield (head, *tail)
+        yield (head, *tail), len(text)
 
 
-def _after_chars(head: Chars, tail: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
-    most = len(text) if head.maximum is None else min(head.maximum, len(text))
-    fitting = next((at for at in range(most) if not _holds(head, text[at])), most)
-    for count in range(head.minimum, min(fitting + 1, len(text))):
-        yield from _after(tail, text[count:], rules)
+def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
+    """Yield where free text may have ended; before a literal, only where that begins or may still begin."""
+    literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
+    if not literal:
+        yield from range(start, end)
+        return
+    found = text.find(literal, start)
+    while 0 <= found < end:
+        yield found
+        found = text.find(literal, found + 1)
+    last = range(max(start, len(text) - len(literal) + 1), end)
+    yield from (cut for cut in last if literal.startswith(text[cut:]))
+
+
+def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
+    end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
+    fitting = next((place for place in range(at, end) if not _holds(head, text[place])), end)
+    yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))
     if fitting == len(text):
-        left = None if head.maximum is None else head.maximum - fitting
-        yield (replace(head, minimum=max(head.minimum - fitting, 0), maximum=left), *tail)
+        read = fitting - at
+        left = None if head.maximum is None else head.maximum - read
+        yield (replace(head, minimum=max(head.minimum - read, 0), maximum=left), *tail), fitting
 
 
 def _holds(chars: Chars, character: str) -> bool:
     return any(low <= character <= high for low, high in chars.ranges) != chars.negated
-
-
-def _after_repeat(head: Repeat, tail: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
-    if head.maximum != 0:
-        less = None if head.maximum is None else head.maximum - 1
-        again = head.node if head.separator is None else Sequence((head.separator, head.node))
-        more = Repeat(again, max(head.minimum - 1, 0), less)
-        yield from _after((head.node, more, *tail), text, rules)
-    if head.minimum == 0:
-        yield from _after(tail, text, rules)

@@ -12,7 +12,19 @@ import pytest
 from unrender.emit.answer import Answer
 from unrender.emit.sample import sample
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Arguments, Codec, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools, Turn
+from unrender.format import (
+    Arguments,
+    Codec,
+    Containers,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Strings,
+    ToolMode,
+    Tools,
+    Turn,
+)
 from unrender.grammar.budget import Budget
 from unrender.grammar.nodes import Chars, Grammar
 from unrender.messages import Request, Tool
@@ -47,7 +59,27 @@ JSON = Tools(
     call_end="\n</tool_call>",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
 )
-SYNTAXES = pytest.mark.parametrize("syntax", [TAGGED, PYTHONIC, JSON], ids=["tagged", "pythonic", "json"])
+BARE = Tools(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    call_start="<start>",
+    call_end="<end>",
+    function=("call:", Slot.NAME, Slot.ARGUMENTS),
+    arguments=Arguments(
+        start="{",
+        end="}",
+        entry=(Slot.KEY, ":", Slot.VALUE),
+        separator=",",
+        codec=Codec(
+            strings=Strings.QUOTED,
+            string_open="<escape>",
+            string_close="<escape>",
+            containers=Containers.BARE,
+            item_separator=",",
+            key_separator=":",
+        ),
+    ),
+)
+SYNTAXES = pytest.mark.parametrize("syntax", [TAGGED, PYTHONIC, BARE, JSON], ids=["tagged", "pythonic", "bare", "json"])
 PROPERTIES = {
     "city": {"type": "string"},
     "days": {"type": "integer", "minimum": 1, "maximum": 14},

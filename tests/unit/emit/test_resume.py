@@ -45,3 +45,17 @@ def test_every_way_to_read_the_beginning_leaves_a_rest():
     rest = resume(grammar, "abab7").root
 
     assert [text for text in ["!", "7!", "77!", "777!", "ab!"] if generates(rest, text)] == ["!", "7!", "77!"]
+
+
+def test_a_long_beginning_is_read_in_linear_time():
+    """Free text may have ended at each of its characters; none of them is copied, and nothing is nested."""
+    rest = resume(Grammar(Sequence((Until(("</x>",)), Literal("</x>")))), "a" * 300_000).root
+
+    assert rest == Sequence((Until(("</x>",)), Literal("</x>")))
+
+
+def test_a_beginning_that_takes_too_many_steps_is_an_error(monkeypatch):
+    """A rule that begins with itself has no end of ways to be read."""
+    monkeypatch.setattr("unrender.emit.resume.MAX_STEPS", 1000)
+    with pytest.raises(GrammarError, match="takes more than 1000 steps to read"):
+        resume(Grammar(Ref("a"), {"a": Sequence((Optional(Literal("b")), Ref("a")))}), "c")
