@@ -1,20 +1,24 @@
-"""Time to build the grammars of one turn with 1, 10 and 100 tools, and how it grows.
+"""Time and size of the grammars of one turn: with 1, 10 and 100 tools, and of what is large, with its growth.
 
-Run `python benchmarks/grammar.py`; the target is 10 tools in at most 10 ms per dialect.
+Run `python benchmarks/grammar.py`. The targets: 10 tools in at most 10 ms in each dialect; and each large case within two
+seconds and 200 MB, with at most twice the time and size for twice as much (2.3 with noise).
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 
 from unrender.emit.answer import Answer
+from unrender.errors import SchemaWarning
 from unrender.format import Arguments, Codec, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools, Turn
-from unrender.messages import Request, Tool
+from unrender.messages import JsonSchema, Request, Tool
 
 COUNTS = (1, 10, 100)
-ROUNDS = 15
+ROUNDS = 5
 
 JSON_CALLS = Tools(
     mode=ToolMode.JSON_NATIVE,
@@ -33,6 +37,22 @@ TAGGED_CALLS = Tools(
         entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=Codec(strings=Strings.RAW)
     ),
 )
+PYTHONIC_CALLS = Tools(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    section_start="[",
+    section_end="]",
+    separator=", ",
+    function=(Slot.NAME, Slot.ARGUMENTS),
+    arguments=Arguments(
+        start="(",
+        end=")",
+        entry=(Slot.KEY, "=", Slot.VALUE),
+        separator=", ",
+        codec=Codec(strings=Strings.RAW),
+    ),
+)
+CALLS = {"json": JSON_CALLS, "tagged": TAGGED_CALLS, "pythonic": PYTHONIC_CALLS}
+DIALECTS = ("gbnf", "lark", "structural_tag")
 
 
 def format_of(calls: Tools) -> Format:
@@ -64,26 +84,70 @@ def tools(count: int) -> tuple[Tool, ...]:
 
 
 def milliseconds(build: Callable[[], object]) -> float:
-    """Return the median time of one call."""
+    """Return the median processor time of one call."""
     times = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = time.process_time()
         build()
-        times.append((time.perf_counter() - start) * 1000)
+        times.append((time.process_time() - start) * 1000)
     return statistics.median(times)
 
 
+def nested(depth: int) -> JsonSchema:
+    """Return a schema of objects within objects."""
+    schema: JsonSchema = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"inner": schema}}
+    return schema
+
+
+def one(properties: dict[str, JsonSchema]) -> tuple[Tool, ...]:
+    """Return one tool with these properties."""
+    return (Tool(name="large", parameters={"type": "object", "properties": properties}),)
+
+
+LARGE: dict[str, tuple[int, Callable[[int], tuple[Tool, ...]]]] = {
+    "tools": (100, tools),
+    "enum values": (10_000, lambda count: one({"value": {"enum": [f"value {number}" for number in range(count)]}})),
+    "properties": (1_000, lambda count: one({f"p{number}": {"type": "string"} for number in range(count)})),
+    "levels": (200, lambda count: one({"deep": nested(count)})),
+}
+
+
+def measured(calls: Tools, dialect: str, offered: tuple[Tool, ...]) -> tuple[float, int]:
+    """Return the milliseconds of processor time and the characters that a dialect takes."""
+    answer = Answer(format=format_of(calls), request=Request(tools=offered))
+    write = answer.gbnf if dialect == "gbnf" else answer.lark if dialect == "lark" else answer.structural_tag
+    start = time.process_time()
+    written = write()
+    spent = (time.process_time() - start) * 1000
+    return spent, len(written if isinstance(written, str) else json.dumps(written))
+
+
+def print_large() -> None:
+    """Print a table: one line per case, format and dialect, with the growth from half as much."""
+    print(f"\n{'large':20} {'calls':9} {'dialect':16}{'time':>12}{'size':>12}   growth of time, size from half as much")
+    for name, (count, make) in LARGE.items():
+        for kind, calls in CALLS.items():
+            for dialect in DIALECTS:
+                half, whole = (measured(calls, dialect, make(size)) for size in (count // 2, count))
+                growth = f"{whole[0] / half[0]:>12.1f}{whole[1] / half[1]:>8.1f}"
+                print(f"{count:>7} {name:12} {kind:9} {dialect:16}{whole[0]:>9.0f} ms{whole[1]:>12}{growth}")
+
+
 def main() -> None:
-    """Print a table: one line per format and dialect, milliseconds by the number of tools."""
-    print(f"{'calls':8} {'dialect':16}" + "".join(f"{count:>6} tools" for count in COUNTS) + "   100 ÷ 10")
-    for name, calls in (("json", JSON_CALLS), ("tagged", TAGGED_CALLS)):
-        for dialect in ("gbnf", "lark", "structural_tag"):
+    """Print a table: one line per format and dialect, milliseconds by the number of tools; then the large cases."""
+    warnings.simplefilter("ignore", SchemaWarning)
+    print(f"{'calls':9} {'dialect':16}" + "".join(f"{count:>6} tools" for count in COUNTS) + "   100 ÷ 10")
+    for name, calls in CALLS.items():
+        for dialect in DIALECTS:
             times = []
             for count in COUNTS:
                 answer = Answer(format=format_of(calls), request=Request(tools=tools(count)))
                 times.append(milliseconds(getattr(answer, dialect)))
             row = "".join(f"{spent:>9.1f} ms" for spent in times)
-            print(f"{name:8} {dialect:16}{row}{times[2] / times[1]:>10.1f}")
+            print(f"{name:9} {dialect:16}{row}{times[2] / times[1]:>10.1f}")
+    print_large()
 
 
 if __name__ == "__main__":
