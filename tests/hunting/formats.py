@@ -1,0 +1,265 @@
+"""Random Formats: each is refused by the name of a field, or is parsed, generated, sampled and read back.
+
+Strategy: Hypothesis draws and minimises (`drawn_formats`); the check is a list of promises in the order in which they build
+on each other, and the first that breaks names the kind of the failure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hunting.drawn_formats import Data, cases
+from hunting.tally import Failure, Tally, keep_failure
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import FlakyFailure
+from meaning import differences
+from properties.invariants import check, check_strict
+
+from unrender.emit.answer import Answer
+from unrender.emit.sample import draw
+from unrender.errors import FormatError, SchemaWarning
+from unrender.format import Format, ReasoningMode, ToolMode
+from unrender.messages import Request, Tool, ToolChoice
+from unrender.parsing.events import Malformed
+from unrender.parsing.parser import Parser
+from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+
+NAME = "formats"
+SECONDS = 4.0
+"""Processor time that one promise may take, in seconds."""
+SAMPLES = 3
+BATCH = 40
+"""Inputs that Hypothesis draws at once."""
+_FIELD = re.compile(r"format(\.\w+(\[\d+\])*)*$")
+
+
+class BrokenPromise(AssertionError):
+    """A promise that does not hold for one input; `kind` is the same for all inputs that break it alike."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind, self.detail = kind, detail
+
+
+class Slow(Exception):
+    """A promise took too long."""
+
+
+def hunt(random: Random, deadline: float, keep: Path) -> Tally:
+    """Draw Formats until `deadline`, check each, and write one minimised failure of each kind into `keep`."""
+    hunter = _Hunter(deadline)
+    while time.monotonic() < deadline:
+        hunter.batch(random.getrandbits(32))
+    for failure in hunter.found.values():
+        keep_failure(keep, NAME, failure)
+    return Tally(tried=hunter.tried, refused=hunter.refused, failures=tuple(hunter.found.values()))
+
+
+def replay(text: str) -> Failure | None:
+    """Return what is wrong with one input, if anything is."""
+    try:
+        check_case(json.loads(text))
+    except BrokenPromise as broken:
+        return Failure(kind=broken.kind, detail=broken.detail, input=text)
+    return None
+
+
+@dataclass
+class _Hunter:
+    deadline: float
+    found: dict[str, Failure] = field(default_factory=dict)
+    tried: int = 0
+    refused: int = 0
+
+    def batch(self, number: int) -> None:
+        """Draw a batch of cases; the first failure of a new kind is minimised, the known kinds are passed over."""
+        known = frozenset(self.found)
+        smallest: dict[str, Failure] = {}
+
+        def one(case: Data) -> None:
+            if time.monotonic() > self.deadline:
+                return
+            self.tried += 1
+            try:
+                self.refused += check_case(case)
+            except BrokenPromise as broken:
+                text = json.dumps(case, ensure_ascii=False, sort_keys=True)
+                self._note(smallest, Failure(kind=broken.kind, detail=broken.detail, input=text))
+                if broken.kind not in known:
+                    raise
+
+        drawn = settings(
+            max_examples=BATCH,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        try:
+            seed(number)(drawn(given(cases())(one)))()
+        except (BrokenPromise, FlakyFailure, ExceptionGroup):
+            self.found = {**smallest, **{kind: self.found[kind] for kind in known}}
+
+    @staticmethod
+    def _note(smallest: dict[str, Failure], failure: Failure) -> None:
+        other = smallest.get(failure.kind)
+        if other is None or len(failure.input) < len(other.input):
+            smallest[failure.kind] = failure
+
+
+def check_case(case: Data) -> bool:
+    """Check all promises for one input; return whether its Format was refused. Raises `BrokenPromise`."""
+    with _promise("from_dict", allowed=FormatError):
+        try:
+            format = Format.from_dict(case["format"])
+        except FormatError as error:
+            if not _FIELD.match(error.where):
+                raise BrokenPromise("a refusal names no field", str(error)) from None
+            return True
+    _check_format(Subject(format, case))
+    return False
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A Format and what it is asked for."""
+
+    format: Format
+    case: Data
+
+    @cached_property
+    def request(self) -> Request:
+        tools = tuple(Tool(name=tool["name"], parameters=tool["parameters"]) for tool in self.case["tools"])
+        choice = self.case["choice"] if self.format.tools.mode is not ToolMode.NONE else "none"
+        return Request(tools=tools, tool_choice=ToolChoice(choice), parallel_tool_calls=self.case["parallel"])
+
+    @cached_property
+    def begun(self) -> str:
+        turn, reasoning = self.format.turn, self.format.reasoning
+        if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill:
+            return turn.prefill  # Its words are what begins reasoning; without them, there is none.
+        return str(getattr(turn, self.case["begun"], ""))
+
+    @property
+    def style(self) -> str:
+        """What tells kinds of wrong readings apart: the mode of calls and how their strings are written."""
+        tools = self.format.tools
+        return f"({tools.mode}, {tools.arguments.codec.strings}, {self.format.reasoning.mode})"
+
+    @property
+    def prompt(self) -> str:
+        return (self.format.turn.headers or ("",))[0] + self.begun
+
+    def answer(self) -> Answer:
+        return Answer(format=self.format, request=self.request, begun=self.begun)
+
+    def parser(self, *, strict: bool = False) -> Parser:
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict)
+
+
+def _check_format(subject: Subject) -> None:
+    with _promise("to_json"):
+        _expect("to_json", Format.from_json(subject.format.to_json()) == subject.format, "another format comes back")
+    with _promise("parser"):
+        begun = subject.parser().message
+    readers = dict(_readers(subject))
+    with _promise("grammar"):
+        grammar = subject.answer().grammar()
+    for number in range(SAMPLES):
+        with _promise("sample"):
+            drawn = draw(grammar, subject.case["seed"] + number)
+        text = drawn.text
+        with _promise("read"):
+            parser = subject.parser()
+            events = [*parser.feed(text), *parser.finish()]
+        malformed = [event for event in events if isinstance(event, Malformed)]
+        _expect(f"malformed {subject.style}", not malformed, f"{malformed[:1]} in {text!r}")
+        with _promise("meaning"):
+            differing = differences(subject.format, drawn, parser.message, begun)
+            if subject.format.cleans_content:  # Beginnings of calls are no content there, however they were meant.
+                differing = [said for said in differing if not said.startswith("content")]
+        what = differing[0].partition(":")[0] if differing else ""
+        _expect(f"another {what} {subject.style}", not differing, f"{differing} in {text!r}")
+        with _promise("chunks"):
+            check(subject.parser, text)
+        with _promise("strict"):
+            check_strict(lambda: subject.parser(strict=True), text)
+        for dialect, accepts in readers.items():
+            with _promise(f"{dialect}: engine"):
+                _expect(f"{dialect} refuses", accepts(text), repr(text))
+        _check_damaged(subject, text, number)
+
+
+def _check_damaged(subject: Subject, text: str, number: int) -> None:
+    """Check that an answer with a piece left out or doubled is read alike at every chunking."""
+    random = Random(number)
+    at = random.randrange(len(text) + 1)
+    end = min(len(text), at + random.choice((1, 2, 5)))
+    damaged = random.choice((text[:at] + text[end:], text[:end] + text[at:], text[:at]))
+    with _promise("chunks of a damaged answer"):
+        check(subject.parser, damaged)
+
+
+def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
+    """Write the answer in every dialect, and compile it with the engines that are installed."""
+    dialects: tuple[tuple[str, str, Callable[[Answer], Any], Callable[[Any], Accepts]], ...] = (
+        ("lark", "llguidance", Answer.lark, lark_reader),
+        ("gbnf", "xgrammar", Answer.gbnf, gbnf_reader),
+        ("structural tag", "xgrammar", Answer.structural_tag, tag_reader),
+    )
+    for dialect, engine, write, read in dialects:
+        with _promise(dialect):
+            written = write(subject.answer())
+        if installed(engine):
+            with _promise(f"{dialect}: compile"):
+                reader = read(written)
+            yield dialect, reader
+
+
+def _expect(kind: str, holds: bool, detail: str) -> None:
+    if not holds:
+        raise BrokenPromise(kind, detail)
+
+
+@contextmanager
+def _promise(name: str, allowed: type[Exception] = BrokenPromise) -> Iterator[None]:
+    """Turn every exception but the `allowed` one, and too much processor time, into a broken promise with a kind."""
+    signal.signal(signal.SIGVTALRM, _slow)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        with warnings.catch_warnings(action="ignore", category=SchemaWarning):
+            yield
+    except (BrokenPromise, allowed):
+        raise
+    except Slow:
+        raise BrokenPromise(f"{name}: slow", f"more than {SECONDS} s") from None
+    except AssertionError as error:
+        raise BrokenPromise(f"{name}: {_place(error)}", f"{error!s:.500}") from None
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever it is, it is a finding
+        raise BrokenPromise(f"{name}: {type(error).__name__} {_place(error)}", f"{error!s:.500}") from None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _slow(*_: object) -> None:
+    raise Slow
+
+
+def _place(error: BaseException) -> str:
+    """Return the function that raised: what tells kinds of failures apart."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"at {Path(frames[-1].filename).name} {frames[-1].name}" if frames else ""

@@ -1,0 +1,74 @@
+"""The three generators at a size for CI: kept inputs hold, new ones break nothing, and a hunt says what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hunt
+import pytest
+from hunting.drawn_formats import Data, cases
+from hunting.formats import check_case
+from hunting.tally import Failure, Tally, keep_failure, kept_inputs
+from hypothesis import HealthCheck, given, settings
+
+GENERATORS = hunt.generators()
+KEPT = [(name, text) for name in GENERATORS for text in kept_inputs(name)]
+
+
+@pytest.mark.parametrize(("name", "text"), KEPT, ids=[f"{name}-{i}" for i, (name, _) in enumerate(KEPT)])
+def test_what_once_broke_holds(name: str, text: str) -> None:
+    """An input that a hunt has kept breaks no promise any more."""
+    assert GENERATORS[name].replay(text) is None
+
+
+@given(cases())
+@settings(max_examples=40, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+def test_random_formats_break_no_promise(case: Data) -> None:
+    """A random Format is refused by the name of a field, or it works; `scripts/hunt.py` tries many more."""
+    check_case(case)
+
+
+def test_tallies_add_up() -> None:
+    """Counts are summed, and of two failures of one kind the one with the smaller input stays."""
+    long, short, other = (
+        Failure(kind=kind, detail="", input=text) for kind, text in (("a", "xx"), ("a", "x"), ("b", "y"))
+    )
+
+    both = Tally(tried=3, refused=1, failures=(long, other)) + Tally(tried=2, failures=(short,))
+
+    assert (both.tried, both.refused, set(both.failures)) == (5, 1, {short, other})
+
+
+def test_inputs_are_kept_character_for_character(tmp_path: Path) -> None:
+    """Line breaks and lone surrogates come back as they were."""
+    text = "a\r\nb\ud800\x00"
+
+    keep_failure(tmp_path, "formats", Failure(kind="k", detail="", input=text))
+
+    assert kept_inputs("formats", tmp_path) == [text]
+
+
+def test_a_hunt_in_children_counts_its_inputs(tmp_path: Path) -> None:
+    """The script runs a generator in child processes and adds up what they tried."""
+    tallies = hunt.hunt(["formats"], 2.0, seed=1, keep=tmp_path)
+
+    assert tallies["formats"].tried > 0
+
+
+def test_a_child_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that does not come to an end, or breaks down, is reported with the seed that leads there again."""
+    monkeypatch.setattr(hunt, "GRACE", -0.5)
+    (late,) = hunt.child("formats", 7, 1.0, tmp_path).failures
+    monkeypatch.setattr(hunt, "GRACE", 60.0)
+    (broken,) = hunt.child("no such generator", 7, 1.0, tmp_path).failures
+
+    assert (late.kind, broken.kind) == ("the process died", "the process died")
+    assert late.input == "--child formats --seed 7"
+    assert "no such generator" in broken.detail
+
+
+def test_a_report_names_each_failure() -> None:
+    """Counts and failures are said in words."""
+    lines = hunt.report("formats", Tally(tried=2, refused=1, failures=(Failure(kind="k", detail="d", input="i"),)))
+
+    assert lines == ["formats: 2 inputs tried, 1 refused, 1 kinds of failures", "- k", "  'd'", "  'i'"]
