@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
 from unrender.grammar.nodes import Calls
-from unrender.parsing.arguments import FENCE, CloseArguments, CloseValue, DropEmpty, Entries, JsonArguments, Tail, Value
+from unrender.parsing.arguments import (
+    FENCE,
+    CloseArguments,
+    CloseValue,
+    Entries,
+    JsonArguments,
+    NoArguments,
+    Tail,
+    Value,
+)
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
-from unrender.parsing.follow import Follow
 from unrender.parsing.instructions import Ahead, Attempt, Hold, Jump, Lit, Loosen, Maybe, MaybeFence, Named, Soft, Space
 from unrender.parsing.machine import Instruction
 from unrender.parsing.slots import (
@@ -40,7 +48,6 @@ _FENCE_EDGE = re.compile(r"(```\w*)")
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
-_WORD_PREFIX = re.compile(r"\w+[.:/]")
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
@@ -75,7 +82,7 @@ class CallCode:
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
         self.ends = ends
-        self.syntax = _ends_apart(calls.syntax, ends)
+        self.syntax = calls.syntax
         self.lead = calls.lead
         self.spellings = calls.spellings
         self.head = "{" if calls.syntax.envelope else _text(calls.syntax.function[0])
@@ -98,7 +105,6 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*self._literal(text), Jump(call))) for text in self.spellings]
-        others += [(text, at) for text, at in self._nothing() if _is_distinctive(self.split(text)[0])]
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
         return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
@@ -106,24 +112,10 @@ class CallCode:
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
-            distinctive = _is_distinctive(opener)
+            distinctive = len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
             if i == 0 or distinctive:
                 lead = text[: len(text) - len(text.lstrip())]
                 yield Entry(opener, self.lead + lead, at, distinctive)
-
-    def _nothing(self) -> Iterator[tuple[str, int]]:
-        """Yield the code of empty calls and empty sections, which say nothing, with their openers."""
-        syntax = self.syntax
-        call = [*self._literal(syntax.call_start), *self._literal(syntax.call_end)]
-        section = [*self._literal(syntax.section_start), *self._literal(syntax.section_end)]
-        count = len(closing_tokens(syntax))
-        if syntax.call_start.strip() and syntax.call_end.strip():
-            yield syntax.call_start, self.code.emit(*call, DropEmpty(count), Jump(self.tail))
-        if syntax.section_start.strip() and syntax.section_end.strip():
-            yield syntax.section_start, self.code.emit(*section, DropEmpty(count), Jump(self.tail))
-            if syntax.call_start.strip() and syntax.call_end.strip():
-                opened = (*self._literal(syntax.section_start), *call, DropEmpty(count), Jump(self.tail))
-                yield syntax.section_start, self.code.emit(*opened)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
@@ -194,18 +186,17 @@ class CallCode:
             self.code.emit(*self._before_arguments(), *self._assured(), Commit(self.tail, waits))
             self._arguments(self.syntax.arguments)
         elif part is Slot.ANY:
-            self.code.emit(SkipWords(stops))
+            self.code.emit(*self._space_around(parts, i), SkipWords(stops))
         elif isinstance(part, Slot):
             self.code.emit(Space(), ReadWord(part, stops))
-        elif self._may_be_missing(parts, i, part):
-            self.code.emit(Space(), Maybe(part.strip()))
         else:
             self.code.emit(*self._literal(part))
 
-    def _may_be_missing(self, parts: tuple[Part, ...], i: int, literal: str) -> bool:
-        """Return whether a word before the name, as in `functions.`, may be left out: another marker shows the call."""
-        opened = self.syntax.section_start.strip() or self.syntax.call_start.strip()
-        return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.strip()))
+    def _space_around(self, parts: tuple[Part, ...], i: int) -> list[Instruction]:
+        """White space before words that say nothing, where the texts beside them have some: it may hold line breaks."""
+        before = _text(parts[i - 1])[-1:] if i else ""
+        behind = _text(parts[i + 1])[:1] if i + 1 < len(parts) else ""
+        return [Space()] if before.isspace() or behind.isspace() else []
 
     def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
         """What may stand behind the slot at `i`."""
@@ -216,7 +207,8 @@ class CallCode:
         opener = [entry[0]] if entry and not isinstance(entry[0], Slot) else []
         # Where there may be no arguments at all, what stands behind them.
         closer = [part for part in behind[1:2] if entry and not isinstance(part, Slot)]
-        return [token for text in (self.syntax.arguments.start, *opener, *closer) for token in tokens(text)[:1]]
+        texts = (self.syntax.arguments.start, *opener, *closer, self.syntax.arguments.when_empty or "")
+        return [token for text in texts for token in tokens(text)[:1]]
 
     def _before_arguments(self) -> list[Instruction]:
         if self.syntax.arguments.entry:
@@ -231,18 +223,30 @@ class CallCode:
     # Arguments.
 
     def _arguments(self, arguments: Arguments) -> None:
+        empty = arguments.when_empty
+        if empty is None:
+            self._written_arguments(arguments)
+            return
+        none = self.code.reserve()
+        self._written_arguments(arguments)
+        first = arguments.start if arguments.start.strip() else "".join(map(_text, arguments.entry[:1]))
+        begins = tokens(first)[:1] if arguments.entry else ["{", '"']
+        self.code.put(none, NoArguments(empty.strip(), Finder(begins), len(self.code)))
+
+    def _written_arguments(self, arguments: Arguments) -> None:
         if not arguments.entry:
-            whole = self.syntax.whole
-            self.code.emit(JsonArguments(LiteralStyle(strict=whole, loose_keys=not whole)))
+            strict = self.syntax.whole and arguments.codec.strings is Strings.JSON
+            self.code.emit(JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict)))
             return
         self.code.emit(*self._literal(arguments.start))
         between = self.code.reserve()
         entry = self._entry(arguments, between)
-        done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *self._literal(arguments.end))
+        done = self.code.emit(CloseArguments(), *self._literal(arguments.end))
         opener = (tokens(_text(arguments.entry[0])) or [""])[0]
         separator = arguments.separator.strip()
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
-        self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends])))
+        behind = tokens(self.syntax.separator)[:1]
+        self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends, *behind])))
 
     def _behind_arguments(self) -> list[str]:
         """What follows the arguments where more slots come behind them, as in `</NAME>`."""
@@ -291,14 +295,17 @@ class CallCode:
 
     def _value(self, arguments: Arguments, i: int) -> Value:
         entry = arguments.entry
-        if Follow.needed(self.syntax):
-            return Value(arguments.codec, Follow(self.syntax))
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)] if core else ""
-        texts = [core, *self._whole_closers()] if core else self._closers()
+        texts = [core, *self._whole_closers()] if core else self._ends_of_value(arguments)
         variants = [lead[k:] + text for text in texts for k in range(len(lead) + 1)]
         return Value(arguments.codec, Finder(variants), _tags(arguments, i))
+
+    def _ends_of_value(self, arguments: Arguments) -> list[str]:
+        """What follows a value that has no marker of its own behind it."""
+        between = [text.strip() for text in (arguments.separator, arguments.end) if text.strip()]
+        return [*between, *self._closers()]
 
     def _whole_closers(self) -> list[str]:
         """A function's end and its call's end together: so much closing that it is no argument's text."""
@@ -331,22 +338,6 @@ class CallCode:
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
         self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))
-
-
-def _ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
-    """Return the syntax with a space before an end of turn that its closers end with: engines strip that token."""
-
-    def apart(closer: str) -> str:
-        core = closer.rstrip()
-        end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
-        return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer
-
-    return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
-
-
-def _is_distinctive(opener: str) -> bool:
-    """Return whether prose does not contain `opener`."""
-    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
 def _text(part: Part) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 from unrender.assemble import assemble
 from unrender.errors import StateError
 from unrender.format import Format, ReasoningMode
-from unrender.formats.reasoning import known_reasoning
 from unrender.grammar.nodes import Role
 from unrender.messages import Message, Request, ToolChoice
 from unrender.parsing.cleaning import BrokenText, Cleaner
@@ -89,7 +88,8 @@ class Parser:
         self._waiting: list[Event] = []
         begun = prefill(format, prompt)
         self._machine.base = -len(begun)
-        if prompt and not begun and format.reasoning.mode is ReasoningMode.DELIMITER:
+        worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
+        if prompt and not begun and worded:
             # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
             self._machine.pc = CONTENT_HUB
         read = self._machine.feed(begun)
@@ -247,17 +247,13 @@ def _shape(request: Request) -> Request:
 
 def _program(format: Format, shape: Request) -> Program:
     if shape.response_schema is not None:
-        return _compiled(format, shape)
+        return compile_grammar(assemble(format, shape))
     return _cached_program(format, shape)
 
 
 @lru_cache(maxsize=256)
 def _cached_program(format: Format, shape: Request) -> Program:
-    return _compiled(format, shape)
-
-
-def _compiled(format: Format, shape: Request) -> Program:
-    return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
+    return compile_grammar(assemble(format, shape))
 
 
 def prefill(format: Format, prompt: str) -> str:

@@ -151,7 +151,7 @@ class LiteralScanner:
         return at
 
     def _space(self, text: str, at: int, pieces: list[str]) -> int:
-        end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        end = _space_end(text, at)
         if end > at and self.comma:
             self.comma += text[at:end]
         elif end > at and self.stack:
@@ -315,7 +315,7 @@ class LiteralScanner:
 
     def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         close = self.style.quote_close
-        end = _closing(text, at, close, final)
+        end = _closing(text, at, close, "" if self.stack else self.style.stop, final)
         if end >= 0:
             pieces.append(escape(text[at:end]))
             return self._end_string(end + len(close), pieces)
@@ -376,15 +376,19 @@ def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, s
     return at + 2, "\\\\" + text[at + 1]
 
 
-def _closing(text: str, at: int, close: str, final: bool) -> int:
+def _space_end(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+
+def _closing(text: str, at: int, close: str, stop: str, final: bool) -> int:
     """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
 
-    A delimiter of one character may stand in the text itself; it closes only where a value can end.
+    A delimiter of one character may stand in the text itself; it closes only where a value can end, or before `stop`.
     """
     size = len(text)
     found = text.find(close, at)
     while found >= 0 and len(close) == 1:
-        if _AFTER_QUOTE.match(text, found + 1):
+        if _AFTER_QUOTE.match(text, found + 1) or (stop and text.startswith(stop, _space_end(text, found + 1))):
             return found
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1
