@@ -7,10 +7,10 @@ order, other spellings, other call syntaxes: the `Tolerated` parts).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import Content, ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.grammar.nodes import (
     Calls,
     Choice,
@@ -31,22 +31,17 @@ from unrender.messages import Request, Tool, ToolChoice
 
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
-_BLANK_LINE = "\n\n"
-"""The layout behind reasoning whose format nobody knows: what most models write."""
+_JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
-def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> Grammar:
-    """Return the grammar of one answer, from behind the assistant's header to its end.
-
-    `known` are markers of reasoning that are read at the answer's start where the format does not have them.
-    """
+def assemble(format: Format, request: Request) -> Grammar:
+    """Return the grammar of one answer, from behind the assistant's header to its end."""
     reasoning = _reasoning(format, request)
     calls = calls_of(format, request)
     parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
     parts += [Tolerated(Tag(Role.LAYOUT, Literal(text))) for text in _ends(format)]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
-    parts += [Tolerated(_thought(format, other, request)) for other in _undeclared(format, known)]
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
     generated = _Generation(format, request, calls[0] if calls else None).answer()
@@ -58,27 +53,17 @@ def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()
 
 
 def _reasoning(format: Format, request: Request) -> Node | None:
-    return _thought(format, format.reasoning, request) if format.reasoning.end else None
-
-
-def _thought(format: Format, markers: Reasoning, request: Request) -> Node:
-    """Return reasoning between these markers, and the layout behind it."""
+    markers = format.reasoning
+    if not markers.end:
+        return None
     calls: Iterable[Node] = calls_of(format, request)
     if not markers.holds_calls:
         calls = map(Tolerated, calls)
     text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
     body = Interleave(Role.REASONING, tuple(calls), text)
     opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
-    own = map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools))
-    joint = max(own, key=len) if markers is format.reasoning else _BLANK_LINE
+    joint = max(map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools)), key=len)
     return Sequence((opener, body, _choice(format, markers.end), Layout(joint, verbatim=True)))
-
-
-def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
-    """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
-    own = format.reasoning
-    others = [other for other in known if other.start.strip() != own.start.strip()]
-    return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
 
 def _content(format: Format) -> Node:
@@ -141,8 +126,7 @@ def _dropped(format: Format) -> Iterator[str]:
     texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
     if format.reasoning.mode is not ReasoningMode.DELIMITER:
         texts += [end + _layout(turn.reasoning_to_content) for end in _spellings(format, format.reasoning.end)]
-    joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
-    texts += [joint for joint in joints if joint.strip()]
+    texts += [getattr(turn, joint) for joint in _JOINTS]
     yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
 
 
@@ -206,10 +190,11 @@ class _Generation:
                     thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
                 )
             )
-        others: list[Node] = [direct]
+        # Reasoning that nothing opens begins at once: what stands before its end cannot be anything else.
+        others: list[Node] = [] if markers.mode is ReasoningMode.DELIMITER and not turn.prefill else [direct]
         for text in empty:
             if not text.startswith(start + end):
-                closed = _sequence(_said_inside(text.removeprefix(start), end), Choice((answer, direct)))
+                closed = _sequence(_said_inside(text.removeprefix(start), start, end), Choice((answer, direct)))
                 (inside if text.startswith(start) else others).append(closed)
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))
@@ -234,6 +219,8 @@ class _Generation:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = _sequence(content, Literal(turn.content_to_tools), last)
             return Choice((only_calls, opened)) if wrapper.start else only_calls
+        if not turn.tools_first and not (entry_literals(self.calls.syntax) or turn.content_to_tools.strip()):
+            return Choice((content, only_calls))  # Behind content, nothing would show that a call begins.
         if not turn.tools_first:
             followed = _sequence(Literal(turn.content_to_tools), last)
             return Choice((_sequence(content, Choice((followed, ended))), only_calls))
@@ -253,7 +240,8 @@ class _Generation:
     def free_text(self) -> Until:
         """Return text that holds nothing that the parser would take for a marker."""
         wrapper, markers = self.format.content, self.format.reasoning
-        texts = [*_dropped(self.format), wrapper.start, wrapper.end, _opening(self.format), markers.end]
+        parts = (wrapper.start, wrapper.end, _opening(self.format), markers.end)
+        texts = [*_dropped(self.format), *(text for part in parts for text in _spellings(self.format, part))]
         for calls in calls_of(self.format, self.request):
             texts += _signs(self.format, calls)
         return Until(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
@@ -283,10 +271,10 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
                 yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
 
 
-def _said_inside(text: str, end: str) -> Node:
+def _said_inside(text: str, start: str, end: str) -> Node:
     """Return what is written for no reasoning, behind the opener: some formats have words for it."""
     words, closer, behind = text.partition(end.strip())
-    if not words.strip():
+    if words.strip() in ("", start.strip()):
         return Literal(text)
     return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + behind)))
 
