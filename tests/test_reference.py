@@ -14,7 +14,19 @@ import jsonschema
 import lint_rules
 import pytest
 
-from unrender.format import Arguments, Codec, Envelope, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools
+from unrender.format import (
+    Arguments,
+    Codec,
+    Envelope,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Strings,
+    ToolMode,
+    Tools,
+    Typing,
+)
 
 FORMATS = [
     Format(),
@@ -23,9 +35,17 @@ FORMATS = [
         tools=Tools(
             mode=ToolMode.TAG_WITH_TAGGED,
             function=("<f=", Slot.NAME, ">", Slot.ARGUMENTS, "</f>"),
-            arguments=Arguments(entry=("<p=", Slot.KEY, ">", Slot.VALUE, "</p>"), codec=Codec(strings=Strings.RAW)),
+            arguments=Arguments(
+                entry=("<p=", Slot.KEY, ">", Slot.VALUE, "</p>"),
+                codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
+            ),
         ),
-        tolerated=(Tools(mode=ToolMode.JSON_NATIVE, envelope=Envelope(name_field=("name",)), id_parts=(0, 2)),),
+        tolerated=(
+            Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS), id_parts=(0, 2)),
+            Tools(
+                mode=ToolMode.JSON_NATIVE, function=('{"', Slot.NAME, '": ', Slot.ARGUMENTS, "}"), envelope=Envelope()
+            ),
+        ),
     ),
 ]
 

@@ -19,7 +19,14 @@ class MessageError(UnrenderError):
 
 
 class FormatError(UnrenderError):
-    """A `Format` (or its JSON) is inconsistent."""
+    """A `Format` (or its JSON) is inconsistent.
+
+    `where` is the path of the field at fault, e.g. `format.reasoning.end`; "" when no field is.
+    """
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.where = where
 
 
 class FormatVersionError(FormatError):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unrender.format import Codec, Format, Reasoning, Slot, Strings, ToolMode, Tools, Turn
+from properties.families import THINK
+
+from unrender.format import Codec, Format, Slot, ToolMode, Tools, Turn
 from unrender.format_diff import differences
 
+CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(
     turn=Turn(end="<|end|>"),
     tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
-    tolerated=(Tools(mode=ToolMode.JSON_NATIVE),),
+    tolerated=(Tools(mode=ToolMode.TAG_WITH_JSON, function=CALL),),
 )
 
 
@@ -21,11 +24,16 @@ def test_equal_formats_do_not_differ() -> None:
 
 def test_a_difference_is_named_by_the_smallest_part() -> None:
     """What differs is named by its path, with both values."""
-    other = replace(FORMAT, turn=Turn(end="<|stop|>"), reasoning=Reasoning(start="<think>"))
+    other = replace(FORMAT, turn=Turn(end="<|stop|>"), reasoning=THINK)
 
     found = [(it.path, it.before, it.after) for it in differences(FORMAT, other)]
 
-    assert found == [("turn.end", "<|end|>", "<|stop|>"), ("reasoning.start", "", "<think>")]
+    assert found == [
+        ("turn.end", "<|end|>", "<|stop|>"),
+        ("reasoning.mode", "none", "tag_based"),
+        ("reasoning.start", "", THINK.start),
+        ("reasoning.end", "", THINK.end),
+    ]
 
 
 def test_a_skeleton_is_compared_whole() -> None:
@@ -39,7 +47,9 @@ def test_a_skeleton_is_compared_whole() -> None:
 
 def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
     """A syntax that is only in one of the formats is shown whole, a changed one by what changed."""
-    more = replace(FORMAT, tolerated=(*FORMAT.tolerated, Tools(mode=ToolMode.TAG_WITH_JSON, call_start="<x>")))
+    more = replace(
+        FORMAT, tolerated=(*FORMAT.tolerated, Tools(mode=ToolMode.TAG_WITH_JSON, call_start="<x>", function=CALL))
+    )
     changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
 
     (added,), (edited,) = differences(FORMAT, more), differences(FORMAT, changed)
@@ -47,20 +57,24 @@ def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
     assert (added.path, added.before, added.after) == (
         "tolerated[1]",
         None,
-        {"mode": "tag_with_json", "call_start": "<x>"},
+        {
+            "mode": "tag_with_json",
+            "call_start": "<x>",
+            "function": "«name»>«arguments»",
+        },
     )
     assert (edited.path, edited.before, edited.after) == ("tolerated[0].call_start", "", "<y>")
 
 
 def test_values_are_plain_data() -> None:
     """Words of the vocabulary come as the text that the Format's JSON has, and nested parts with their path."""
-    codec = replace(FORMAT.tools.arguments, codec=Codec(strings=Strings.RAW))
+    codec = replace(FORMAT.tools.arguments, codec=Codec(ascii_only=True))
     other = replace(FORMAT, tools=replace(FORMAT.tools, arguments=codec))
 
     (found,) = differences(FORMAT, other)
 
     assert (found.path, type(found.after), str(found)) == (
-        "tools.arguments.codec.strings",
-        str,
-        "tools.arguments.codec.strings\n  - 'json'\n  + 'raw'",
+        "tools.arguments.codec.ascii_only",
+        bool,
+        "tools.arguments.codec.ascii_only\n  - False\n  + True",
     )

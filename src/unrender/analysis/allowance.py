@@ -28,8 +28,6 @@ class Allowance:
     """What one rendering may cost."""
 
 
-LONGEST_MARKER = 1000
-"""Characters of a text that the format names; a longer one is given up."""
 MOST_NAMES = 100
 """Variables, fields or markers of one kind that are tried, in order of how likely they are; the largest known count is 30."""
 

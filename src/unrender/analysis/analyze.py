@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from unrender.analysis.allowance import LONGEST_MARKER, Allowance
+from unrender.analysis.allowance import Allowance
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Evidence, collect_evidence
 from unrender.analysis.journal import tell
+from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
@@ -56,6 +57,8 @@ class _Findings:
     format: Format
     comparison: str
     tools: ToolsFinding
+    given_up: tuple[str, ...]
+    """What was found and cannot be part of a format."""
 
 
 def analyze(template: Template) -> Analysis:
@@ -67,7 +70,7 @@ def analyze(template: Template) -> Analysis:
     """
     prober = Prober(template=template.limited(Allowance().each))
     try:
-        return _without_long_markers(_analyze(prober, template))
+        return _analyze(prober, template)
     except Exception as error:  # noqa: BLE001 -- a template that analysis does not understand can still be rendered
         reason = f"{UNEXPECTED}: {type(error).__name__}: {error}"
         return Analysis(
@@ -76,18 +79,6 @@ def analyze(template: Template) -> Analysis:
             diagnostics=(f"{reason:.400}; the format is content alone",),
             renderings=prober.renderings,
         )
-
-
-def _without_long_markers(analysis: Analysis) -> Analysis:
-    """Give up parts whose markers are so long that reading with them would take memory by their square."""
-    for part in ("turn", "reasoning", "content", "tools"):
-        longest = max((len(text) for text in _texts(getattr(analysis.format, part))), default=0)
-        if longest > LONGEST_MARKER:
-            fmt = replace(analysis.format, **{part: type(getattr(analysis.format, part))()})
-            fmt = replace(fmt, preserved_tokens=preserved_tokens(fmt))
-            said = f"{part}: a marker has {longest} characters, more than {LONGEST_MARKER}, and was given up"
-            analysis = replace(analysis, format=fmt, diagnostics=(*analysis.diagnostics, said))
-    return analysis
 
 
 def _analyze(prober: Prober, template: Template) -> Analysis:
@@ -101,11 +92,12 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
     fmt, diagnostics = _settle(found, doubts)
     fmt = complete(fmt, template.source)
+    fmt, _ = possible(fmt, preserved_tokens=preserved_tokens(fmt, template.source))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
     analysis = Analysis(
-        format=replace(fmt, preserved_tokens=preserved_tokens(fmt, template.source)),
+        format=fmt,
         capabilities=capabilities,
         evidence=collect_evidence(prober, found.frame, fmt, found.comparison),
         diagnostics=diagnostics,
@@ -167,16 +159,16 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         tools_first=tools.tools_first,
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
-    fmt = Format(turn=turn, reasoning=reasons, content=content, tools=tools.tools)
-    return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools)
+    fmt, given_up = possible(Format(), turn=turn, reasoning=reasons, content=content, tools=tools.tools)
+    return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools, given_up=given_up)
 
 
 def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:
     """Give up what is refuted or still carries a needle, and say so."""
     fmt = found.format
-    diagnostics = [*found.tools.diagnostics]
+    diagnostics = [*found.tools.diagnostics, *found.given_up]
     if calls_are_refuted(doubts, fmt):
-        fmt = replace(fmt, tools=Tools())
+        fmt, _ = possible(fmt, tools=Tools())
         diagnostics.append(
             "tool calls: the derived syntax does not reproduce the template's rendering, and was given up"
         )
@@ -185,7 +177,7 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     ]
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
-            fmt = replace(fmt, **{part: type(getattr(fmt, part))()})
+            fmt, _ = possible(fmt, **{part: type(getattr(fmt, part))()})
             diagnostics.append(f"{part}: a marker holds a piece of the probe, and was given up")
     return fmt, tuple(diagnostics)
 

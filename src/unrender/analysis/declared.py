@@ -6,8 +6,10 @@ spellings and ignored markers are added, since they widen what is read and never
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+from unrender.errors import FormatError
 from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Spelling, ToolMode, Tools
 from unrender.formats import Declared, declared_formats
 
@@ -16,12 +18,13 @@ def complete(format: Format, source: str) -> Format:
     """Return `format` with everything that the declared formats matching the template's `source` add to it."""
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(source):
-            format = merge(format, declared)
+            with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
+                format = merge(format, declared)
     return format
 
 
 def merge(format: Format, declared: Declared) -> Format:
-    """Return `format` with what one declared format adds to it."""
+    """Return `format` with what one declared format adds to it. Raises `FormatError` when the two do not go together."""
     added = declared.format
     merged = replace(
         format,

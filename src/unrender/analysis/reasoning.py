@@ -137,7 +137,7 @@ def _complete(shared: str, header: str) -> str:
 def _without_content_opener(text: str, openings: Openings, start: str, content_end: str) -> str:
     """Cut the content's own opener off: known from answers without reasoning, or as long as its closer."""
     for opening in (openings.content, openings.content_no_thinking):
-        if opening and opening.strip() and text.endswith(opening) and len(opening) < len(text):
+        if opening and opening.strip() and text.endswith(opening) and text[: -len(opening)].strip():
             return text[: -len(opening)]
     full = openings.reasoning_content or ""
     size = len(lexemes(content_end.strip()))

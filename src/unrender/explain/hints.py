@@ -95,9 +95,9 @@ def _stripped(case: Case) -> Iterator[Found]:
 def _mutilated(case: Case) -> str:
     """Return how the template's own syntax was mutilated, and what it reads when that is taken into account."""
     for how, syntax in without_markers(case.reading.turn.format):
-        calls = read_as(case.reading, syntax).whole_calls
-        if len(calls) > len(case.reading.whole_calls):
-            return f"{how} reads {', '.join(map(described, calls))}"
+        other = read_as(case.reading, syntax)
+        if other and len(other.whole_calls) > len(case.reading.whole_calls):
+            return f"{how} reads {', '.join(map(described, other.whole_calls))}"
     return ""
 
 

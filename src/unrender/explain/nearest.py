@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from unrender.errors import FormatError
 from unrender.explain.reading import Reading
 from unrender.explain.report import Nearest
 from unrender.explain.syntaxes import COMMON
@@ -25,16 +26,19 @@ def find_nearest(reading: Reading) -> Nearest | None:
     best, nearest = reading, None
     for candidate in _candidates():
         other = read_as(reading, candidate.syntax)
-        if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
+        if other and len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
             best, nearest = other, candidate
     if nearest is None:
         return None
     return Nearest(name=nearest.name, why=nearest.why, calls=tuple(map(described, best.whole_calls)))
 
 
-def read_as(reading: Reading, syntax: Tools) -> Reading:
-    """Read the same output with another call syntax, and no other."""
-    format = replace(reading.turn.format, tools=syntax, tolerated=())
+def read_as(reading: Reading, syntax: Tools) -> Reading | None:
+    """Read the same output with another call syntax, and no other; None where no format may have that syntax."""
+    try:
+        format = replace(reading.turn.format, tools=syntax, tolerated=())
+    except FormatError:
+        return None
     return Reading.of(replace(reading.turn, format=format), reading.output)
 
 
@@ -44,7 +48,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, Tools]]:
     if tools.mode is ToolMode.NONE:
         return
     bare = _stripped(tools, format.preserved_tokens)
-    if bare != tools and _readable(tools.arguments.entry, bare.arguments.entry):
+    if bare != tools:
         yield "without its special tokens", bare
     openers = (tools.section_start, tools.call_start)
     if any(text.strip() for text in openers):
@@ -104,12 +108,8 @@ def _stripped(tools: Tools, tokens: tuple[str, ...]) -> Tools:
 
 
 def _parts(skeleton: Skeleton, tokens: tuple[str, ...]) -> Skeleton:
-    return tuple(part if isinstance(part, Slot) else _without(part, tokens) for part in skeleton)
-
-
-def _readable(entry: Skeleton, stripped: Skeleton) -> bool:
-    """False when a marker of an argument is gone altogether: then arguments cannot be told apart."""
-    return not any(old.strip() and not new.strip() for old, new in zip(entry, stripped, strict=True))
+    kept = (part if isinstance(part, Slot) else _without(part, tokens) for part in skeleton)
+    return tuple(part for part in kept if part)
 
 
 def _without(text: str, tokens: tuple[str, ...]) -> str:

@@ -40,16 +40,20 @@ def _json_list(start: str, end: str) -> Tools:
 
 def _tag(before_name: str, behind_name: str, end: str) -> Tools:
     """Return calls that are a name in a tag and JSON arguments behind it."""
-    return Tools(mode=ToolMode.TAG_WITH_JSON, function=(before_name, Slot.NAME, behind_name, Slot.ARGUMENTS, end))
+    return Tools(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, behind_name, end))
 
 
 def _tagged(before_name: str, behind_name: str, end: str, entry: tuple[str | Slot, ...]) -> Tools:
     """Return calls whose arguments stand in tags of their own, values as they are."""
     return Tools(
         mode=ToolMode.TAG_WITH_TAGGED,
-        function=(before_name, Slot.NAME, behind_name, Slot.ARGUMENTS, end),
+        function=_function(before_name, behind_name, end),
         arguments=Arguments(entry=entry, codec=_RAW),
     )
+
+
+def _function(before_name: str, behind_name: str, end: str) -> tuple[str | Slot, ...]:
+    return tuple(part for part in (before_name, Slot.NAME, behind_name, Slot.ARGUMENTS, end) if part)
 
 
 _PARAMETER = ("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n")

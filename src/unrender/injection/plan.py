@@ -109,7 +109,8 @@ def _speaking(format: Format, declared: Declared) -> Format:
     """Return the template's format with the declared call syntax; the template's own is still read."""
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
-    merged = merge(replace(format, tools=Tools(), tolerated=(*own, *format.tolerated)), declared)
+    alone = replace(format, tools=Tools(), reasoning=replace(format.reasoning, holds_calls=False))
+    merged = merge(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,
         content_to_tools=added.turn.content_to_tools or "\n",
@@ -118,7 +119,10 @@ def _speaking(format: Format, declared: Declared) -> Format:
         tools_to_content="",
         tools_first=False,
     )
-    return replace(merged, turn=joints, cleans_content=format.cleans_content or added.cleans_content)
+    reasoning = replace(merged.reasoning, holds_calls=format.reasoning.holds_calls)
+    return replace(
+        merged, turn=joints, reasoning=reasoning, cleans_content=format.cleans_content or added.cleans_content
+    )
 
 
 def _with_system_text(messages: list[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:

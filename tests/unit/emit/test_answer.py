@@ -10,7 +10,7 @@ from engines import converted_reader
 
 from unrender.emit.answer import Answer
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Arguments, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import Arguments, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.messages import Request, Tool, ToolChoice
 from unrender.verify.engines import installed, lark_reader
 
@@ -20,6 +20,7 @@ CALLS = Tools(
     call_end="</call>",
     separator="\n",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
 )
 FORMAT = Format(
     tools=CALLS,

@@ -16,6 +16,7 @@ from unrender.format import (
     Arguments,
     Codec,
     Containers,
+    Envelope,
     Format,
     Reasoning,
     ReasoningMode,
@@ -24,6 +25,7 @@ from unrender.format import (
     ToolMode,
     Tools,
     Turn,
+    Typing,
 )
 from unrender.grammar.budget import Budget
 from unrender.grammar.nodes import Chars, Grammar
@@ -36,7 +38,8 @@ TAGGED = Tools(
     separator="\n",
     function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>\n"),
     arguments=Arguments(
-        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=Codec(strings=Strings.RAW)
+        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"),
+        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
     ),
 )
 PYTHONIC = Tools(
@@ -50,7 +53,7 @@ PYTHONIC = Tools(
         end=")",
         entry=(Slot.KEY, "=", Slot.VALUE),
         separator=", ",
-        codec=Codec(strings=Strings.RAW),
+        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
     ),
 )
 JSON = Tools(
@@ -58,6 +61,7 @@ JSON = Tools(
     call_start="<tool_call>\n",
     call_end="\n</tool_call>",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
 )
 BARE = Tools(
     mode=ToolMode.TAG_WITH_TAGGED,

@@ -115,17 +115,18 @@ def test_calls_fill_their_skeleton():
     assert encode_call("f", {}, tools) == "f:1#-"
 
 
+CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(
     turn=Turn(
         reasoning_to_content="\n",
         reasoning_to_tools="\n\n",
-        content_to_tools="|",
-        start_to_tools="^",
-        tools_to_content="~",
+        content_to_tools="|-|",
+        start_to_tools="^^",
+        tools_to_content="~~",
     ),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>", empty=""),
     content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>"),
-    tools=Tools(mode=ToolMode.TAG_WITH_JSON, section_start="[", section_end="]", separator=",", function=(Slot.NAME,)),
+    tools=Tools(mode=ToolMode.TAG_WITH_JSON, section_start="[", section_end="]", separator=",", function=CALL),
 )
 CALLS = [("f", {}, ""), ("g", {}, "")]
 
@@ -135,9 +136,9 @@ CALLS = [("f", {}, ""), ("g", {}, "")]
     [
         ({"content": "C"}, "<c>C</c>"),
         ({"reasoning": "R", "content": "C"}, "<t>R</t>\n<c>C</c>"),
-        ({"calls": CALLS}, "^[f,g]"),
-        ({"content": "C", "calls": CALLS}, "<c>C</c>|[f,g]"),
-        ({"reasoning": "R", "calls": CALLS}, "<t>R</t>\n\n[f,g]"),
+        ({"calls": CALLS}, "^^[f>{},g>{}]"),
+        ({"content": "C", "calls": CALLS}, "<c>C</c>|-|[f>{},g>{}]"),
+        ({"reasoning": "R", "calls": CALLS}, "<t>R</t>\n\n[f>{},g>{}]"),
         ({}, ""),
     ],
 )

@@ -165,7 +165,7 @@ def test_changed_questions_are_not_observable():
 def test_grammar_is_asked_of_its_engine():
     """The Lark grammar accepts what the template writes, and a wrong format's grammar does not."""
     template = template_named("json-tags")
-    wrong = replace(template.format.reasoning, end="</thought>")
+    wrong = replace(template.format.reasoning, end="</thought>", empty="")
 
     assert verdicts(verified(template).findings)["grammar in Lark"] is Verdict.PROVED
     assert verdicts(verified(template, reasoning=wrong).findings)["grammar in Lark"] is Verdict.REFUTED

@@ -1,0 +1,149 @@
+"""Format: how a model's answers are written down, as frozen, versioned, plain data.
+
+The narrow waist of unrender. Left of it, analysis knows Jinja and nothing of model output; right of it, grammar, parser
+and exports know model output and nothing of Jinja. A Format can be printed, saved, compared, edited by hand, shipped.
+
+Rules:
+- Text is literal: what the model prints, character for character, e.g. `"</think>"`. White space at the ends of a marker
+  and in joints is *layout*: generated exactly, read with tolerance. White space next to a verbatim slot (reasoning,
+  content, raw values) is stripped at most up to the literal's own length, so verbatim text comes back exact.
+- What is written around a call is a skeleton: literals and slots in the order of the text (`function`, `entry`).
+  The named markers of the field (`name_prefix`, `value_suffix`, …) are views of the skeletons.
+- A new field needs two templates that want it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
+
+from unrender.errors import FormatError, FormatVersionError
+from unrender.format.checks import check, text_problem
+from unrender.format.data import decode, encode, shown
+from unrender.format.parts import (
+    Arguments,
+    CallIdPosition,
+    Codec,
+    Containers,
+    Content,
+    ContentMode,
+    Envelope,
+    Part,
+    Reasoning,
+    ReasoningMode,
+    Skeleton,
+    Slot,
+    Spelling,
+    Strings,
+    ToolMode,
+    Tools,
+    Turn,
+    Typing,
+    Words,
+)
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Arguments",
+    "CallIdPosition",
+    "Codec",
+    "Containers",
+    "Content",
+    "ContentMode",
+    "Envelope",
+    "Format",
+    "Part",
+    "Reasoning",
+    "ReasoningMode",
+    "Skeleton",
+    "Slot",
+    "Spelling",
+    "Strings",
+    "ToolMode",
+    "Tools",
+    "Turn",
+    "Typing",
+    "Words",
+]
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How a model's answers are written down.
+
+    A Format obeys the invariants of `unrender.format.checks` (bounded texts, complete skeletons, markers that can be told
+    apart): making one that breaks an invariant raises `FormatError`, which names the field.
+    """
+
+    version: int = FORMAT_VERSION
+    turn: Turn = Turn()
+    reasoning: Reasoning = Reasoning()
+    content: Content = Content()
+    tools: Tools = Tools()
+    tolerated: tuple[Tools, ...] = ()
+    """Other call syntaxes that are read, in order of preference, never generated."""
+    spellings: tuple[Spelling, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Markers that say nothing, dropped wherever they stand between parts."""
+    cleans_content: bool = False
+    """Text that begins a call and breaks off is no content as soon as any call of the answer has been read."""
+    preserved_tokens: tuple[str, ...] = ()
+    """Markers that a tokenizer must not strip from the output."""
+    declared: tuple[str, ...] = ()
+    """Names of the declared formats (`formats/`) that contributed."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def closed_in_words(self, begun: str) -> bool:
+        """Return whether `begun` is what the prompt writes for no reasoning: a closed block, with words of the template's."""
+        start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
+        if not end or end not in begun or begun != self.turn.prefill_no_thinking:
+            return False
+        return bool(begun.partition(end)[0].replace(start, "", 1).strip())
+
+    def ended_by(self, eos_token: str) -> Self:
+        """Return the format with an end-of-sequence token as an end of turn: no format depends on it, but output shows it.
+
+        A token that no Format may hold as a marker, as it is too long, is left out.
+        """
+        turn = self.turn
+        if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends) or text_problem(eos_token):
+            return self
+        layout = "" if turn.end.strip() else turn.end
+        return replace(self, turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data, defaults left out, slots as `{"slot": "name"}`."""
+        return {"version": self.version, **encode(self)}
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the format as JSON; `Format.from_json` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read `to_dict`'s data. Raises `FormatVersionError` or `FormatError`, naming the place."""
+        if not isinstance(data, dict):
+            raise FormatError(f"expected an object, found {type(data).__name__}", "format")
+        version = data.get("version")
+        if version != FORMAT_VERSION:
+            raise FormatVersionError(
+                f"{shown(version)} is not supported; this release reads {FORMAT_VERSION}", "format.version"
+            )
+        return cast(Self, decode(cls, data, where="format"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a format from JSON. Raises `FormatVersionError` or `FormatError`."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"not JSON: {error}", "format") from None
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        return self.to_json()

@@ -1,0 +1,100 @@
+"""The markers of a Format against each other: what the parser could not tell apart, as problems.
+
+Strategy: each marker has a part in reading: it opens something, closes it, or stands between. Two markers of different
+parts that meet at one place must not be the same text. White space around a marker and brackets of JSON behind it do not
+tell it from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from unrender.format.parts import Content, Reasoning, ReasoningMode, Slot, Tools, Turn
+from unrender.format.problems import Problem
+
+JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
+
+Named = tuple[str, str]
+"""Where a marker stands in the Format, and its text."""
+
+
+def check_answer(
+    turn: Turn, reasoning: Reasoning, content: Content, tools: Tools, ignored: tuple[str, ...]
+) -> Iterator[Problem]:
+    """Yield the markers of an answer's parts that are the same as another part's, or as what says nothing."""
+    parts = _cores(
+        [
+            ("format.reasoning.start", reasoning.start),
+            ("format.reasoning.end", reasoning.end),
+            ("format.content.start", content.start),
+            ("format.content.end", content.end),
+            *_openers(tools, "format.tools"),
+        ]
+    )
+    yield from _doubles(parts)
+    openers = [(where, core) for where, core in parts if not where.endswith(".end")]
+    dropped = _cores(
+        [
+            ("format.turn.end", turn.end),
+            *((f"format.turn.headers[{at}]", text) for at, text in enumerate(turn.headers)),
+            *((f"format.turn.ends[{at}]", text) for at, text in enumerate(turn.ends)),
+            *((f"format.ignored[{at}]", text) for at, text in enumerate(ignored)),
+        ]
+    )
+    if reasoning.mode is ReasoningMode.DELIMITER and turn.prefill:
+        joints = _cores((f"format.turn.{name}", getattr(turn, name)) for name in JOINTS)
+        for other, text in (*parts, *dropped, *joints):
+            if text in turn.prefill:
+                yield "format.turn.prefill", f"expected words without the marker {text!r} of {other}"
+    yield from _wordlike(turn, reasoning)
+    for where, core in openers:
+        for other, text in dropped:
+            if core == text:
+                yield other, f"expected another marker than {where.removeprefix('format.')}, found {text!r}"
+
+
+def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
+    """Yield the joint that lets the next word go on an end of reasoning that looks like a word, and like one only."""
+    joints = {name: getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
+    if reasoning.end[-1:].isalnum() and any(map(str.isspace, joints.values())):
+        for name, joint in joints.items():
+            if not joint:
+                yield (
+                    f"format.turn.{name}",
+                    f"expected white space behind {reasoning.end.strip()!r}, as it ends in a letter",
+                )
+
+
+def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
+    """Yield the markers of a call syntax that open a call and also close it, or stand between two."""
+    function = tools.function
+    last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
+    closing = (
+        []
+        if tools.envelope
+        else [(f"{where}.function[{at}]", str(part)) for at, part in enumerate(function) if at > last]
+    )
+    closers = [*closing, (f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
+    yield from _doubles(_cores([*_openers(tools, where), *closers, (f"{where}.separator", tools.separator)]))
+
+
+def _openers(tools: Tools, where: str) -> list[Named]:
+    """Return the markers that begin calls, the outermost first."""
+    first = tools.function[0] if tools.function and not isinstance(tools.function[0], Slot) else ""
+    named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]
+    named += [] if tools.envelope else [(f"{where}.function[0]", first)]
+    return [(place, text) for place, text in named if text.strip()]
+
+
+def _cores(named: Iterable[Named]) -> list[Named]:
+    """Return the markers without what does not tell them apart, blank ones left out."""
+    cores = ((where, text.strip().rstrip("[{ \n") or text.strip()) for where, text in named)
+    return [(where, core) for where, core in cores if core]
+
+
+def _doubles(cores: list[Named]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for where, core in cores:
+        if core in seen:
+            yield where, f"expected another marker than {seen[core].removeprefix('format.')}, found {core!r}"
+        seen.setdefault(core, where)

@@ -1,0 +1,94 @@
+"""Dataclasses of a Format ↔ plain JSON data, defaults left out; what does not fit is a `FormatError` with its place."""
+
+from __future__ import annotations
+
+import types
+import typing
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from typing import Any
+
+from unrender.errors import FormatError
+from unrender.format.parts import Slot
+
+_LONG_NUMBER = 10**60
+
+
+def encode(value: Any) -> Any:
+    """Return plain JSON data, slots as `{"slot": "name"}`."""
+    if isinstance(value, Slot):
+        return {"slot": value.value}
+    if isinstance(value, StrEnum):
+        return value.value
+    if is_dataclass(value):
+        pairs = ((f, getattr(value, f.name)) for f in fields(value))
+        return {f.name: encode(item) for f, item in pairs if item != f.default or f.name == "mode"}
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(kind: Any, data: Any, *, where: str) -> Any:
+    """Return `data` as a value of the type `kind`. Raises `FormatError` that names the place below `where`."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is types.UnionType:
+        return _decode_union(args, data, where=where)
+    if origin is tuple:
+        return _decode_tuple(args, data, where=where)
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, data, where=where)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return _decode_enum(kind, data, where=where)
+    if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        raise FormatError(f"expected {kind.__name__}, found {shown(data)}", where)
+    return data
+
+
+def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
+    if data is None and type(None) in options:
+        return None
+    if Slot in options:
+        return decode(Slot if isinstance(data, dict) else str, data, where=where)
+    return decode(next(option for option in options if option is not type(None)), data, where=where)
+
+
+def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:
+    if not isinstance(data, list):
+        raise FormatError(f"expected a list, found {shown(data)}", where)
+    if args[-1] is Ellipsis:
+        return tuple(decode(args[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
+    if len(data) != len(args):
+        raise FormatError(f"expected {len(args)} items, found {len(data)}", where)
+    return tuple(
+        decode(kind, item, where=f"{where}[{i}]") for i, (kind, item) in enumerate(zip(args, data, strict=True))
+    )
+
+
+def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
+    if kind is Slot and isinstance(data, dict):
+        data = data.get("slot")
+    if data not in list(kind):
+        raise FormatError(f"expected one of {[str(item) for item in kind]}, found {shown(data)}", where)
+    return kind(data)
+
+
+def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise FormatError(f"expected an object, found {shown(data)}", where)
+    hints = typing.get_type_hints(kind)
+    unknown = [name for name in data if name not in hints]
+    if unknown:
+        raise FormatError(f"unknown field {shown(unknown[0])}; known are {sorted(hints)}", where)
+    missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in data]
+    if missing:
+        raise FormatError(f"the field {missing[0]!r} is missing", where)
+    return kind(**{name: decode(hints[name], item, where=f"{where}.{name}") for name, item in data.items()})
+
+
+def shown(data: Any) -> str:
+    """Return found data for a message: short, and never an error itself, however deep or long the data is."""
+    if isinstance(data, str):
+        return repr(data[:60])
+    if isinstance(data, int) and abs(data) >= _LONG_NUMBER:
+        return "a number of more than 60 digits"
+    return f"{type(data).__name__}" if isinstance(data, dict | list | tuple) else repr(data)
