@@ -112,8 +112,9 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
 
     Of syntaxes that are only tolerated, those count that the template's `source` knows.
 
-    >>> from unrender.format import Reasoning
-    >>> preserved_tokens(Format(reasoning=Reasoning(start="<think>\n", end="\n</think>")))
+    >>> from unrender.format import Reasoning, ReasoningMode
+    >>> reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
+    >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
     parts = (fmt.reasoning, fmt.content, fmt.tools, fmt.turn.end, fmt.turn.ends)
