@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         ToolCallStarted,
     )
     from unrender.parsing.parser import Parser, Span
-    from unrender.parsing.policy import CallsInReasoning, Policy, UnknownTools
+    from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
 
 __version__ = "0.1.0"
 
@@ -58,6 +58,7 @@ __all__ = [
     "ChoiceStream",
     "Completion",
     "ContentText",
+    "DeadCalls",
     "Event",
     "ExportError",
     "Exported",
@@ -87,6 +88,7 @@ __all__ = [
     "Trigger",
     "TriggerKind",
     "Turn",
+    "UndeclaredReasoning",
     "UnknownTools",
     "UnrenderError",
     "Usage",
@@ -129,7 +131,7 @@ _MODULES = MappingProxyType(
         "unrender.parsing.completions": ("ChoiceStream", "Completion", "Usage", "finish_reason"),
         "unrender.parsing.deltas": ("deltas",),
         "unrender.parsing.parser": ("Parser", "Span"),
-        "unrender.parsing.policy": ("CallsInReasoning", "Policy", "UnknownTools"),
+        "unrender.parsing.policy": ("CallsInReasoning", "DeadCalls", "Policy", "UndeclaredReasoning", "UnknownTools"),
     }
 )
 

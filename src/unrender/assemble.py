@@ -7,10 +7,10 @@ order, other spellings, other call syntaxes: the `Tolerated` parts).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from unrender.format import Content, ContentMode, Format, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.grammar.nodes import (
     Calls,
     Choice,
@@ -31,17 +31,23 @@ from unrender.messages import Request, Tool, ToolChoice
 
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
+_BLANK_LINE = "\n\n"
+"""The layout behind reasoning whose format nobody knows: what most models write."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
-def assemble(format: Format, request: Request) -> Grammar:
-    """Return the grammar of one answer, from behind the assistant's header to its end."""
+def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> Grammar:
+    """Return the grammar of one answer, from behind the assistant's header to its end.
+
+    `known` are markers of reasoning that are read at the answer's start where the format does not have them.
+    """
     reasoning = _reasoning(format, request)
     calls = calls_of(format, request)
     parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
     parts += [Tolerated(Tag(Role.LAYOUT, Literal(text))) for text in _ends(format)]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
+    parts += [Tolerated(_thought(format, other, request)) for other in _undeclared(format, known)]
     if request.response_schema is not None:
         parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
     generated = _Generation(format, request, calls[0] if calls else None).answer()
@@ -53,17 +59,27 @@ def assemble(format: Format, request: Request) -> Grammar:
 
 
 def _reasoning(format: Format, request: Request) -> Node | None:
-    markers = format.reasoning
-    if not markers.end:
-        return None
+    return _thought(format, format.reasoning, request) if format.reasoning.end else None
+
+
+def _thought(format: Format, markers: Reasoning, request: Request) -> Node:
+    """Return reasoning between these markers, and the layout behind it."""
     calls: Iterable[Node] = calls_of(format, request)
     if not markers.holds_calls:
         calls = map(Tolerated, calls)
     text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
     body = Interleave(Role.REASONING, tuple(calls), text)
     opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
-    joint = max(map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools)), key=len)
+    own = map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools))
+    joint = max(own, key=len) if markers is format.reasoning else _BLANK_LINE
     return Sequence((opener, body, _choice(format, markers.end), Layout(joint, verbatim=True)))
+
+
+def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
+    """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
+    own = format.reasoning
+    others = [other for other in known if other.start.strip() != own.start.strip()]
+    return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
 
 def _content(format: Format) -> Node:

@@ -55,10 +55,27 @@ class Message:
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
 
+    @property
+    def dead_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that were begun and cannot be completed: truncated or invalid."""
+        return tuple(call for call in self.tool_calls if call.status in (CallStatus.TRUNCATED, CallStatus.INVALID))
+
+    def finish_reason(self, reason: str | None = None) -> str:
+        """Return OpenAI's finish reason; `reason` is the engine's own, None where it gives none.
+
+        >>> Message(tool_calls=(ToolCall(name="now", arguments="{}", id="0"),)).finish_reason("stop")
+        'tool_calls'
+        """
+        if any(call.status is CallStatus.COMPLETE for call in self.tool_calls) and reason in (None, "stop"):
+            return "tool_calls"
+        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.tool_calls)
+        return reason or ("length" if cut_off else "stop")
+
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> dict[str, Any]:
         """Return the OpenAI form, fit to be executed and sent back in the next turn.
 
-        Only complete calls are in it: one that is still being written, was cut off or broke stays in `tool_calls` alone.
+        Only complete calls are in it: one that is still being written, was cut off or broke stays in `tool_calls` alone,
+        and the text of a dead one in the content, unless the parser's policy withholds it.
         `content` is always a string; reasoning and calls are there only when they hold something, as templates want it.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}

@@ -1,6 +1,6 @@
 """Where engines were compared, ours gives the message that the best of them give, at every chunking.
 
-Rules: `disagreements.toml` lists under `[parity]` the cases that are argued; a case listed there must differ. Recovery cases
+Rules: engines withhold the text of a call that dies, so the comparison is made under that policy. `disagreements.toml` lists under `[parity]` the cases that are argued; a case listed there must differ. Recovery cases
 keep a floor whatever is argued: no text raises, every call presented as complete is a known tool with valid JSON, and
 what stands before the break is not lost.
 """
@@ -19,6 +19,7 @@ from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.messages import CallStatus, Message
+from unrender.parsing.policy import DeadCalls, Policy
 
 ARGUED: dict[str, str] = tomllib.loads(
     (Path(__file__).parent / "disagreements.toml").read_text(encoding="utf-8"),
@@ -42,7 +43,9 @@ def prompt_of(case: dict[str, Any]) -> str:
 
 
 def read(case: dict[str, Any], chunks: list[str]) -> Message:
-    parser = template(case["template"]).parser(tools=case["tools"] or [], prompt=prompt_of(case))
+    parser = template(case["template"]).parser(
+        tools=case["tools"] or [], prompt=prompt_of(case), policy=Policy(malformed=DeadCalls.WITHHOLD)
+    )
     fed_only(parser, chunks)
     parser.finish(case["finish_reason"])
     return parser.message

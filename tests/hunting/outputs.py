@@ -10,6 +10,7 @@ and the seed of the chunks.
 from __future__ import annotations
 
 import json
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -91,6 +92,46 @@ _ODD = (
     ),
     *("now", "get_weather", "city", "x" * 300, "[" * 40, "<think>", "</think>", "\r\n", "\\n", '\\"'),
 )
+_FIELD = re.compile(r'("\w+" ?: ?)("[^"]*"|[-.\w]+|\{[^{}]*\}|\[[^\[\]]*\])')
+_VALUE = re.compile(r'"[^"]*"|-?\d[\d.]*|\btrue\b|\bfalse\b|\bnull\b|\{\}')
+_VALUES = (
+    *(
+        '""',
+        '"now"',
+        '"x"',
+        "'a'",
+        '"a\\',
+        '"\\ud83c"',
+        "{}",
+        "[]",
+        '{"a": 1}',
+        "[1, ]",
+        "{a: 1}",
+        "null",
+        "None",
+        "True",
+    ),
+    *(
+        "1_",
+        "1_0",
+        "1__0",
+        "1_.5",
+        "01",
+        "+1",
+        "-",
+        ".5",
+        "1e999",
+        "1e5",
+        "9" * 300,
+        "NaN",
+        "Infinity",
+        "x",
+        "",
+        '"{}"',
+        '"{"',
+    ),
+)
+"""What may stand where a value stood."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,9 +270,29 @@ def _remove_marker(text: str, random: Random, inserted: tuple[str, ...]) -> str:
     return text.replace(random.choice(present), random.choice(("", " ", *inserted)), 1) if present else text
 
 
+def _double_field(text: str, random: Random, _: tuple[str, ...]) -> str:
+    """Write one field again, with its own value or another's."""
+    fields = list(_FIELD.finditer(text))
+    if not fields:
+        return text
+    field, other = random.choice(fields), random.choice(fields)
+    again = field.group() if random.random() < 0.5 else field.group(1) + other.group(2)
+    at = random.choice((field.end(), other.end()))
+    return f"{text[:at]}, {again}{text[at:]}"
+
+
+def _change_value(text: str, random: Random, _: tuple[str, ...]) -> str:
+    values = list(_VALUE.finditer(text))
+    if not values:
+        return text
+    value = random.choice(values)
+    return text[: value.start()] + random.choice(_VALUES) + text[value.end() :]
+
+
 _MUTATIONS: tuple[Callable[[str, Random, tuple[str, ...]], str], ...] = (
     *(_delete, _double, _swap, _cut),
     *(_insert, _insert, _remove_marker, _remove_marker),
+    *(_double_field, _double_field, _change_value, _change_value),
 )
 
 

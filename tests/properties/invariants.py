@@ -11,6 +11,7 @@ from collections.abc import Callable
 from splitting import fed, merged, splits
 
 from unrender.errors import MalformedOutput
+from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.parsing.deltas import deltas
 from unrender.parsing.events import (
@@ -39,6 +40,7 @@ def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Mes
     events = fed(parser, chunks)
     check_events(events, parser.message)
     check_spans(parser, text)
+    check_content(parser, text)
     return merged(events), parser.message
 
 
@@ -95,6 +97,12 @@ def check_spans(parser: Parser, text: str) -> None:
         assert span.end > span.start
         at = span.end
     assert at == len(text)
+
+
+def check_content(parser: Parser, text: str) -> None:
+    """Assert that content is what the spans of content say; so the text of a call that died stands there, once."""
+    said = "".join(text[span.start : span.end] for span in parser.spans if span.role is Role.CONTENT)
+    assert parser.message.content == said
 
 
 def check_strict(make: MakeParser, text: str) -> None:

@@ -88,8 +88,10 @@ class Format:
     spellings: tuple[Spelling, ...] = ()
     ignored: tuple[str, ...] = ()
     """Markers that say nothing, dropped wherever they stand between parts."""
+    undeclared_reasoning: bool = True
+    """Reasoning in well-known markers that the format does not have is read at the start of an answer, never generated."""
     cleans_content: bool = False
-    """Text that begins a call and breaks off is no content as soon as any call of the answer has been read."""
+    """Text with the shape of a call that is none is dropped behind a call, and right before one."""
     preserved_tokens: tuple[str, ...] = ()
     """Markers that a tokenizer must not strip from the output."""
     declared: tuple[str, ...] = ()

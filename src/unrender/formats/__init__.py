@@ -3,6 +3,7 @@
 A file holds `name`, `why`, `format` and, when it completes derived formats, `evidence`: texts that the template's source
 must contain (`all`, `any`) or must not (`none`); empty evidence fits every template. No code and no evidence names a model; what is
 matched are markers. Users add folders of their own, whose files are checked as these are.
+`markers/reasoning.json` holds markers of reasoning, each with a reason, that are read whatever the template says.
 """
 
 from __future__ import annotations

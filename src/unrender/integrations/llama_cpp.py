@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate, Turn
 from unrender.errors import MessageError, TemplateError
-from unrender.messages import CallStatus, ToolChoice
+from unrender.messages import ToolChoice
 from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
 from unrender.parsing.finder import Finder
@@ -120,9 +120,8 @@ class _Answer:
         parser = self.turn.parser()
         for text in self.texts():
             parser.feed(text)
-        parser.finish("length" if not self.ended else None)
+        parser.finish(self.reason)
         message = parser.message
-        called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
         usage = {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
@@ -132,7 +131,7 @@ class _Answer:
             "index": 0,
             "message": message.to_openai(),
             "logprobs": None,
-            "finish_reason": self.reason(called=called),
+            "finish_reason": message.finish_reason(self.reason),
         }
         return _envelope("chat.completion", model) | {"choices": [choice], "usage": usage}
 
@@ -142,19 +141,17 @@ class _Answer:
         yield frame | _choice({"role": "assistant"}, None)
         for events in self._read(parser):
             yield from (frame | _choice(delta, None) for delta in deltas(events))
-        called = any(call.status is CallStatus.COMPLETE for call in parser.message.tool_calls)
-        yield frame | _choice({}, self.reason(called=called))
+        yield frame | _choice({}, parser.message.finish_reason(self.reason))
 
     def _read(self, parser: Any) -> Iterator[list[Event]]:
         for text in self.texts():
             yield parser.feed(text)
-        yield parser.finish("length" if not self.ended else None)
+        yield parser.finish(self.reason)
 
-    def reason(self, *, called: bool) -> str:
-        """Return OpenAI's finish reason."""
-        if not self.ended:
-            return "length"
-        return "tool_calls" if called else "stop"
+    @property
+    def reason(self) -> str:
+        """Why generation ended."""
+        return "stop" if self.ended else "length"
 
     def texts(self) -> Iterator[str]:
         """Generate, and yield the text up to a stop text; what might become one is held back."""

@@ -13,6 +13,7 @@ from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.finder import Finder
+from unrender.parsing.follow import Follow
 from unrender.parsing.frames import CallState
 from unrender.parsing.instructions import MAX_BLANK, SPACE, tool_at
 from unrender.parsing.machine import Machine
@@ -24,6 +25,8 @@ from unrender.parsing.xml import TagStyle, XmlScanner
 FENCE = "```"
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
 _CDATA = Finder((CDATA_END,))
+_QUOTES = ("'", '"')
+"""What begins a string where a model writes Python though the format has raw text."""
 
 
 def run_scanner(machine: Machine) -> Status:
@@ -106,7 +109,7 @@ class Value:
     """One argument's value."""
 
     codec: Codec
-    suffix: Finder
+    suffix: Finder | Follow
     """What ends a raw value."""
     tags: TagStyle | None = None
 
@@ -126,13 +129,15 @@ class Value:
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
+        if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
+            return False
         if call.key in call.keys:
             # What the first one says is out: JSON keeps both, and most readers the last.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
         call.count += 1
-        machine.scanner = self.scanner(call)
+        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
         return True
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
@@ -143,14 +148,16 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def scanner(self, call: CallState) -> RawScanner | LiteralScanner | XmlScanner:
-        """Return a new scanner for the current value of `call`."""
+    def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner:
+        """Return a new scanner for the current value of `call`; `quoted` says whether it begins with a quotation mark."""
         codec = self.codec
+        if quoted and isinstance(self.suffix, Follow):
+            return LiteralScanner(LiteralStyle())
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:
             return XmlScanner(self.tags, call.key, call.types)
-        if codec.strings is Strings.RAW:
+        if isinstance(self.suffix, Follow) or codec.strings is Strings.RAW:
             return RawScanner(self.suffix, self._types(call))
         return LiteralScanner(literal_style(codec, self.suffix))
 
@@ -197,10 +204,29 @@ class CloseValue:
 class CloseArguments:
     """All arguments have been read."""
 
+    bracketed: bool
+    """A bracket or a marker follows that ends them."""
+
     def step(self, machine: Machine) -> bool:
         assert machine.call is not None
         machine.arguments("}" if machine.call.count else "{}")
         machine.call.closed = True
+        machine.call.ended = self.bracketed
+        machine.pc += 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class DropEmpty:
+    """A call, or a section, with nothing in it says nothing."""
+
+    closers: int
+    """How many markers close a call and a run of calls."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.malformed("", "a call")
+        machine.commit()
+        machine.closed = self.closers
         machine.pc += 1
         return False
 
@@ -270,7 +296,9 @@ class Tail:
             return self._next_call(machine, at, mark)
         if mark == FENCE and machine.fenced:
             machine.fenced = False
-            machine.take(Role.MARKER, at + len(mark))
+            if machine.call:
+                machine.call.ended = True
+            _take(machine, at + len(mark))
             return False
         if mark and mark == self.separator:
             return self._separator(machine, at, mark)
@@ -289,7 +317,7 @@ class Tail:
         if len(self.marks.at(machine.buffer, behind)) < 2:
             return self._leave(machine, at)
         machine.malformed(mark, "a closer")
-        machine.take(Role.MARKER, at + 1)
+        _take(machine, at + 1)
         return False
 
     def _close(self, machine: Machine, at: int, mark: str) -> bool:
@@ -298,6 +326,9 @@ class Tail:
         ahead = [i for i in range(seen, len(expected)) if expected[i] == mark]
         if not ahead and len(mark) == 1:
             return False
+        if machine.dead():
+            machine.text(Role.CONTENT, at + len(mark))
+            return True
         machine.take(Role.LAYOUT, at)
         index = ahead[0] if ahead else seen - 1
         if index > seen:
@@ -346,13 +377,15 @@ class Tail:
         ended = at >= len(machine.buffer)
         expected = (*self.closers, *self.section)
         if machine.closed < len(expected):
-            if machine.frames and machine.frames[-1].whole and not ended:
-                machine.fail(repr(expected[machine.closed]))
+            wanted = repr(expected[machine.closed])
+            cut_off = ended and machine.call and self._was_cut_off(machine)
+            if machine.frames and machine.frames[-1].whole and (cut_off or not ended):
+                machine.fail(wanted)
                 return False
-            if not ended or expected[machine.closed] not in self.optional:
-                machine.malformed("", repr(expected[machine.closed]))
-        if machine.call and ended and self._was_cut_off(machine):
-            machine.end_call(CallStatus.TRUNCATED)
+            if cut_off:
+                machine.bury_call(CallStatus.TRUNCATED, wanted, "")
+            elif not ended or expected[machine.closed] not in self.optional:
+                machine.malformed("", wanted)
         self._complete(machine)
         machine.take(Role.LAYOUT, at if ended else machine.at + _shared(machine.buffer, machine.at, self.after))
         machine.leave_calls(self.hub)
@@ -362,11 +395,21 @@ class Tail:
         """Judge a call whose arguments are complete, at the end of the output.
 
         Engines strip the marker that stopped the model, and a model that leaves out the opening marker leaves out the
-        closing one; otherwise a call without any closer is one that was cut off.
+        closing one. Otherwise something must show that the arguments are all there: a closing marker, or the fence or
+        the bracket around them. A call that shows nothing of the kind was cut off.
         """
         if machine.closed or not self.closers or self.closers[0] in self.optional:
             return False
-        return machine.length_limited or not (machine.loose or machine.frames)
+        ended = machine.call is not None and machine.call.ended
+        return machine.length_limited or not (machine.loose or ended)
+
+
+def _take(machine: Machine, end: int) -> None:
+    """Take a closing marker; behind a call that has died it is content like the call."""
+    if machine.dead():
+        machine.text(Role.CONTENT, end)
+    else:
+        machine.take(Role.MARKER, end)
 
 
 def _shared(text: str, start: int, layout: str) -> int:

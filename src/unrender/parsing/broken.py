@@ -1,10 +1,11 @@
-"""The machine's instructions for what began as a call and broke off: it is text, or broken text that may be left out.
+"""The machine's instructions for what could not be read as a call: it is text, or has the shape of a call and is kept apart.
 
 Rules: as in `instructions`. Text that broke off is searched for another beginning a bounded number of times.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from unrender.grammar.nodes import Role
@@ -12,6 +13,11 @@ from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.finder import Finder
 from unrender.parsing.instructions import MAX_BLANK, SPACE
 from unrender.parsing.machine import Machine
+
+MAX_BROKEN = 256
+"""Longest text between the brace of a broken call and its closing brace, in characters; longer text is content."""
+_WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_BROKEN}}}")
+_NOWHERE, _UNDECIDED = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,70 +55,46 @@ class TextRun:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakOff:
-    """What began as a call and broke off: broken text, when it comes to an end; else everything is content."""
-
-    otherwise: int
-
-    def step(self, machine: Machine) -> bool:
-        searched = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
-        pc = machine.pc + 1
-        machine.attempt((pc,), self.otherwise, holds=True, sealed=-1, reported=False)
-        machine.take(Role.MALFORMED, searched)
-        return False
-
-
-@dataclass(frozen=True, slots=True)
 class BrokenRun:
-    """Broken text, up to a closing brace or the next call."""
+    """What has the shape of a call but is none, from its marker to a closing brace and what closes a call; else text."""
 
+    text: TextRun
     ends: Finder
-
-    def step(self, machine: Machine) -> bool:
-        end, literal = (self.ends.find if machine.final else self.ends.decided)(machine.buffer, machine.at)
-        if literal:
-            machine.take(Role.MALFORMED, end + (literal == "}"))
-            machine.pc += 1
-        elif machine.final:
-            machine.fail("the end of a call")
-        else:
-            machine.take(Role.MALFORMED, end)
-            return True
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenEnd:
-    """What closes a call is part of the broken text."""
-
+    """The closing brace, and what begins another call."""
     closers: Finder
-    hub: int
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        behind = SPACE.match(buffer, machine.at, machine.at + MAX_BLANK).end()  # type: ignore[union-attr]
-        if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
-            return behind - machine.at < MAX_BLANK or self._end(machine)
-        if closer := self.closers.at(buffer, behind):
-            machine.take(Role.MALFORMED, behind + len(closer))
-            return False
-        return self._end(machine)
-
-    def _end(self, machine: Machine) -> bool:
-        machine.events.append(BrokenText(machine.since(machine.frames[-1].at)))
-        machine.release()
-        machine.pc = self.hub
+        end = self._brace(machine)
+        if end == _NOWHERE:
+            return self.text.step(machine)
+        if end == _UNDECIDED:
+            return True
+        closer = "}"
+        while closer:
+            behind = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
+            if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
+                return True
+            closer = self.closers.at(buffer, behind)
+            end = behind + len(closer) if closer else end
+        machine.events.append(BrokenText(buffer[machine.at : end]))
+        machine.take(Role.MALFORMED, end)
+        machine.pc = self.text.hub
         return False
 
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """All that is there is content."""
-
-    hub: int
-
-    def step(self, machine: Machine) -> bool:
-        machine.answered = True
-        machine.text(Role.CONTENT, len(machine.buffer))
-        machine.pc = self.hub
-        return False
+    def _brace(self, machine: Machine) -> int:
+        """Return where the brace has closed that opens behind the marker, with at most a word between."""
+        buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
+        opened = buffer.find("{", machine.at, failed)
+        if opened < 0:
+            opened = _WORD.match(buffer, failed).end()  # type: ignore[union-attr]
+            if opened == len(buffer) and opened - failed < MAX_BROKEN and not machine.final:
+                return _UNDECIDED
+            if not buffer.startswith("{", opened):
+                return _NOWHERE
+        limit = max(opened + 1, failed) + MAX_BROKEN
+        search = self.ends.find if machine.final else self.ends.decided
+        at, literal = search(buffer, max(opened + 1, failed))
+        if literal == "}" and at < limit:
+            return at + 1
+        return _NOWHERE if literal or machine.final or len(buffer) >= limit else _UNDECIDED

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.format import Arguments, Part, Slot, Strings, Tools
 from unrender.grammar.nodes import Calls
@@ -17,6 +17,7 @@ from unrender.parsing.arguments import (
     FENCE,
     CloseArguments,
     CloseValue,
+    DropEmpty,
     Entries,
     JsonArguments,
     NoArguments,
@@ -26,6 +27,7 @@ from unrender.parsing.arguments import (
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.finder import Finder
+from unrender.parsing.follow import Follow
 from unrender.parsing.instructions import Ahead, Attempt, Hold, Jump, Lit, Loosen, Maybe, MaybeFence, Named, Soft, Space
 from unrender.parsing.machine import Instruction
 from unrender.parsing.slots import (
@@ -48,6 +50,7 @@ _FENCE_EDGE = re.compile(r"(```\w*)")
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_WORD_PREFIX = re.compile(r"\w+[.:/]")
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
@@ -82,7 +85,7 @@ class CallCode:
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
         self.ends = ends
-        self.syntax = calls.syntax
+        self.syntax = _ends_apart(calls.syntax, ends)
         self.lead = calls.lead
         self.spellings = calls.spellings
         self.head = "{" if calls.syntax.envelope else _text(calls.syntax.function[0])
@@ -105,6 +108,7 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*self._literal(text), Jump(call))) for text in self.spellings]
+        others += [(text, at) for text, at in self._nothing() if _is_distinctive(self.split(text)[0])]
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
         return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
@@ -112,10 +116,24 @@ class CallCode:
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
-            distinctive = len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+            distinctive = _is_distinctive(opener)
             if i == 0 or distinctive:
                 lead = text[: len(text) - len(text.lstrip())]
                 yield Entry(opener, self.lead + lead, at, distinctive)
+
+    def _nothing(self) -> Iterator[tuple[str, int]]:
+        """Yield the code of empty calls and empty sections, which say nothing, with their openers."""
+        syntax = self.syntax
+        call = [*self._literal(syntax.call_start), *self._literal(syntax.call_end)]
+        section = [*self._literal(syntax.section_start), *self._literal(syntax.section_end)]
+        count = len(closing_tokens(syntax))
+        if syntax.call_start.strip() and syntax.call_end.strip():
+            yield syntax.call_start, self.code.emit(*call, DropEmpty(count), Jump(self.tail))
+        if syntax.section_start.strip() and syntax.section_end.strip():
+            yield syntax.section_start, self.code.emit(*section, DropEmpty(count), Jump(self.tail))
+            if syntax.call_start.strip() and syntax.call_end.strip():
+                opened = (*self._literal(syntax.section_start), *call, DropEmpty(count), Jump(self.tail))
+                yield syntax.section_start, self.code.emit(*opened)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()
@@ -189,8 +207,15 @@ class CallCode:
             self.code.emit(*self._space_around(parts, i), SkipWords(stops))
         elif isinstance(part, Slot):
             self.code.emit(Space(), ReadWord(part, stops))
+        elif self._may_be_missing(parts, i, part):
+            self.code.emit(Space(), Maybe(part.strip()))
         else:
             self.code.emit(*self._literal(part))
+
+    def _may_be_missing(self, parts: tuple[Part, ...], i: int, literal: str) -> bool:
+        """Return whether a word before the name, as in `functions.`, may be left out: another marker shows the call."""
+        opened = self.syntax.section_start.strip() or self.syntax.call_start.strip()
+        return i == 0 and bool(opened) and parts[1:2] == (Slot.NAME,) and bool(_WORD_PREFIX.fullmatch(literal.strip()))
 
     def _space_around(self, parts: tuple[Part, ...], i: int) -> list[Instruction]:
         """White space before words that say nothing, where the texts beside them have some: it may hold line breaks."""
@@ -241,7 +266,7 @@ class CallCode:
         self.code.emit(*self._literal(arguments.start))
         between = self.code.reserve()
         entry = self._entry(arguments, between)
-        done = self.code.emit(CloseArguments(), *self._literal(arguments.end))
+        done = self.code.emit(CloseArguments(bool(arguments.end.strip())), *self._literal(arguments.end))
         opener = (tokens(_text(arguments.entry[0])) or [""])[0]
         separator = arguments.separator.strip()
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
@@ -295,6 +320,8 @@ class CallCode:
 
     def _value(self, arguments: Arguments, i: int) -> Value:
         entry = arguments.entry
+        if Follow.needed(self.syntax):
+            return Value(arguments.codec, Follow(self.syntax))
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)] if core else ""
@@ -338,6 +365,22 @@ class CallCode:
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
         self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))
+
+
+def _ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
+    """Return the syntax with a space before an end of turn that its closers end with: engines strip that token."""
+
+    def apart(closer: str) -> str:
+        core = closer.rstrip()
+        end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
+        return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer
+
+    return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
+
+
+def _is_distinctive(opener: str) -> bool:
+    """Return whether prose does not contain `opener`."""
+    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
 def _text(part: Part) -> str:

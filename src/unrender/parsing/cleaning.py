@@ -1,7 +1,8 @@
-"""Keep the text of broken calls out of content, in formats that want it so.
+"""Keep what a call has left over out of content, in formats that want it so.
 
-Strategy: broken text cannot be judged when it is read. It is content when the whole answer has no call, and dropped when
-it has one; until the first call, events behind broken text wait.
+Strategy: broken text has the shape of a call but is none. Behind a call it is left over, and dropped at once. Before any
+call it waits while only white space follows: a call that comes next shows that it was a failed beginning of that call, and
+drops it; anything else makes it content. So nothing waits longer than the next word.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from unrender.parsing.events import ArgumentsText, ContentText, Event, Reasoning
 
 @dataclass(frozen=True, slots=True)
 class BrokenText:
-    """Text that began a call and broke off. It leaves the parser as content, or not at all."""
+    """Text with the shape of a call that is none. It leaves the parser as content, or not at all."""
 
     text: str
 
 
 _HARMLESS = frozenset((ContentText, ReasoningText, ArgumentsText))
 """What mostly comes, one by one, and passes when nothing is held."""
+_TEXT = (ContentText, ReasoningText)
 
 
 class Cleaner:
@@ -44,10 +46,12 @@ class Cleaner:
             return cast(list[Event], events)
         passed: list[Event] = []
         for event in events:
-            if isinstance(event, ToolCallStarted) and not self.called:
+            if isinstance(event, ToolCallStarted):
                 self.called = True
                 passed += [held for held in self.held if not isinstance(held, BrokenText)]
                 self.held = []
+            elif isinstance(event, _TEXT) and self.held and event.text.strip():
+                passed += self.finish()
             if isinstance(event, BrokenText):
                 self.held += [] if self.called else [event]
             elif self.held:
@@ -57,6 +61,6 @@ class Cleaner:
         return passed
 
     def finish(self) -> list[Event]:
-        """The answer has no call: broken text is content."""
+        """No call follows: broken text is content."""
         held, self.held = self.held, []
         return [ContentText(event.text) if isinstance(event, BrokenText) else event for event in held]

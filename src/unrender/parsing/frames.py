@@ -58,6 +58,7 @@ class CallState:
         "begun",
         "closed",
         "count",
+        "ended",
         "id",
         "key",
         "keys",
@@ -67,6 +68,7 @@ class CallState:
         "name",
         "recover",
         "separated",
+        "start",
         "tool",
         "types",
     )
@@ -90,10 +92,14 @@ class CallState:
         """What the TYPE slot said of the current value."""
         self.mark = 0
         """Where the text of the id begins, in characters from the output's beginning."""
+        self.start = 0
+        """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
         self.separated = 0
         """The argument before which a separator was read last: how many there were before it."""
         self.closed = False
         """The arguments are complete."""
+        self.ended = False
+        """What stands around the arguments has been closed as well: a fence, or brackets."""
         self.recover = 0
         """Where to go on when the committed call breaks."""
 

@@ -32,7 +32,8 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.frames import CallState, Frame
-from unrender.parsing.policy import Policy, UnknownTools
+from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.spans import relabel
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
@@ -87,6 +88,7 @@ class Machine:
         "id_seed",
         "length_limited",
         "loose",
+        "mentioned",
         "past",
         "pc",
         "policy",
@@ -139,6 +141,8 @@ class Machine:
         self.scanner: Scanner | None = None
         self.answered = False
         """Content has begun; until then white space between parts is layout."""
+        self.mentioned = False
+        """A marker of reasoning that the format does not have has been met."""
         self.fenced = False
         """A Markdown fence around a call is open."""
         self.failed_at = 0
@@ -186,13 +190,21 @@ class Machine:
         size = self.at
         if not size:
             return
-        kept = self.frames[0].at - self.base if self.frames else size
+        kept = self._kept() - self.base
         if kept >= 0 and self.past:
             self.past = []
         if kept < size:
             self.past.append(self.buffer[max(0, kept) : size])
         self.buffer = self.buffer[size:]
         self._shift(-size)
+
+    def _kept(self) -> int:
+        """Return from where on text is still needed: for the ways back, or as the text of a call that may die."""
+        if self.frames:
+            return self.frames[0].at
+        if self.call and self.policy.malformed == DeadCalls.CONTENT:
+            return self.call.start
+        return self.base + self.at
 
     def _recall(self, position: int) -> None:
         """Put text back before the buffer, so that it begins no later than `position` of the output."""
@@ -381,6 +393,7 @@ class Machine:
     def begin_call(self) -> CallState:
         """Start to read a call."""
         self.call = CallState()
+        self.call.start = self.frames[-1].at if self.frames else self.base + self.at
         self.closed = 0
         return self.call
 
@@ -432,11 +445,28 @@ class Machine:
         call = self.call or self.begin_call()
         truncated = self.final and self.failed_at >= len(self.buffer)
         self.start_call()
-        self.end_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID)
         # One character: how many more are there by now depends on the chunks.
-        self.malformed(self.buffer[self.at : self.at + 1], wanted)
+        met = self.buffer[self.at : self.at + 1]
+        self.bury_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
         self.closed = ABANDONED
         self.pc = call.recover
+
+    def bury_call(self, status: CallStatus, wanted: str, met: str) -> None:
+        """End a call that cannot be completed, report it, and make its text content if the policy says so."""
+        call = self.call
+        assert call is not None
+        self.end_call(status)
+        self.malformed(met, wanted)
+        if self.policy.malformed == DeadCalls.CONTENT:
+            if self.carried:
+                self._bring()
+            self.events.append(ContentText(self.since(call.start)))
+            relabel(self.span_roles, self.span_ends, call.start, Role.CONTENT)
+            self.answered = True
+
+    def dead(self) -> bool:
+        """True behind a call that has died, whose closing markers are content as it is."""
+        return self.closed == ABANDONED and self.policy.malformed == DeadCalls.CONTENT
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"

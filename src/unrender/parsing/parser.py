@@ -17,6 +17,7 @@ from typing import Any
 from unrender.assemble import assemble
 from unrender.errors import StateError
 from unrender.format import Format, ReasoningMode
+from unrender.formats.reasoning import known_reasoning
 from unrender.grammar.nodes import Role
 from unrender.messages import Message, Request, ToolChoice
 from unrender.parsing.cleaning import BrokenText, Cleaner
@@ -247,13 +248,17 @@ def _shape(request: Request) -> Request:
 
 def _program(format: Format, shape: Request) -> Program:
     if shape.response_schema is not None:
-        return compile_grammar(assemble(format, shape))
+        return _compiled(format, shape)
     return _cached_program(format, shape)
 
 
 @lru_cache(maxsize=256)
 def _cached_program(format: Format, shape: Request) -> Program:
-    return compile_grammar(assemble(format, shape))
+    return _compiled(format, shape)
+
+
+def _compiled(format: Format, shape: Request) -> Program:
+    return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
 
 
 def prefill(format: Format, prompt: str) -> str:

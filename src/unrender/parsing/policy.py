@@ -24,14 +24,36 @@ class CallsInReasoning(StrEnum):
     """Reasoning."""
 
 
+class UndeclaredReasoning(StrEnum):
+    """What an answer begins with when it is a well-known marker of reasoning that the format does not have."""
+
+    READ = "read"
+    """Reasoning, up to its closing marker, with a `Malformed` event."""
+    CONTENT = "content"
+    """Content, markers included."""
+
+
+class DeadCalls(StrEnum):
+    """What the text of a call is that was begun and cannot be completed, because it breaks or the output ends in it."""
+
+    CONTENT = "content"
+    """Content, byte for byte, when the call has died: the text is nowhere else in a message that is sent on."""
+    WITHHOLD = "withhold"
+    """Nothing beside the call itself, which is in `Message.tool_calls` with its status."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How deviations are read; the defaults serve agents that execute what they get.
 
     A call of a tool that nobody offered cannot be executed, and quoted examples are its commonest source: content. A call
     at the very end of open reasoning is what models write when they forget the closer, and it is lost if it is ignored;
-    a call inside reasoning that goes on is the model thinking aloud.
+    a call inside reasoning that goes on is the model thinking aloud. Models that were trained to think still do so behind a
+    template that knows nothing of it, and answers do not begin with such markers for any other reason. The text of a call that dies is kept: whoever reads the
+    answer can see what the model tried to do.
     """
 
     unknown_tools: UnknownTools = UnknownTools.CONTENT
     calls_in_reasoning: CallsInReasoning = CallsInReasoning.RESCUE
+    malformed: DeadCalls = DeadCalls.CONTENT
+    undeclared_reasoning: UndeclaredReasoning = UndeclaredReasoning.READ

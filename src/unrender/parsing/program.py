@@ -25,7 +25,7 @@ from unrender.grammar.nodes import (
     Tolerated,
     Until,
 )
-from unrender.parsing.broken import BreakOff, BrokenEnd, BrokenRun, Rest, TextRun
+from unrender.parsing.broken import BrokenRun, TextRun
 from unrender.parsing.calls import CallCode, Entry, closing_tokens
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
@@ -44,6 +44,7 @@ from unrender.parsing.instructions import (
     Text,
 )
 from unrender.parsing.machine import Program
+from unrender.parsing.undeclared import CloseUndeclared, Mention, OpenUndeclared
 
 CONTENT_HUB = 1
 """Where in every program the text outside of all parts is read."""
@@ -101,6 +102,8 @@ class _Compiler:
         self.code = Code()
         self.answer = CONTENT_HUB
         """Where text is read behind reasoning."""
+        self.undeclared: dict[str, int] = {}
+        """Where the markers lead that may begin an answer though the format does not have them."""
 
     def program(self) -> Program:
         start = self.code.reserve()
@@ -116,6 +119,8 @@ class _Compiler:
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
+        if self.undeclared:
+            begin = self._open_undeclared(hub, begin)
         self._seal(hub)
         self.code.put(start, Jump(self.code.emit(Soft(self.lead), Jump(begin))))
         return self.code.program()
@@ -139,13 +144,11 @@ class _Compiler:
         self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
 
     def _text_run(self, hub: _Hub, finder: Finder) -> int:
+        run = TextRun(hub.role, hub.at, finder)
         if not self.cleans or hub.role is not Role.CONTENT:
-            return self.code.emit(TextRun(hub.role, hub.at, finder))
+            return self.code.emit(run)
         closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
-        rest = self.code.emit(Rest(hub.at))
-        return self.code.emit(
-            BreakOff(rest), BrokenRun(Finder(("}", *hub.attempts))), BrokenEnd(Finder(closers), hub.at)
-        )
+        return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
 
     def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -166,7 +169,10 @@ class _Compiler:
             case Tag(role=Role.CONTENT, node=JsonValue()):
                 self._fenced_json(hub)
             case Sequence(parts=(opener, Interleave() as body, closer, Layout() as joint)):
-                return self._block(hub, opener, body, closer, joint, entries)
+                inner = self._inner(hub, body, closer, joint, entries)
+                if not isinstance(part, Tolerated):
+                    return self._block(hub, inner, opener)
+                self._undeclared(hub, inner, opener, closer, joint)
             case Sequence(parts=(opener, Tag(role=Role.CONTENT, node=Until()), closer)):
                 for text in literals((opener, closer)):
                     self._marker(hub, _Marker.of(text), hub.at)
@@ -192,16 +198,39 @@ class _Compiler:
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
-    def _block(
-        self, hub: _Hub, opener: Node, body: Interleave, closer: Node, joint: Layout, entries: list[Entry]
-    ) -> int | None:
-        """Reasoning: opened by its marker (or the prompt), closed by its own or by one that cannot stand inside it."""
-        inner = self._hub(body.role, Halt(repr(literals((closer,))[0])))
+    def _block(self, hub: _Hub, inner: _Hub, opener: Node) -> int | None:
+        """Reasoning that its marker opens, or the prompt."""
         starts = [_Marker.of(text) for text in literals((opener,)) if text.strip()]
         for marker in starts:
             # Models repeat an opener that the prompt has already written.
             begin = self.code.emit(Maybe(marker.core), Soft(marker.after), Jump(inner.at))
-            self._marker(hub, _Marker(marker.lead, marker.core, marker.after), begin, body.role)
+            self._marker(hub, marker, begin, inner.role)
+        return None if starts else inner.at
+
+    def _undeclared(self, hub: _Hub, inner: _Hub, opener: Node, closer: Node, joint: Layout) -> None:
+        """Reasoning that the format does not have: its marker opens it only at the start of an answer."""
+        role = inner.role
+        for marker in map(_Marker.of, literals((opener,))):
+            size = len(marker.core)
+            # The opener may come again, and then whole where this is one that was cut short.
+            openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
+            self.undeclared[marker.core] = self.code.emit(Skip(size, role), *map(Maybe, reversed(openers)))
+            self.code.emit(Soft(marker.after, role), Jump(inner.at))
+            hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
+        for marker in map(_Marker.of, literals((closer,))):
+            size = len(marker.core)
+            closed = (CloseUndeclared(size, hub.at), Skip(size, role), Soft(joint.text, role), Jump(hub.at))
+            hub.direct.setdefault(marker.core, self.code.emit(*closed))
+
+    def _open_undeclared(self, hub: _Hub, begin: int) -> int:
+        """Return where an answer begins that may begin with reasoning which the format does not have."""
+        heads = tuple(self.undeclared)
+        longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
+        return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), dict(self.undeclared), begin))
+
+    def _inner(self, hub: _Hub, body: Interleave, closer: Node, joint: Layout, entries: list[Entry]) -> _Hub:
+        """Return the text of reasoning, closed by its own marker or by one that cannot stand inside it."""
+        inner = self._hub(body.role, Halt(repr(literals((closer,))[0])))
         self._closers(hub, inner, closer, joint)
         sealed = -1
         if body.parts:
@@ -210,7 +239,7 @@ class _Compiler:
             ends = [text.strip() for text in [*literals((closer,)), *self._dropped()] if text.strip()]
             sealed = self.code.emit(SealAtEnd(Finder(ends), hub.at))
         self._seal(inner, sealed)
-        return None if starts else inner.at
+        return inner
 
     def _closers(self, hub: _Hub, inner: _Hub, closer: Node, joint: Layout) -> None:
         for text in literals((closer,)):

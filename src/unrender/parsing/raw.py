@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
+from unrender.parsing.follow import Follow
 from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status, escape, may_be_word
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
@@ -20,7 +21,7 @@ class RawScanner:
 
     __slots__ = ("begun", "blank", "finder", "head", "held", "is_string", "literal", "types")
 
-    def __init__(self, finder: Finder, types: frozenset[str]) -> None:
+    def __init__(self, finder: Finder | Follow, types: frozenset[str]) -> None:
         self.finder = finder
         self.types = types
         self.is_string = types == STRING

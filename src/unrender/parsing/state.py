@@ -12,7 +12,6 @@ from typing import Any
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.arguments import CloseArguments, Entries, JsonArguments, Value
-from unrender.parsing.broken import BreakOff
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.envelope import LAST_STEP, EnvelopeState, ReadEnvelope
@@ -29,7 +28,7 @@ from unrender.parsing.events import (
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.machine import ABANDONED, Machine, Program, Scanner
-from unrender.parsing.policy import CallsInReasoning, Policy, UnknownTools
+from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.saved import MOST, Saved
@@ -40,7 +39,7 @@ from unrender.parsing.xml import XmlScanner
 
 _ROLES = {role.value: role for role in Role}
 _STATUSES = {status.value: status for status in CallStatus}
-_FLAGS = ("answered", "fenced", "final", "halted", "length_limited", "loose", "strict")
+_FLAGS = ("answered", "fenced", "final", "halted", "length_limited", "loose", "mentioned", "strict")
 _INSIDE = (
     *(MarkId, EndId, ReadName, ReadWord, SkipWords, Commit, ReadKey, RepeatName, RepeatKey),
     *(JsonArguments, Entries, Value, CloseArguments, ReadEnvelope),
@@ -123,6 +122,8 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "id_seed": machine.id_seed,
         "unknown_tools": machine.policy.unknown_tools.value,
         "calls_in_reasoning": machine.policy.calls_in_reasoning.value,
+        "malformed": machine.policy.malformed.value,
+        "undeclared_reasoning": machine.policy.undeclared_reasoning.value,
         "roles": [role.value for role in machine.span_roles],
         "ends": list(machine.span_ends),
         "carried": list(machine.carried),
@@ -149,7 +150,11 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     machine.steps, machine.reread = saved.number("steps"), saved.number("reread")
     unknown = saved.choice("unknown_tools", {word.value: word for word in UnknownTools})
     inside = saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning})
-    machine.policy = Policy(unknown_tools=unknown, calls_in_reasoning=inside)
+    dead = saved.choice("malformed", {word.value: word for word in DeadCalls})
+    undeclared = saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning})
+    machine.policy = Policy(
+        unknown_tools=unknown, calls_in_reasoning=inside, malformed=dead, undeclared_reasoning=undeclared
+    )
     _read_spans(saved, machine)
     machine.events, counts = read_events(saved.objects("events"), calls, MOST)
     machine.calls = saved.number("calls", counts[-1], counts[-1])
@@ -202,27 +207,22 @@ def _save_frame(frame: Frame) -> dict[str, Any]:
 def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -> Frame:
     attempt = saved.number("attempt", 0, len(machine.program) - 1)
     instruction = machine.program[attempt]
-    if isinstance(instruction, Attempt):
-        left = saved.number("left", 0, len(instruction.targets) - 1)
-        targets = instruction.targets[len(instruction.targets) - left :]
-        otherwise, sealed, reported = instruction.otherwise, instruction.sealed, instruction.sealed < 0
-        reported = reported and instruction.reported
-    elif isinstance(instruction, BreakOff):
-        targets, otherwise, sealed, reported = (), instruction.otherwise, -1, False
-    else:
+    if not isinstance(instruction, Attempt):
         raise saved.refuse("attempt", "the place of an attempt")
+    left = saved.number("left", 0, len(instruction.targets) - 1)
+    targets = instruction.targets[len(instruction.targets) - left :]
     events = saved.number("events", 0, len(counts) - 1)
     return Frame(
         targets=targets,
-        otherwise=otherwise,
+        otherwise=instruction.otherwise,
         at=saved.number("at", least, machine.base + machine.at),
         events=events,
         spans=saved.number("spans", 0, len(machine.span_roles)),
         span_end=saved.number("span_end", -MOST),
         calls=saved.number("calls", counts[events], counts[events]),
         holds=saved.flag("holds"),
-        sealed=sealed,
-        reported=reported,
+        sealed=instruction.sealed,
+        reported=instruction.reported and instruction.sealed < 0,
         whole=saved.flag("whole"),
         attempt=attempt,
     )
@@ -231,13 +231,18 @@ def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -
 # The call.
 
 _CALL_TEXTS = ("name", "id", "key", "kind")
-_CALL_FLAGS = ("known", "begun", "closed")
+_CALL_FLAGS = ("known", "begun", "closed", "ended")
 
 
 def _save_call(call: CallState, least: int) -> dict[str, Any]:
     names = (*_CALL_TEXTS, *_CALL_FLAGS, "count", "recover", "separated")
     lists = {"keys": sorted(call.keys), "arguments": list(call.arguments)}
-    return {**lists, "mark": max(call.mark, least), **{name: getattr(call, name) for name in names}}
+    return {
+        **lists,
+        "mark": max(call.mark, least),
+        "start": max(call.start, least),
+        **{name: getattr(call, name) for name in names},
+    }
 
 
 def _read_call(saved: Saved, machine: Machine) -> CallState:
@@ -251,6 +256,7 @@ def _read_call(saved: Saved, machine: Machine) -> CallState:
     call.keys, call.arguments = set(saved.texts("keys")), saved.texts("arguments")
     call.count, call.separated = saved.number("count"), saved.number("separated")
     call.mark = saved.number("mark", least, machine.base + machine.at)
+    call.start = saved.number("start", least, machine.base + machine.at)
     call.recover = saved.number("recover", 0, len(machine.program) - 1)
     call.tool = machine.request.tool(call.name) if call.name else None
     call.types = ArgumentTypes(call.tool)
@@ -291,7 +297,7 @@ def _read_scanner(saved: Saved, machine: Machine) -> Scanner:
         made = _json_scanner(kind, instruction.style)
     elif isinstance(instruction, Value):
         assert machine.call is not None
-        made = instruction.scanner(machine.call)
+        made = instruction.scanner(machine.call, quoted=kind == "literal")
     if made is None or _SCANNERS[type(made)][0] != kind:
         raise saved.refuse("kind", "the kind of value that is read here")
     _fill(made, saved)

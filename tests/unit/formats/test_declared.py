@@ -34,7 +34,7 @@ def test_names_are_unique() -> None:
 
 def test_a_format_is_found_by_name() -> None:
     """An unknown name is an error that lists the known ones."""
-    assert declared_format("none") == Format()
+    assert declared_format("none") == Format(undeclared_reasoning=False)
     with pytest.raises(FormatError, match="expected one of .*'none'.*, found 'nope'"):
         declared_format("nope")
 

@@ -15,13 +15,13 @@ BROUGHT_TO_AN_END = WHOLE.index("}}") + 1
 
 @pytest.mark.parametrize("end", range(NAMED, BROUGHT_TO_AN_END))
 def test_a_call_that_is_cut_off_is_truncated(end):
-    """Wherever the output ends behind the name, also inside a key, the call is truncated and nothing of it is content."""
+    """Wherever the output ends behind the name, also inside a key, the call is truncated and its text is content."""
     for chunks in splits(WHOLE[:end]):
         parser = Parser(declared_format("tool-call-json"), Request(tools=None))
         fed(parser, chunks)
 
         (call,) = parser.message.tool_calls
-        assert (call.name, call.status, parser.message.content) == ("now", CallStatus.TRUNCATED, "")
+        assert (call.name, call.status, parser.message.content) == ("now", CallStatus.TRUNCATED, WHOLE[:end])
         assert parser.spans[-1].end == end
 
 

@@ -13,7 +13,7 @@ from properties.families import COUNTED, JSON_ENVELOPE, TAG_AND_JSON, TAGGED, TO
 from properties.invariants import check
 from splitting import fed
 
-from unrender.format import Format, Slot, ToolMode, Tools
+from unrender.format import Format, Reasoning, Slot, ToolMode, Tools
 from unrender.messages import Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
@@ -49,6 +49,7 @@ ARROWS = replace(
         tools=Tools(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
     ),
 )
+UNTHINKING = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, reasoning=Reasoning()))
 PLAIN = call('{"name": "now", "arguments": {}}')
 COUNTED_CALL = "<|call_begin|>functions.now:0<|args_begin|>{}<|call_end|>"
 
@@ -62,6 +63,12 @@ ROWS = (
         output="Hi\n<function=now>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>",
         content="Hi",
         calls=(ROME,),
+    ),
+    Row(
+        name="no prefix before the name",
+        family=COUNTED,
+        output=f"<|calls_begin|>{COUNTED_CALL.replace('functions.', '')}<|calls_end|>",
+        calls=(NOW,),
     ),
     Row(name="opener begun twice", family=ARROWS, output='<b>>>>now\n{"city": "Rome"}', content="<b>", calls=(ROME,)),
     Row(
@@ -99,6 +106,8 @@ ROWS = (
     Row(name="one brace too many", output=call('{"name": "now", "arguments": {}}}'), calls=(NOW,), reported=True),
     Row(name="list of one", output=call('[{"name": "now", "arguments": {}}]'), calls=(NOW,), reported=True),
     Row(name="keys without quotes", output=call('{"name": "now", "arguments": {city: "Rome"}}'), calls=(ROME,)),
+    Row(name="empty call", output=f"A\n<tool_call>\n</tool_call>\n{PLAIN}", content="A", calls=(NOW,), reported=True),
+    Row(name="empty section", family=COUNTED, output="A<|calls_begin|><|calls_end|>B", content="AB", reported=True),
     Row(name="stray reasoning closer", output="</think>\n\nHi", content="Hi"),
     Row(name="other white space", output='<tool_call>  {"name":"now","arguments":{}}</tool_call>', calls=(NOW,)),
     Row(name="arguments before the name", output=call('{"arguments": {"city": "Rome"}, "name": "now"}'), calls=(ROME,)),
@@ -205,10 +214,48 @@ ROWS = (
         reasoning="AC",
     ),
     Row(
+        name="undeclared reasoning",
+        family=UNTHINKING,
+        output="<think>\nA\n</think>\n\nB",
+        content="B",
+        reasoning="A",
+        reported=True,
+    ),
+    Row(
+        name="closer of undeclared reasoning",
+        family=UNTHINKING,
+        output="A\n</think>\n\nB",
+        content="A\nB",
+        reported=True,
+    ),
+    Row(
         name="cut off in the arguments",
         output='<tool_call>\n{"name": "now", "arguments": {"city": "Ro',
+        content='<tool_call>\n{"name": "now", "arguments": {"city": "Ro',
         calls=(("now", '{"city": "Ro'),),
         status="truncated",
+        reported=True,
+    ),
+    Row(
+        name="broken in the arguments",
+        output='Hi\n<tool_call>\n{"name": "now", "arguments": {"city": !}}\n</tool_call>',
+        content='Hi\n<tool_call>\n{"name": "now", "arguments": {"city": !}}\n</tool_call>',
+        calls=(("now", '{"city": '),),
+        status="invalid",
+        reported=True,
+    ),
+    Row(
+        name="cut off behind the arguments",
+        output='<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}',
+        content='<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}',
+        calls=(ROME,),
+        status="truncated",
+        reported=True,
+    ),
+    Row(
+        name="cut off behind a fence",
+        output='<tool_call>\n```json\n{"name": "now", "arguments": {"city": "Rome"}}\n```',
+        calls=(ROME,),
         reported=True,
     ),
     Row(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+from splitting import fed, splits
+
 from unrender.format import Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools
+from unrender.formats import declared_format
 from unrender.messages import Message, Request, Tool
+from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallsInReasoning, Policy, UnknownTools
+from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UnknownTools
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
@@ -55,3 +60,57 @@ def test_calls_in_open_reasoning_can_be_ignored() -> None:
     message = read("<think>so " + call("now"), Policy(calls_in_reasoning=CallsInReasoning.IGNORE))
 
     assert (message.reasoning, message.tool_calls) == ("so " + call("now"), ())
+
+
+DEAD = (
+    '<tool_call>{"name": "now", "arguments": {"a": ]}}</tool_call>',
+    '<tool_call>{"name": "now", "arguments": {"a": "b',
+    '<tool_call>{"name": "now", "arguments": {"a": "b"</tool_call>',
+)
+
+
+@pytest.mark.parametrize("dead", DEAD)
+def test_the_text_of_a_dead_call_is_content_by_default(dead: str) -> None:
+    """What a call that died has said is content, closing markers included, and a call after it is a call."""
+    for chunks in splits("Hi " + dead):
+        parser = Parser(FORMAT, Request(tools=(Tool(name="now"),)))
+        fed(parser, chunks)
+
+        assert parser.message.content == "Hi " + dead
+        assert [call.name for call in parser.message.dead_calls] == ["now"]
+        assert "tool_calls" not in parser.message.to_openai()
+
+
+@pytest.mark.parametrize("dead", DEAD)
+def test_the_text_of_a_dead_call_can_be_withheld(dead: str) -> None:
+    """On request it is nowhere but in the call, and the event is there all the same."""
+    parser = Parser(FORMAT, Request(tools=(Tool(name="now"),)), policy=Policy(malformed=DeadCalls.WITHHOLD))
+    events = fed(parser, ["Hi " + dead])
+
+    assert parser.message.content.startswith("Hi ")
+    assert "now" not in parser.message.content
+    assert [call.name for call in parser.message.dead_calls] == ["now"]
+    assert any(isinstance(event, Malformed) for event in events)
+
+
+def test_a_call_after_a_dead_call_is_read() -> None:
+    """Only the dead call's own text is content."""
+    dead, after = DEAD[0], call("now")
+    message = read(dead + "\n" + after)
+
+    assert message.content == dead + "\n"
+    assert [str(one.status) for one in message.tool_calls] == ["invalid", "complete"]
+    assert message.finish_reason("stop") == "tool_calls"
+
+
+def test_a_call_that_lacks_its_closer_at_the_limit_is_dead() -> None:
+    """With the finish reason "length" it is truncated, and its text content; in a format of whole calls it is content."""
+    text = '<tool_call>{"name": "now", "arguments": {}}'
+    for format, calls in ((FORMAT, 1), (declared_format("qwen3"), 0)):
+        parser = Parser(format, Request(tools=(Tool(name="now"),)))
+        parser.feed(text)
+        parser.finish("length")
+
+        assert parser.message.content == text
+        assert len(parser.message.dead_calls) == calls
+        assert parser.message.finish_reason("length") == "length"

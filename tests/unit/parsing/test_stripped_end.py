@@ -51,3 +51,19 @@ def test_a_call_is_whole_without_the_closer_that_ends_the_turn(end):
 
     assert [call.status for call in parser.message.tool_calls] == [CallStatus.COMPLETE]
     assert not any(isinstance(event, Malformed) for event in events)
+
+
+@pytest.mark.parametrize("end", ["", "<|eos|>", "\n<|eos|>"])
+@pytest.mark.parametrize("place", ["section_end", "call_end"])
+def test_a_closer_is_whole_without_the_end_of_turn_in_it(end, place):
+    """Where the closing literal holds the token that stops the model, engines deliver what stands before that token."""
+    calls = replace(declared_format("tool-call-json").tools, section_start="<calls>", section_end="", separator="")
+    calls = replace(calls, **{place: "\n</done><|eos|>"})
+    parser = Parser(Format(turn=Turn(ends=("<|eos|>",)), tools=calls), Request(tools=None))
+    closed = "\n</tool_call>" if place == "section_end" else ""
+
+    events = fed(parser, ['<calls><tool_call>\n{"name": "now", "arguments": {}}' + closed + "\n</done>" + end])
+
+    assert [call.status for call in parser.message.tool_calls] == [CallStatus.COMPLETE]
+    assert parser.message.content == ""
+    assert not any(isinstance(event, Malformed) for event in events)

@@ -1,0 +1,17 @@
+"""Markers in which models reason behind templates that never mention them, from `markers/reasoning.json`."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+
+from unrender.format import Reasoning, ReasoningMode
+
+
+@cache
+def known_reasoning() -> tuple[Reasoning, ...]:
+    """Return the markers, each pair as reasoning of its own; the file says why each is there."""
+    data = json.loads((resources.files("unrender.formats") / "markers" / "reasoning.json").read_text("utf-8"))
+    pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
+    return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)

@@ -1,0 +1,117 @@
+"""Reasoning behind templates that never mention it: well-known markers at the start of an answer."""
+
+from __future__ import annotations
+
+import pytest
+from properties.families import JSON_ENVELOPE, REQUEST, TOOLS
+from properties.invariants import check, check_copies, check_strict
+
+from unrender.format import Format, Reasoning, ReasoningMode
+from unrender.formats.reasoning import known_reasoning
+from unrender.messages import Message, Request
+from unrender.parsing.events import Malformed
+from unrender.parsing.parser import Parser
+from unrender.parsing.policy import Policy, UndeclaredReasoning
+
+PLAIN = Format(turn=JSON_ENVELOPE.format.turn, tools=JSON_ENVELOPE.format.tools)
+CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+
+
+def parser(policy: Policy | None = None, *, format: Format = PLAIN, prompt: str = "") -> Parser:
+    return Parser(format, REQUEST, prompt=prompt, policy=policy)
+
+
+def read(text: str, *, format: Format = PLAIN, prompt: str = "") -> Message:
+    return check(lambda: parser(format=format, prompt=prompt), text)
+
+
+@pytest.mark.parametrize("markers", known_reasoning(), ids=lambda markers: markers.start.strip())
+def test_known_markers_at_the_start_are_reasoning(markers: Reasoning) -> None:
+    """With and without layout, white space before it, calls after it; each opener has its own closer."""
+    start, end = markers.start, markers.end
+    for text in (f"{start}So.{end}\n\nHi", f" \n{start.strip()}So.{end.strip()}Hi"):
+        message = read(text)
+        assert (message.reasoning, message.content) == ("So.", "Hi")
+
+    message = read(f"{start}So.{end}\n\n{CALL}")
+    assert (message.reasoning, message.content, len(message.tool_calls)) == ("So.", "", 1)
+
+
+def test_it_is_reported_once() -> None:
+    """A `Malformed` event says what was met, and the reasoning streams."""
+    reading = parser()
+    events = [event for character in "<think>So." for event in reading.feed(character)]
+
+    assert [event.text for event in events if isinstance(event, Malformed)] == ["<think>"]
+    assert reading.message.reasoning == "So."
+
+
+def test_the_prompt_may_have_opened_it() -> None:
+    """What the prompt has begun is the answer's start."""
+    assert read("So.</think>Hi", prompt="<|start|>assistant\n<think>\n").reasoning == "So."
+    assert read("Hi", prompt="<|start|>assistant\n<think>\n\n</think>\n\n") == Message(content="Hi")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write <think> and\n</think>\n around it.",
+        "Hi <think>So.</think>",
+        "<thin ice>",
+        "In line: </think> is a closer.",
+        "<think",
+        "```\n<think>\nSo.\n</think>\n```\nThat is </think>\n",
+    ],
+)
+def test_anywhere_else_markers_are_content(text: str) -> None:
+    """What mentions a marker, or shows an example of one, is content, every character of it."""
+    assert read(text) == Message(content=text)
+
+
+@pytest.mark.parametrize("text", ["So.\n</think>\n\nHi", "</think>\n\nHi"])
+def test_a_closer_without_opener_is_dropped_once(text: str) -> None:
+    """What stands before it is out as content already; the closer says nothing any more."""
+    reading = parser()
+    events = reading.feed(text) + reading.finish()
+
+    assert read(text).content == text.replace("</think>\n\n", "")
+    assert [event.text for event in events if isinstance(event, Malformed)] == ["</think>"]
+
+
+def test_an_opener_cut_short_opens_the_formats_own_reasoning() -> None:
+    """Where a format's opener is a token and a word, the token alone opens the block at the start of an answer."""
+    own = Reasoning(mode=ReasoningMode.TAG_BASED, start="<|channel>thought\n", end="\n<channel|>")
+    format = Format(reasoning=own)
+
+    for opener in ("<|channel>thought", "<|channel>", "<|channel><|channel>thought", "<|channel><|channel>"):
+        text = f"{opener}\nSo.\n<channel|>Hi"
+        message = read(text, format=format)
+        assert (message.reasoning, message.content) == ("So.", "Hi")
+    assert read("<think>So.</think>", format=format).content == "<think>So.</think>"
+
+
+def test_calls_inside_it_are_thoughts_unless_it_stays_open() -> None:
+    """As in declared reasoning: a call that is followed by more is the model thinking aloud."""
+    assert read(f"<think>\nSo {CALL} no.\n</think>\n\nHi").tool_calls == ()
+    assert len(read(f"<think>\nSo {CALL}").tool_calls) == 1
+
+
+def test_it_can_be_left_in_the_content() -> None:
+    """By policy, by the format, or by the request's reasoning format everything is content."""
+    text = "<think>So.</think>\n\nHi"
+    left = Policy(undeclared_reasoning=UndeclaredReasoning.CONTENT)
+    silent = Format(undeclared_reasoning=False)
+    requested = Request(tools=TOOLS, reasoning_format="none")
+
+    assert check(lambda: parser(left), text) == Message(content=text)
+    assert check(lambda: parser(left), "a\n</think>\nb") == Message(content="a\n</think>\nb")
+    assert read(text, format=silent) == Message(content=text)
+    assert check(lambda: Parser(PLAIN, requested), text) == Message(content=text)
+
+
+def test_copies_and_strict_parsers() -> None:
+    """A copy made anywhere reads on; a strict parser refuses the marker."""
+    text = f"<think>\nSo.\n</think>\n\nHi\n{CALL}"
+
+    check_copies(parser, text, list(range(0, len(text), 3)))
+    check_strict(lambda: Parser(PLAIN, REQUEST, strict=True), text)
