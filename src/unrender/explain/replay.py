@@ -103,13 +103,9 @@ def _record(parser: Parser, chunks: Sequence[str]) -> tuple[tuple[Step, ...], Pa
     for chunk in chunks:
         events = tuple(parser.feed(chunk))
         fed += len(chunk)
-        steps.append(Step(chunk=chunk, events=events, held=fed - _decided(parser)))
+        steps.append(Step(chunk=chunk, events=events, held=fed - parser.settled))
     steps.append(Step(chunk=None, events=tuple(parser.finish()), held=0))
     return tuple(steps), parser
-
-
-def _decided(parser: Parser) -> int:
-    return max(parser.spans[-1].end, 0) if parser.spans else 0
 
 
 def _others(parser: Callable[[], Parser], text: str) -> Iterator[tuple[str, Message, list[Event]]]:

@@ -251,6 +251,13 @@ class Machine:
                 spans[-1] = (spans[-1][0], frame.span_end)
         return spans
 
+    @property
+    def final_end(self) -> int:
+        """Where the last of the final spans ends, without a look at the others."""
+        if self.frames:
+            return self.frames[0].span_end if self.frames[0].spans else 0
+        return self.span_ends[-1] if self.span_ends else 0
+
     # What instructions do to the machine.
 
     def take(self, role: Role, end: int) -> None:

@@ -202,6 +202,11 @@ class Parser:
         return self._machine.steps
 
     @property
+    def settled(self) -> int:
+        """How many characters of the output `spans` tells about; what was fed beyond them is held back."""
+        return max(self._machine.final_end, 0)
+
+    @property
     def spans(self) -> tuple[Span, ...]:
         """What every character read so far is, in order and without gaps; text that is held back is not in it yet."""
         spans, start = [], 0

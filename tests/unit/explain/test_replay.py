@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from unrender.explain import replay
 from unrender.format import Reasoning, ReasoningMode
 from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
 
+TEMPLATES = Path(__file__).parents[2] / "templates"
 FORMAT = Format(reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"))
 PARSER = partial(Parser, FORMAT, Request())
 
@@ -65,3 +67,19 @@ def test_long_outputs_are_cut_at_some_places():
     result = replay(PARSER, ["a" * 20_000])
 
     assert 50 < result.tried < 1000
+
+
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "x"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("text", ["Hello", f"A{CALL}B", f"<think>{CALL}</think>{CALL}", "<tool_call>x" * 3])
+def test_what_is_settled_is_what_spans_tell(text):
+    """After every character, the number of settled characters is where the last span ends."""
+    template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
+    parser = template.prepare([{"role": "user", "content": "x"}], tools=[{"name": "get_weather"}]).parser()
+
+    for char in text:
+        parser.feed(char)
+        assert parser.settled == (max(parser.spans[-1].end, 0) if parser.spans else 0)
+    parser.finish()
+    assert parser.settled == len(text)
