@@ -53,4 +53,4 @@ def test_a_broken_format_is_refused(run) -> None:
 
     result = run("diff", "chat_template.jinja", "kept.json")
 
-    assert (result.exit_code, "version 99 is not supported" in result.stderr) == (2, True)
+    assert (result.exit_code, "format.version: 99 is not supported" in result.stderr) == (2, True)
