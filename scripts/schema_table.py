@@ -173,7 +173,25 @@ KEYWORDS: tuple[Keyword, ...] = (
         '{"of": [1]}  {}',
     ),
     _one("$ref to another document", {"$ref": "https://example.com/a.json"}, "1  {}", ""),
-    _one("if, then, else", {"type": "integer", "if": {"minimum": 3}, "then": {"multipleOf": 2}}, "1  4", ""),
+    _one(
+        "not: bounds, required, properties",
+        {"properties": {"a": _A, "b": {"type": "integer", "not": {"minimum": 3}}}, "not": {"required": ["a"]}},
+        '{}  {"b": 2}',
+        '{"a": 1}  {"b": 3}',
+    ),
+    _one(
+        "if, then, else",
+        {
+            "properties": {"kind": {"enum": ["a", "b"]}, "a": _A},
+            "if": {"properties": {"kind": {"const": "a"}}, "required": ["kind"]},
+            "then": {"required": ["a"]},
+        },
+        '{"kind": "a", "a": 1}  {"kind": "b"}  {}',
+        '{"kind": "a"}  {"kind": "c"}',
+    ),
+    _one(
+        "if that cannot be negated", {"type": "string", "if": {"pattern": "a"}, "then": {"minLength": 3}}, '"abc"', ""
+    ),
     _one(
         "dependentRequired, dependentSchemas",
         {"properties": {"a": _A, "b": _B}, "dependentRequired": {"a": ["b"]}},

@@ -9,11 +9,11 @@ from typing import Any
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
 from unrender.grammar.admission import admits
+from unrender.grammar.complements import ABSENT, MEMBERS
 from unrender.grammar.matching import matches
 from unrender.grammar.nodes import Choice, Literal, Node, Sequence
 from unrender.grammar.places import Context, Excluded, Place, Places, pointer, shown, size_of
 from unrender.grammar.regex import UnsupportedPattern, choice, read_pattern
-from unrender.grammar.rewriting import ABSENT
 from unrender.grammar.scalar_keywords import read_text
 from unrender.grammar.shapes import Anything, Nothing, Property, Shape, Text, alternatives, union
 from unrender.grammar.strings import MAX_WORD
@@ -115,7 +115,8 @@ class _Scope:
 def read_object(places: Places, _excluded: Excluded, context: Context) -> Shape:
     """Return the shape of the objects that are allowed."""
     scopes = [_scope(place, places, context) for place in places]
-    required = dict.fromkeys(name for place in places for name in _required(place))
+    members = [name for place in places for name in _mapping(place, MEMBERS)]
+    required = dict.fromkeys([*(name for place in places for name in _required(place)), *members])
     absent = {name for place in places for name in _strings(place.get(ABSENT))}
     names = dict.fromkeys([*(name for place in places for name in _mapping(place, "properties")), *required])
     keys = _key_shape(places, context)
@@ -205,6 +206,8 @@ def _property_places(scopes: list[_Scope], name: str) -> Iterator[Place]:
     for scope in scopes:
         if name in _mapping(scope.place, "properties"):
             yield scope.place.at("properties", name)
+        if name in _mapping(scope.place, MEMBERS):
+            yield scope.place.at(MEMBERS, name)
         own = _mapping(scope.place, "patternProperties")
         found = [pattern for pattern in scope.patterns if _found(pattern, name)]
         for pattern in found:

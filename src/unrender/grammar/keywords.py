@@ -11,10 +11,10 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.grammar.admission import canonical
+from unrender.grammar.complements import ABSENT, MEMBERS
 from unrender.grammar.container_keywords import read_array, read_object
 from unrender.grammar.encode import json_type
 from unrender.grammar.places import Context, Excluded, Place, Places, is_deep, pointer, shown
-from unrender.grammar.rewriting import ABSENT
 from unrender.grammar.scalar_keywords import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.grammar.shapes import Anything, Nothing, Shape, union
 
@@ -22,7 +22,7 @@ TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 _IMPLIED = {
     "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
-    f" unevaluatedProperties {ABSENT}",
+    f" unevaluatedProperties {ABSENT} {MEMBERS}",
     "array": "items prefixItems minItems maxItems uniqueItems contains additionalItems unevaluatedItems",
     "string": "minLength maxLength pattern format",
     "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
@@ -89,7 +89,7 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
         context.report(places[0].path, "not", "whole numbers are numbers, and cannot be told apart from others")
     if not types:
         return Nothing()
-    if types == set(TYPES) and excluded == Excluded():
+    if types == set(TYPES) and excluded == Excluded() and not any(place.mapping.keys() & TYPE_OF for place in places):
         return Anything()
     if any(text[0] == sign for text in excluded.values for sign, kind in _CONTAINERS if kind in types):
         context.report(places[0].path, "not", "single lists and objects cannot be excluded")

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unrender.errors import GrammarError
+from unrender.grammar.complements import ABSENT, complement, is_listing
 from unrender.grammar.places import Place, pointer, shown
 from unrender.grammar.references import References
 
-ABSENT = "\0absent"
-"""Our own keyword: the names of properties that an object must not have."""
+MAX_BREAKS = 64
+"""Ways to break a schema that are written down."""
 
 Report = Callable[[str, str, str], None]
 
@@ -65,12 +66,16 @@ def _all(place: Place, keyword: str, _references: References, _report: Report) -
 
 
 def _condition(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
-    """`if: true` is `then`; what must be looked at stays."""
-    condition = place.get(keyword)
-    if condition == {} or isinstance(condition, bool):
-        branch = "else" if condition is False else "then"
-        return [place.at(branch)] if branch in place.mapping else []
-    return None
+    """`if` holds and `then` does, or `if` is broken and `else` holds; None where it cannot be said how it is broken."""
+    condition = place.at(keyword)
+    branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
+    if condition.schema == {} or isinstance(condition.schema, bool):
+        return [branches[condition.schema is False]]
+    broken = complement(condition.schema)
+    if broken is None or len(broken) > MAX_BREAKS or not {"then", "else"} & place.mapping.keys():
+        return None
+    met = {"allOf": [condition.schema, branches[0].schema]}
+    return [place.made(keyword, {"anyOf": [met, *({"allOf": [part, branches[1].schema]} for part in broken)]})]
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
@@ -96,16 +101,12 @@ def _dependency(place: Place, keyword: str, name: Any, needed: Any) -> Place:
 def _negated(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
     """Undo `not` where what it forbids can be said without it; None where that is left to the types."""
     forbidden = place.at(keyword)
-    words = {word: value for word, value in forbidden.mapping.items() if word not in ("title", "description")}
-    if isinstance(forbidden.schema, bool) or not words:
-        return [Place(forbidden.schema is False, forbidden.path)]
-    if set(words) == {"not"}:
-        return [forbidden.at("not")]
-    if set(words) == {"anyOf"}:
-        return [forbidden.made(f"anyOf {at}", {"not": item.schema}) for at, item in enumerate(forbidden.each("anyOf"))]
-    if set(words) == {"required"} and isinstance(words["required"], list) and len(words["required"]) == 1:
-        return [place.made(keyword, {ABSENT: words["required"]})]
-    return None
+    if forbidden.mapping and is_listing(forbidden.mapping):
+        return None
+    broken = complement(forbidden.schema)
+    if broken is None or len(broken) > MAX_BREAKS:
+        return None
+    return [forbidden.made("broken", {"anyOf": broken})]
 
 
 _REWRITERS: Mapping[str, Callable[[Place, str, References, Report], list[Place] | None]] = {

@@ -62,6 +62,14 @@ def test_a_schema_becomes_its_shape(schema, expected):
     assert reported(schema) == []
 
 
+def test_naming_every_type_is_no_reason_to_forget_the_rest():
+    """A schema of all types still holds for the strings among its values."""
+    types = ["object", "array", "string", "number", "boolean", "null"]
+
+    assert Text(minimum=3) in shape({"type": types, "minLength": 3}).options
+    assert shape({"type": types}) == Anything()
+
+
 def test_arrays_have_a_prefix_and_items():
     """`prefixItems`, and `items` as a list, describe the first items one by one."""
     new = {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}, "minItems": 1}
@@ -157,14 +165,14 @@ def test_a_recursion_that_never_ends_is_left_out():
         ({"type": "string", "pattern": "^[ab]*c$", "maxLength": 3}, [("#", "maxLength")]),
         ({"type": "string", "pattern": "^a", "format": "date"}, [("#", "format")]),
         ({"uniqueItems": True, "contains": {"type": "null"}}, [("#", "contains"), ("#", "uniqueItems")]),
-        ({"type": "object", "if": {"required": ["a"]}, "then": {"required": ["b"]}}, [("#", "if")]),
+        ({"type": "string", "if": {"pattern": "a"}, "then": {"minLength": 3}}, [("#", "if")]),
         ({"properties": {"a": {}}, "minProperties": 1}, [("#", "minProperties")]),
         ({"type": "object", "minProperties": 2}, [("#", "minProperties")]),
         ({"patternProperties": {"^a": {}}}, [("#", "additionalProperties")]),
         ({"oneOf": [{"type": "string"}, {"type": "string", "minLength": 1}]}, [("#", "oneOf")]),
         ({"type": "number", "multipleOf": 0.3}, [("#", "multipleOf")]),
         ({"type": "integer", "not": {"const": 3}}, [("#", "not")]),
-        ({"type": "string", "not": {"minLength": 3}}, [("#", "not")]),
+        ({"type": "string", "not": {"pattern": "a"}}, [("#", "not")]),
         ({"$ref": "https://example.com/schema"}, [("#", "$ref")]),
         ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, [("#", "$ref")]),
     ],
