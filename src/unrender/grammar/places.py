@@ -158,6 +158,8 @@ def _check_json(value: Any, path: str) -> None:
             if not _is_json(item):
                 raise GrammarError(f"{path}: expected JSON, found {shown(item)}")
         level = [part for item in level for part in _parts(item)]
+        if not level:
+            return
 
 
 def _is_json(value: Any) -> bool:
@@ -183,7 +185,9 @@ def is_deep(value: Any) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [part for item in level for part in _parts(item)]
-    return bool(level)
+        if not level:
+            return False
+    return True
 
 
 def bounds_of(places: Places, keyword: str) -> list[tuple[Place, float]]:
