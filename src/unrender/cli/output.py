@@ -16,6 +16,8 @@ from unrender.printable import printable
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
 """Half the rows of a list, and the characters of a value, that are printed."""
+_WORDS = 32
+"""Columns that the words of a table need beside its numbers; else they stand below them."""
 _WIDEST = 40
 """Characters of a name in a table."""
 
@@ -44,18 +46,20 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below their heads: names at the left, numbers at the right of their columns, the last column folded."""
+    """Print rows below their heads: names at the left, numbers at the right of their columns, words in the last."""
     shown = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
     margin = sum(widths) + 2 * len(widths)
+    beside = width() - margin >= _WORDS
+    indent = margin if beside else 2 * len(INDENT)
     for number, (name, *numbers, words) in enumerate(shown):
         cells = [_cut(name).ljust(widths[0])]
         cells += [cell.rjust(column) for cell, column in zip(numbers, widths[1:], strict=True)]
-        first, *more = textwrap.wrap(words, max(width() - margin, NARROWEST), break_on_hyphens=False) or [""]
-        style = NO_STYLE if number else DIM
-        print_line(("  ".join([*cells, first]).rstrip(), style))
-        for line in more:
-            print_line(" " * margin, line)
+        lines = textwrap.wrap(words, max(width() - indent, NARROWEST), break_on_hyphens=False)
+        first = lines.pop(0) if lines and (beside or not number) else ""
+        print_line(("  ".join([*cells, first]).rstrip(), NO_STYLE if number else DIM))
+        for line in lines:
+            print_line(" " * indent, line)
 
 
 def _cut(name: str) -> str:

@@ -111,3 +111,15 @@ def test_stops_are_looked_up():
 
     assert pieces[:3] == [(0, "content", 0, 1), (1, "content", 1, 2), (1, "content", 2, 3)]
     assert len(pieces) == 100_000
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_words_of_a_table_stay_whole(monkeypatch, columns):
+    """Where the words have no room beside the numbers, they stand below them; no word is broken."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rules = "history-not-prefix-stable, special-tokens-injectable, reasoning-dropped-from-history"
+
+    said = printed(output.print_table, ["template", "errors", "rules"], [["a-name-of-a-template", "10", rules]])
+
+    assert max(map(len, said.splitlines())) <= columns
+    assert set(rules.split()) <= set(said.split())
