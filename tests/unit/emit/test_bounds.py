@@ -26,6 +26,7 @@ from unrender.format import (
     Tools,
     Turn,
     Typing,
+    Words,
 )
 from unrender.grammar.budget import Budget
 from unrender.grammar.nodes import Chars, Grammar
@@ -166,6 +167,19 @@ def test_any_argument_can_be_drawn(syntax, name):
     drawn = [answer(syntax, tool).draw(seed).text for seed in range(20)]
 
     assert any("f" in text for text in drawn)
+
+
+@pytest.mark.timeout(60)
+def test_a_list_in_a_call_without_marks_is_drawn():
+    """Calls that only brackets begin, and values in brackets: drawing one took minutes and gigabytes."""
+    codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
+    syntax = replace(PYTHONIC, arguments=replace(PYTHONIC.arguments, codec=codec))
+    tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
+    plain = Format(turn=Turn(end="<|end|>"), tools=syntax)
+
+    drawn = [Answer(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
+
+    assert any("[f(a=[" in text for text in drawn)
 
 
 def nested(depth: int) -> dict[str, Any]:
