@@ -171,11 +171,11 @@ def test_any_argument_can_be_drawn(syntax, name):
 
 @pytest.mark.timeout(60)
 def test_a_list_in_a_call_without_marks_is_drawn():
-    """Calls that only brackets begin, and values in brackets: drawing one took minutes and gigabytes."""
+    """Beside a long header, a call that only brackets begin was taken apart without end, up to twice the header's length."""
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
     syntax = replace(PYTHONIC, arguments=replace(PYTHONIC.arguments, codec=codec))
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
-    plain = Format(turn=Turn(end="<|end|>"), tools=syntax)
+    plain = Format(turn=Turn(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
 
     drawn = [Answer(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
 
