@@ -30,7 +30,8 @@ from unrender.messages import (
     read_tool_choice,
     read_tools,
 )
-from unrender.parsing.parser import Parser, prefill
+from unrender.parsing.begun import begun_by
+from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
@@ -53,6 +54,10 @@ class Turn:
     """What may be said in the answer."""
     format: Format
     """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
+    begun: str = ""
+    """What the prompt has written of the answer: `<think>\\n`, an empty thought, or the text that is to be continued."""
+    continued: bool = False
+    """What is begun is an answer to be gone on with, and part of the message."""
     injected: Injection | None = None
     """What the prompt says of the tools because the template ignores them; None when the template was given them."""
 
@@ -103,7 +108,15 @@ class Turn:
         A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
         error.
         """
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, policy=policy)
+        return Parser(
+            self.format,
+            self.request,
+            prompt=self.prompt,
+            begun=self.begun,
+            continued=self.continued,
+            strict=strict,
+            policy=policy,
+        )
 
     def restore(self, state: Mapping[str, Any]) -> Parser:
         """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
@@ -121,7 +134,7 @@ class Turn:
 
     @property
     def _answer(self) -> Answer:
-        return Answer(format=self.format, request=self.request, begun=prefill(self.format, self.prompt))
+        return Answer(format=self.format, request=self.request, begun=self.begun)
 
 
 class ChatTemplate:
@@ -237,11 +250,11 @@ class ChatTemplate:
         plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
         format = plan.format if tools else format
         conversation = read_messages(messages, more_roles=template.string_constants)
-        begun = ""
+        continued = ""
         if continue_final_message:
             *conversation_before, last = conversation
             place = f"messages[{len(conversation_before)}]"
-            begun = _begun(last, format, request, continue_final_message, where=place)
+            continued = _begun(last, format, request, continue_final_message, where=place)
             conversation = tuple(conversation_before)
         offered = None if plan.withholds else tools
         context = _context(offered, analysis.capabilities, documents, template_kwargs)
@@ -249,16 +262,25 @@ class ChatTemplate:
         said, injected = plan.inject(known, tools or (), parallel=parallel_tool_calls)
         shaped = shape_messages(said, analysis.capabilities)
         prompt = _rendered(template, shaped, context)
+        begun = begun_by(format, prompt, lambda: _without_prompt(template, shaped, context))
         if continue_final_message:
-            prompt = _up_to_header(prompt, format) + begun
+            prompt, begun = prompt.removesuffix(begun) + continued, continued
         ended = format.ended_by(template.eos_token)
-        return Turn(prompt=prompt, request=request, format=ended, injected=injected)
+        return Turn(
+            prompt=prompt,
+            request=request,
+            format=ended,
+            begun=begun,
+            continued=bool(continue_final_message),
+            injected=injected,
+        )
 
     def parser(
         self,
         *,
         tools: Sequence[Any] | None = None,
         prompt: str = "",
+        begun: str | None = None,
         tool_choice: Any = None,
         parallel_tool_calls: bool = True,
         response_format: Any = None,
@@ -268,12 +290,20 @@ class ChatTemplate:
     ) -> Parser:
         """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
 
-        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. As in `prepare`,
-        nothing is a call without `tools`. Raises `MessageError` as `prepare` does.
+        `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Where it goes on with the text
+        of an answer that is to be continued, give that text, from the header on, in `begun` as well: it is then part of the
+        message. As in `prepare`, nothing is a call without
+        `tools`. Raises `MessageError` as `prepare` does.
         """
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
         return Parser(
-            self.format.ended_by(self._loaded.eos_token), request, prompt=prompt, strict=strict, policy=policy
+            self.format.ended_by(self._loaded.eos_token),
+            request,
+            prompt=prompt,
+            begun=begun,
+            continued=begun is not None,
+            strict=strict,
+            policy=policy,
         )
 
     def response_template(self, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
@@ -352,6 +382,12 @@ def _rendered(template: Template, messages: list[dict[str, Any]], context: dict[
     return rendering.unwrap()
 
 
+def _without_prompt(template: Template, messages: list[dict[str, Any]], context: dict[str, Any]) -> str | None:
+    """Render without a generation prompt; None where the template refuses that."""
+    rendering = template.render(messages, add_generation_prompt=False, **context)
+    return rendering.text if rendering.error is None else None
+
+
 def _described(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool whose function and parameters all have a description, be it an empty one."""
     function = {"description": "", "parameters": {"type": "object", "properties": {}}, **tool["function"]}
@@ -422,12 +458,3 @@ def _wrapper_before(before: str, reasoning: str, format: Format) -> str:
     if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning:
         return ""
     return "" if before.endswith(wrapper.start) else wrapper.start
-
-
-def _up_to_header(prompt: str, format: Format) -> str:
-    """Cut from a prompt what it writes behind the assistant's header."""
-    begun = prefill(format, prompt)
-    for known in (format.turn.prefill, format.turn.prefill_no_thinking):
-        if not begun and known and prompt.endswith(known):
-            begun = known
-    return prompt.removesuffix(begun)

@@ -20,7 +20,6 @@ from unrender.chat_template import Turn
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.grammar.encode import encode_answer
-from unrender.parsing.parser import prefill
 from unrender.verify.engines import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
@@ -56,10 +55,9 @@ def answer(turn: Turn, capabilities: Capabilities) -> str:
     calls = CALLS if turn.format.tools.parallel else CALLS[:1]
     drops_one = capabilities.supports_tool_calls and not capabilities.supports_content_with_calls
     text = encode_answer(turn.format, content="" if drops_one else "Let me look.", calls=calls)
-    begun = prefill(turn.format, turn.prompt)
-    if text.startswith(begun):
-        return text.removeprefix(begun)
-    closed = turn.format.reasoning.end + turn.format.turn.reasoning_to_content if begun.strip() else ""
+    if text.startswith(turn.begun):
+        return text.removeprefix(turn.begun)
+    closed = turn.format.reasoning.end + turn.format.turn.reasoning_to_content if turn.begun.strip() else ""
     return closed + text
 
 
@@ -129,7 +127,7 @@ def test_calls_that_a_template_drops_are_kept(name: str) -> None:
 def test_a_written_call_continues_what_was_generated(name: str) -> None:
     """Where nothing is begun by the prompt, the next prompt extends this prompt and the answer, as caches need it."""
     turn = template(name).prepare(QUESTION, tools=[TOOL])
-    if prefill(turn.format, turn.prompt) or turn.format.reasoning.end or turn.format.content.start:
+    if turn.begun or turn.format.reasoning.end or turn.format.content.start:
         pytest.skip("the history differs from what was generated before any call")
     text = answer(turn, template(name).capabilities)
 

@@ -12,6 +12,7 @@ from unrender.explain.nearest import find_nearest
 from unrender.explain.reading import Reading
 from unrender.explain.report import Explanation, Hint, Stop
 from unrender.explain.tolerances import find_tolerances
+from unrender.parsing.begun import prefill
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Span
 
@@ -40,7 +41,7 @@ def explain(
     ['content', 'marker']
     """
     turn = template.prepare(_QUESTION if messages is None else messages, tools=tools, **template_kwargs)
-    turn = turn if prompt is None else replace(turn, prompt=prompt)
+    turn = turn if prompt is None else replace(turn, prompt=prompt, begun=prefill(turn.format, prompt))
     reading = Reading.of(turn, output)
     nearest = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest)

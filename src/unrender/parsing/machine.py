@@ -84,6 +84,7 @@ class Machine:
         "fenced",
         "final",
         "frames",
+        "given",
         "halted",
         "id_seed",
         "length_limited",
@@ -122,6 +123,8 @@ class Machine:
         """Text before `buffer` that the ways back would read again."""
         self.reread = 0
         """Characters that were read for nothing, and then again."""
+        self.given = False
+        """Text left of position 0 was written by a generation prompt: it is never content."""
         self.final = False
         self.length_limited = False
         self.halted = False
@@ -275,8 +278,10 @@ class Machine:
             role = self.roles.get(role, role)
         if self.carried and role is Role.CONTENT:
             self._bring()
-        text = self.buffer[start:end]
-        self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
+        if self.given and role is Role.CONTENT and start < -self.base:
+            start = -self.base
+        if text := self.buffer[start:end]:
+            self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
         self._span(role, self.base + end)
         self.at = end
 

@@ -1,7 +1,7 @@
 """The parser: fed a model's output in any chunks, it gives events, and the message they add up to.
 
-Strategy: what the prompt has written behind the assistant's header is replayed first, by the same machine, so that an
-open reasoning block is open and a prefilled answer is part of the message. The program depends on the format and on
+Strategy: what the prompt has begun of the answer is replayed first, by the same machine, so that an open reasoning block is
+open and a continued answer is part of the message. The program depends on the format and on
 what the request allows, not on its tools, and is compiled once.
 """
 
@@ -20,6 +20,7 @@ from unrender.format import Format, ReasoningMode
 from unrender.formats.reasoning import known_reasoning
 from unrender.grammar.nodes import Role
 from unrender.messages import Message, Request, ToolChoice
+from unrender.parsing.begun import prefill
 from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.events import Event, MessageFinished
 from unrender.parsing.machine import Machine, Program
@@ -47,8 +48,9 @@ class Span:
 class Parser:
     """Reads one answer.
 
-    `prompt` is the rendered prompt, or its tail: what stands behind the assistant's header in it counts as already
-    written. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
+    `prompt` is the rendered prompt, or its tail: what it has written after the assistant's header counts as begun.
+    A caller who knows what is begun says so in `begun`; then the prompt is not searched. It is part of the message when it
+    is `continued`: the beginning of an answer to be gone on with; what a generation prompt writes is no content. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
     `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
     read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
@@ -75,6 +77,8 @@ class Parser:
         request: Request,
         *,
         prompt: str = "",
+        begun: str | None = None,
+        continued: bool = False,
         strict: bool = False,
         policy: Policy | None = None,
         special_tokens: Collection[str] | None = None,
@@ -87,14 +91,18 @@ class Parser:
         self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         self._finished = False
         self._waiting: list[Event] = []
-        begun = prefill(format, prompt)
+        if begun is None:
+            begun = prefill(format, prompt)
+        if not begun.strip():  # Layout that the prompt writes is nobody's text.
+            begun = ""
         self._machine.base = -len(begun)
+        self._machine.given = not continued
         worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
         if prompt and not begun and worded:
             # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
             self._machine.pc = CONTENT_HUB
         read = self._machine.feed(begun)
-        if not format.closed_in_words(begun):  # Those words are not the model's.
+        if continued or not _is_closed(format, begun):  # Words in a closed thought are the prompt's.
             self._waiting = self._emit(read)
 
     def copy(self) -> Parser:
@@ -245,6 +253,12 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
+def _is_closed(format: Format, begun: str) -> bool:
+    """Return whether `begun` ends the reasoning that it begins."""
+    end = format.reasoning.end.strip()
+    return bool(end) and end in begun
+
+
 def _shape(request: Request) -> Request:
     """Return the request without what does not change the program."""
     some = None if request.calls_allowed else ()
@@ -264,19 +278,3 @@ def _cached_program(format: Format, shape: Request) -> Program:
 
 def _compiled(format: Format, shape: Request) -> Program:
     return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
-
-
-def prefill(format: Format, prompt: str) -> str:
-    """Return what `prompt` has written behind the last assistant header; "" when it shows none."""
-    found = [(prompt.rfind(header) + len(header), header) for header in format.turn.headers if header in prompt]
-    if found:
-        return prompt[max(found)[0] :]
-    return _marker_tail(format, prompt)
-
-
-def _marker_tail(format: Format, prompt: str) -> str:
-    """Without a header, an open reasoning marker at the very end still counts."""
-    start = format.reasoning.start
-    if start.strip() and prompt.rstrip().endswith(start.strip()):
-        return prompt[prompt.rindex(start.strip()) :]
-    return ""

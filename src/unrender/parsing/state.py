@@ -39,7 +39,7 @@ from unrender.parsing.xml import XmlScanner
 
 _ROLES = {role.value: role for role in Role}
 _STATUSES = {status.value: status for status in CallStatus}
-_FLAGS = ("answered", "fenced", "final", "halted", "length_limited", "loose", "mentioned", "strict")
+_FLAGS = ("answered", "fenced", "final", "given", "halted", "length_limited", "loose", "mentioned", "strict")
 _INSIDE = (
     *(MarkId, EndId, ReadName, ReadWord, SkipWords, Commit, ReadKey, RepeatName, RepeatKey),
     *(JsonArguments, Entries, Value, CloseArguments, ReadEnvelope),

@@ -17,7 +17,8 @@ from unrender.analysis import Analysis, analyze
 from unrender.emit.response_template import REASONING_NAMES, Exported
 from unrender.errors import ExportError
 from unrender.messages import CallStatus, Message, Request, read_tools
-from unrender.parsing.parser import Parser, prefill
+from unrender.parsing.begun import prefill
+from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
 from unrender.verify.report import Counterexample, Finding, Report, Verdict

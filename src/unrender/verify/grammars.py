@@ -13,8 +13,9 @@ from types import MappingProxyType
 from unrender.emit.answer import Answer as Emitted
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.messages import CallStatus, Message
+from unrender.parsing.begun import prefill
 from unrender.parsing.events import Malformed
-from unrender.parsing.parser import Parser, prefill
+from unrender.parsing.parser import Parser
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from unrender.verify.judge import REQUEST, finding, with_and_without_end

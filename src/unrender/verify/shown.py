@@ -13,7 +13,7 @@ from typing import Any
 from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.analysis.split import common_suffix
 from unrender.format import Format, ReasoningMode
-from unrender.parsing.parser import prefill
+from unrender.parsing.begun import prefill
 from unrender.template.rendering import Template
 from unrender.verify.axes import TOOLS, Answer
 

@@ -8,8 +8,9 @@ from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 from unrender.errors import MalformedOutput
 from unrender.format import Format, Reasoning, ReasoningMode, Turn
 from unrender.messages import CallStatus, Request, ToolChoice
+from unrender.parsing.begun import prefill
 from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
-from unrender.parsing.parser import Parser, Span, prefill
+from unrender.parsing.parser import Parser, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
@@ -39,11 +40,17 @@ def test_a_prefilled_answer_is_part_of_the_message() -> None:
         ("<|start|>assistant\nA<|end|>\n<|start|>assistant\n", ""),
         ("no header, but <think>\n", "<think>\n"),
         ("nothing at all", ""),
+        ("<|start|>assistant\nA<|end|>\n<|start|>user\nB<|end|>\n", ""),
+        ("<|start|>assistant\n<think>\nA\n</think>\n\nB<|end|>\n<|start|>tool\nC<|end|>\n", ""),
+        ("<|start|>assistant\n<tool_call>\n{}\n</tool_call>\nC", ""),
+        ("<|start|>assistant\n<think>\nA", "<think>\nA"),
+        ("<|start|>assistant\n<think>\n<tool_call>\n{}\n</tool_call>\nC", ""),
+        ("<|start|>assistant\n<think>\n\n</think>\n\n", "<think>\n\n</think>\n\n"),
         ("", ""),
     ],
 )
-def test_the_prefill_stands_behind_the_last_header(prompt: str, written: str) -> None:
-    """The last header counts; without one, an open reasoning marker at the very end does."""
+def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> None:
+    """A header at the end counts; without one, an open reasoning marker at the very end does."""
     assert prefill(JSON_ENVELOPE.format, prompt) == written
 
 
@@ -139,7 +146,7 @@ def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
     turn = Turn(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
     format = Format(turn=turn, reasoning=reasoning)
     begun = Parser(format, Request(), prompt="<a>" + closed)
-    continued = Parser(format, Request(), prompt="<a><think>Hm.</think>\nWe")
+    continued = Parser(format, Request(), begun="<think>Hm.</think>\nWe", continued=True)
 
     begun.feed("Hi")
     begun.finish()

@@ -1,0 +1,84 @@
+"""A rendered prompt into what it has begun of the answer: the text that its generation prompt writes after the header.
+
+Rules: a header counts only at the end of a prompt, with nothing after it but what a generation prompt of the format may
+write. So no character of an earlier turn is taken for the answer; where nothing is recognised, nothing is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from unrender.format import Format, ToolMode
+
+
+def prefill(format: Format, prompt: str) -> str:
+    """Return what `prompt`, or a prompt's tail, has written after the assistant's header; "" when it shows none.
+
+    >>> from unrender.format import Turn
+    >>> prefill(Format(turn=Turn(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
+    '<think>'
+    """
+    written = after_header(format, prompt)
+    if written is not None and _may_be_begun(format, written):
+        return written
+    return _marker_tail(format, prompt)
+
+
+def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None]) -> str:
+    """Return what a generation prompt has begun; `render_bare` renders the same conversation without one, if it can be.
+
+    Unlike `prefill`, it takes whatever words the generation prompt writes after the header.
+    """
+    known, written = prefill(format, prompt), after_header(format, prompt)
+    if known or not written:
+        return known
+    bare = render_bare()
+    # A header with which the last input ends counts, one of an earlier turn does not.
+    added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
+    return written if len(written) <= len(added) else ""
+
+
+def after_header(format: Format, prompt: str) -> str | None:
+    """Return what follows the last header in `prompt`, wherever it is; None when there is none."""
+    cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
+    if not cores:
+        return None
+    end, core = max((prompt.rfind(core) + len(core), core) for core in cores)
+    spaces = (header[header.index(core) + len(core) :] for header in format.turn.headers if core in header)
+    rest = prompt[end:]
+    space = max((space for space in spaces if rest.startswith(space)), key=len, default="")
+    return rest[len(space) :]
+
+
+def _may_be_begun(format: Format, written: str) -> bool:
+    """Return whether a generation prompt of the format may have written this: a known beginning, or a block of reasoning."""
+    known = {text.strip() for text in ("", format.turn.prefill, format.turn.prefill_no_thinking)}
+    return written.strip() in known or _is_block(format, written.strip())
+
+
+def _is_block(format: Format, text: str) -> bool:
+    """Return whether `text` is reasoning, open or closed, and nothing else."""
+    start, end = format.reasoning.start.strip(), format.reasoning.end.strip()
+    if not end or not start or not text.startswith((start, end)):
+        return False
+    words, _, after = text.removeprefix(start).partition(end)
+    if after.strip() not in ("", format.content.start.strip()):
+        return False
+    return not any(marker in words for marker in _foreign(format))
+
+
+def _foreign(format: Format) -> Iterator[str]:
+    """Yield what never stands inside reasoning that goes on: ends of turn, headers, and the markers of calls."""
+    turn = format.turn
+    yield from (text.strip() for text in (turn.end, *turn.ends, *turn.headers) if len(text.strip()) > 1)
+    for tools in (format.tools, *format.tolerated):
+        if tools.mode is not ToolMode.NONE:
+            yield from (text.strip() for text in (tools.section_start, tools.call_start) if len(text.strip()) > 1)
+
+
+def _marker_tail(format: Format, prompt: str) -> str:
+    """Without a header, an open reasoning marker at the very end still counts."""
+    start = format.reasoning.start
+    if start.strip() and prompt.rstrip().endswith(start.strip()):
+        return prompt[prompt.rindex(start.strip()) :]
+    return ""
