@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.grammar.nodes import (
@@ -44,7 +45,7 @@ def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()
     """
     reasoning = _reasoning(format, request)
     calls = calls_of(format, request)
-    parts: list[Node] = [part for part in (reasoning, _content(format), *calls) if part]
+    parts: list[Node] = [part for part in (reasoning, *map(partial(_content, format), format.wrappers), *calls) if part]
     parts += [Tolerated(Tag(Role.LAYOUT, Literal(text))) for text in _ends(format)]
     parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
     parts += [Tolerated(_thought(format, other, request)) for other in _undeclared(format, known)]
@@ -70,9 +71,13 @@ def _thought(format: Format, markers: Reasoning, request: Request) -> Node:
     text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
     body = Interleave(Role.REASONING, tuple(calls), text)
     opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
-    own = map(_layout, (format.turn.reasoning_to_content, format.turn.reasoning_to_tools))
-    joint = max(own, key=len) if markers is format.reasoning else _BLANK_LINE
+    joint = _after_reasoning(format.turn) if markers is format.reasoning else _BLANK_LINE
     return Sequence((opener, body, _choice(format, markers.end), Layout(joint, verbatim=True)))
+
+
+def _after_reasoning(turn: Turn) -> str:
+    """Return the most layout that stands between reasoning and what follows it."""
+    return max(map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools)), key=len)
 
 
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
@@ -82,11 +87,11 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
 
 
-def _content(format: Format) -> Node:
+def _content(format: Format, wrapper: Content) -> Node:
     body = Tag(Role.CONTENT, Until())
-    if not format.content.start.strip() and not format.content.end.strip():
+    if not wrapper.start.strip() and not wrapper.end.strip():
         return body
-    return Sequence((_choice(format, format.content.start), body, _choice(format, format.content.end)))
+    return Sequence((_choice(format, wrapper.start), body, _choice(format, wrapper.end)))
 
 
 def calls_of(format: Format, request: Request) -> list[Calls]:
@@ -141,7 +146,7 @@ def _dropped(format: Format) -> Iterator[str]:
     # Models repeat the last token of their header.
     texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
     if format.reasoning.mode is not ReasoningMode.DELIMITER:
-        texts += [end + _layout(turn.reasoning_to_content) for end in _spellings(format, format.reasoning.end)]
+        texts += [end + _after_reasoning(turn) for end in _spellings(format, format.reasoning.end)]
     texts += [getattr(turn, joint) for joint in _JOINTS]
     yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
 
@@ -230,16 +235,22 @@ class _Generation:
             return _sequence(content, ended)
         run = generated_calls(self.calls, self.request).generated
         last = _sequence(run, ending(self.format))
+        beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
+        followed = _sequence(Literal(turn.content_to_tools), last)
         only_calls = _sequence(Literal(to_tools), run if turn.tools_first else last)
+        if beside is not wrapper and beside.wraps_empty:
+            only_calls = _sequence(Literal(to_content + beside.start + beside.end), followed)
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
-            opened = _sequence(content, Literal(turn.content_to_tools), last)
-            return Choice((only_calls, opened)) if wrapper.start else only_calls
+            opened = _sequence(self.content(to_content, beside), followed)
+            return Choice((only_calls, opened)) if beside.start else only_calls
         if not turn.tools_first and not (entry_literals(self.calls.syntax) or turn.content_to_tools.strip()):
             return Choice((content, only_calls))  # Behind content, nothing would show that a call begins.
-        if not turn.tools_first:
-            followed = _sequence(Literal(turn.content_to_tools), last)
+        if not turn.tools_first and beside is wrapper:
             return Choice((_sequence(content, Choice((followed, ended))), only_calls))
+        if not turn.tools_first:
+            spoken = _sequence(self.content(to_content, beside), followed)
+            return Choice((_sequence(content, ended), spoken, only_calls))
         if turn.tools_to_content.strip():
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
         behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
@@ -255,8 +266,8 @@ class _Generation:
 
     def free_text(self) -> Until:
         """Return text that holds nothing that the parser would take for a marker."""
-        wrapper, markers = self.format.content, self.format.reasoning
-        parts = (wrapper.start, wrapper.end, _opening(self.format), markers.end)
+        parts = [text for wrapper in self.format.wrappers for text in (wrapper.start, wrapper.end)]
+        parts += [_opening(self.format), self.format.reasoning.end]
         texts = [*_dropped(self.format), *(text for part in parts for text in _spellings(self.format, part))]
         for calls in calls_of(self.format, self.request):
             texts += _signs(self.format, calls)

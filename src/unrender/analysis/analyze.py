@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from unrender.analysis.allowance import Allowance
+from unrender.analysis.beside import find_beside
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
@@ -25,7 +26,7 @@ from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_tools
-from unrender.analysis.turn import Frame, find_frame, next_openers
+from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool
 from unrender.format import Format, Slot, Tools, Turn
 from unrender.template.rendering import Template
 
@@ -117,7 +118,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
-    parts = (fmt.reasoning, fmt.content, fmt.tools, fmt.turn.end, fmt.turn.ends)
+    parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, fmt.turn.end, fmt.turn.ends)
     texts = (text for part in parts for text in _texts(part))
     tolerated = (tag for tag in _tags(_texts(fmt.tolerated)) if tag in source)
     return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
@@ -142,7 +143,9 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
     tails = find_tails(prober, frame)
     reasoning = find_reasoning(prober, frame, openings, wrapper_end(tails, openings))
     content, end = find_content(openings, tails, reasoning)
-    tools = find_tools(prober, frame, Known(reasoning=reasoning, content=content, turn_end=end))
+    beside = find_beside(prober, frame, content, reasoning)
+    known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
+    tools = find_tools(prober, frame, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     ends = [tools.end] if end else [tools.end, *next_openers(prober, content.end)]
     turn = Turn(
@@ -151,17 +154,30 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         ends=tuple(dict.fromkeys(text for text in ends if text and text != end)),
         prefill=frame.prefill,
         prefill_no_thinking=frame.prefill_no_thinking,
-        start_to_content=openings.content if openings.content and openings.content.isspace() else "",
+        start_to_content=_space(openings.content)
+        or _space(openings.content_no_thinking)
+        or max(map(_space, openings_after_tool(prober, frame)), key=len, default=""),
         reasoning_to_content=reasoning.to_content,
         reasoning_to_tools=tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
         content_to_tools=tools.content_to_tools,
-        start_to_tools=tools.start_to_tools,
+        start_to_tools=tools.start_to_tools or _outer_space(openings.calls_no_thinking),
         tools_to_content=tools.tools_to_content,
         tools_first=tools.tools_first,
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
-    fmt, given_up = possible(Format(), turn=turn, reasoning=reasons, content=content, tools=tools.tools)
+    fmt, given_up = possible(
+        Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
+    )
     return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools, given_up=given_up)
+
+
+def _space(opening: str | None) -> str:
+    """Return an opening that is nothing but white space; with thinking switched off, some templates show it alone."""
+    return opening if opening and opening.isspace() else ""
+
+
+def _outer_space(opening: str | None) -> str:
+    return opening[: len(opening) - len(opening.lstrip())] if opening else ""
 
 
 def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:

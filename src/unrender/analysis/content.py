@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from unrender.analysis.probes import CONTENT, EOS, NUMBERS, Prober, assistant, make_calls
 from unrender.analysis.reasoning import Openings, ReasoningFinding
 from unrender.analysis.split import closers_of, common_suffix, is_tag, is_word, lexemes
-from unrender.analysis.turn import Frame, tail_of
+from unrender.analysis.turn import Frame, end_in_history, tail_of
 from unrender.format import Content, ContentMode
 
 
@@ -22,18 +22,31 @@ class Tails:
     """What both end in, with whole markers."""
     before_eos: bool = False
     """EOS, which is in no tail, ends the turn behind content."""
+    unended: bool = False
+    """The last answer of a conversation is not ended; the tail of content is that of an earlier one."""
+
+    def end_of_calls(self, end: str) -> str:
+        """Return the end of a turn as far as a turn of calls in the last place shows it."""
+        return "" if self.unended and not self.calls.endswith(end) else end
 
 
 def find_tails(prober: Prober, frame: Frame) -> Tails:
     """Render content and calls and compare how they end."""
     body = frame.body(prober.answer(assistant(CONTENT)))
+    before_eos = EOS in (body or "").rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
+    unended = not content.strip() and not before_eos
+    if unended:
+        content = _marked(end_in_history(prober)) or content
     calls = ""
     if prober.capabilities.supports_tool_calls:
         calls = tail_of(frame.body(prober.answer(assistant(calls=make_calls(1)))), str(NUMBERS[0]), frame)
     common = _whole_markers(common_suffix([content, calls]), [content, calls]) if calls else ""
-    before_eos = EOS in (body or "").rpartition(CONTENT)[2]
-    return Tails(content=content, calls=calls, common=common, before_eos=before_eos)
+    return Tails(content=content, calls=calls, common=common, before_eos=before_eos, unended=unended)
+
+
+def _marked(end: str) -> str:
+    return end if any(map(is_tag, lexemes(end))) else ""
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
@@ -50,7 +63,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> t
     A closer alone does not make a wrapper: without an opener, what stands behind content ends the turn.
     """
     reasoning = found.reasoning
-    plain = _behind_reasoning(openings.content or "", found)
+    plain = behind_reasoning(openings.content or "", found)
     reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
@@ -65,7 +78,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> t
     return Content(mode=mode, start=start, end=end, wraps_empty=written_empty), turn_end
 
 
-def _behind_reasoning(opening: str, found: ReasoningFinding) -> str:
+def behind_reasoning(opening: str, found: ReasoningFinding) -> str:
     """Return what is left of an opening when the empty form of reasoning, or its markers, are taken away."""
     start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
     if empty and opening.startswith(empty):

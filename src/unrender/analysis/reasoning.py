@@ -35,6 +35,8 @@ class Openings:
     """Between reasoning and the first call's name."""
     content_no_thinking: str | None
     """Before content, with thinking switched off."""
+    calls_no_thinking: str | None = None
+    """Before the first call's name, with thinking switched off."""
     content_tail: str = ""
     """Behind content, to the end of the turn."""
     reasoning_content_tail: str = ""
@@ -66,6 +68,7 @@ def find_openings(prober: Prober, frame: Frame) -> Openings:
         reasoning_content=_between(both, REASONING, CONTENT),
         reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
         content_no_thinking=_before(frame.body(prober.answer(assistant(CONTENT), thinking=False)), CONTENT),
+        calls_no_thinking=_before(frame.body(prober.answer(assistant(calls=calls), thinking=False)), NAMES[0]),
         content_tail=tail_of(content, CONTENT, frame),
         reasoning_content_tail=tail_of(both, CONTENT, frame),
     )
@@ -119,7 +122,7 @@ def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str
     text = common_prefix(after) or after[0]
     if openings.reasoning_content is not None:
         text = common_prefix([text, openings.reasoning_content]) or openings.reasoning_content
-        text = _without_content_opener(text, openings, start, content_end)
+        text = _without_content_opener(text, openings, frame, start, content_end)
     elif len(set(after)) == 1:
         text = _closer_only(text, start, frame, openings)
     header = common_suffix([text, frame.header])
@@ -134,10 +137,18 @@ def _complete(shared: str, header: str) -> str:
     return shared if shared.strip() and shared.strip() == header.strip() else ""
 
 
-def _without_content_opener(text: str, openings: Openings, start: str, content_end: str) -> str:
-    """Cut the content's own opener off: known from answers without reasoning, or as long as its closer."""
+def _without_content_opener(text: str, openings: Openings, frame: Frame, start: str, content_end: str) -> str:
+    """Cut the content's own opener off: known from answers without reasoning, or as long as its closer.
+
+    What closes the opener of reasoning is not content's: some templates write it alone where there is no reasoning.
+    """
+    closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
+    if frame.prefill.strip() == start.strip():
+        closers.append(frame.prefill_no_thinking.strip())
     for opening in (openings.content, openings.content_no_thinking):
         if opening and opening.strip() and text.endswith(opening) and text[: -len(opening)].strip():
+            if opening.strip() in closers:
+                continue
             return text[: -len(opening)]
     full = openings.reasoning_content or ""
     size = len(lexemes(content_end.strip()))
@@ -191,14 +202,35 @@ def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningF
             return _from_pair(frame, openings, *pair)
     opener = _open_tag(frame.prefill)
     closers = closers_of(opener) if opener else ()
+    if _opens_content(opener, closers, frame, openings):
+        return None
     # What the prompt alone opens, the model closes; where the template never says how, there has to be one way only.
     closer = next((closer for closer in closers if _mentions(prober, closer) or len(closers) == 1), "")
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=opener + margin, end=margin + closer, unseen=True)
+    shown = openings.content or ""
+    empty, joint = _closed_alone(shown, closer)
+    start, end = opener + margin, margin + closer
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=start, end=end, empty=empty, unseen=True)
     why = "the generation prompt ends in an open block"
-    return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R2", why=why)
+    return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT, comparison="R2", why=why)
+
+
+def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
+    """Return the closer, where it stands alone before content, and the white space behind it; else nothing."""
+    return (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
+
+
+def _opens_content(opener: str, closers: tuple[str, ...], frame: Frame, openings: Openings) -> bool:
+    """Return whether the block that the prompt opens is the response: content stands in it, and its closer behind content.
+
+    A switch that changes whether it is opened says that it is reasoning.
+    """
+    if not opener or frame.prefill != frame.prefill_no_thinking:
+        return False
+    tags = [part for part in lexemes(openings.content_tail) if is_tag(part)]
+    return (openings.content or "").strip().endswith(opener) and tags[:1] != [] and tags[0] in closers
 
 
 def _adjacent_pair(text: str) -> tuple[str, str, str] | None:

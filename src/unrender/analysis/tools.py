@@ -64,6 +64,7 @@ class Known:
 
     reasoning: ReasoningFinding
     content: Content
+    """How content beside calls is wrapped."""
     turn_end: str
 
 
@@ -209,7 +210,7 @@ class _Analysis:
         """Return what stands before the first call, by what precedes it: nothing, content, reasoning."""
         empty = self.known.reasoning.reasoning.empty
         befores = {"start_to_tools": self._strip_empty_parts(row.before)}
-        if empty and row.before.startswith(empty):
+        if empty and row.before.lstrip().startswith(empty.lstrip()):
             befores = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
         for joint, message, needle, closer in (
             ("content_to_tools", assistant(CONTENT, calls=make_calls(1)), CONTENT, self.known.content.end),
@@ -250,7 +251,10 @@ class _Analysis:
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
     def _strip_empty_parts(self, before: str) -> str:
-        return self._strip_wrapper(before.removeprefix(self.known.reasoning.reasoning.empty))
+        empty = self.known.reasoning.reasoning.empty.lstrip()
+        return self._strip_wrapper(
+            before.lstrip()[len(empty) :] if empty and before.lstrip().startswith(empty) else before
+        )
 
     def _strip_wrapper(self, before: str) -> str:
         content = self.known.content

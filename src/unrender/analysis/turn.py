@@ -6,6 +6,7 @@ header too, or goes on with the prefill. A boundary is drawn where lexemes diffe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -46,18 +47,19 @@ class Frame:
     """What the template appends to a whole conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
-        """Return the answer in a rendering of [user, answer], without the lead; None when it has another lead."""
-        if text is None or not text.startswith(self.lead):
-            return None
-        return text[len(self.lead) :]
+        """Return the answer in a rendering of [user, answer], without the lead; None when it has another lead.
+
+        Some templates write other white space in the lead before one kind of answer than before another.
+        """
+        return None if text is None else text_behind(text, self.lead)
 
 
 def find_frame(prober: Prober, *, part_opener: str = "") -> Frame:
     """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header."""
     prompts = [prober.answer(None, prompt=True, thinking=thinking) for thinking in (True, False)]
     answers = _answers(prober, [user()])
-    lead = _shorten(_common_lead(answers, prompts), part_opener)
     bare = prober.answer(None)
+    lead = _shorten(_common_lead(answers, prompts, bare), part_opener)
     prefills = [_after_lead(prompt, lead) for prompt in prompts]
     tool_lead = _shorten(_tool_lead(prober), part_opener)
     return Frame(
@@ -94,6 +96,26 @@ def _behind_call(prober: Prober) -> str:
     return answered[len(alone) :].partition(RESULT)[0]
 
 
+def openings_after_tool(prober: Prober, frame: Frame) -> Iterator[str]:
+    """Yield what stands before content in answers to a tool's result, without and with another call."""
+    call = make_calls(1)[0]
+    for calls in ((), (call,)) if frame.tool_lead else ():
+        text = prober.answer(assistant(CONTENT, calls=calls), before=[user(), assistant(calls=[call]), result(call)])
+        body = text_behind(text, frame.tool_lead) if text is not None else None
+        if body is not None and CONTENT in body:
+            yield body.partition(CONTENT)[0]
+
+
+def end_in_history(prober: Prober) -> str:
+    """Return what ends an answer that another question follows: some templates do not end the last answer."""
+    followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT)
+    if USER2 not in followed:
+        return ""
+    followed = followed.partition(USER2)[0]
+    opening = (prober.render([user()]) or "").partition(USER)[0]
+    return followed.removesuffix(common_suffix([followed, opening]))
+
+
 def until_sentinel(text: str) -> str:
     """Return `text` up to the first EOS or BOS: what follows them is another turn."""
     return text.partition(EOS)[0].partition(BOS)[0]
@@ -128,10 +150,38 @@ def _behind_same_question(prober: Prober, before: list[Message], text: str | Non
     return text if text is None or not on or not off or not text.startswith(off) else on + text[len(off) :]
 
 
-def _common_lead(answers: list[str], prompts: Iterable[str | None]) -> str:
-    """Return what answers and prompts begin with, cut at a natural place."""
-    lead = common_prefix(answers) if answers else ""
+def text_behind(text: str, lead: str) -> str | None:
+    r"""Return what follows `lead` at the start of `text`, where white space inside the lead may differ; None without it.
+
+    >>> text_behind("<end>\\n<bot>Hi", "<end><bot>")
+    'Hi'
+    """
+    if text.startswith(lead):
+        return text[len(lead) :]
+    words = lead.split()
+    match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
+    space = lead[len(lead.rstrip()) :]
+    return text[match.end() :].removeprefix(space) if match else None
+
+
+def _evened(answers: list[str], prompts: list[str]) -> list[str]:
+    """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there."""
+    evened = []
+    for answer in answers:
+        prompt = next((prompt for prompt in prompts if text_behind(answer, prompt) is not None), "")
+        evened.append(prompt + (text_behind(answer, prompt) or "") if prompt.strip() else answer)
+    return evened
+
+
+def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
+    """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
     known = [prompt for prompt in prompts if prompt is not None]
+    answers = _evened(answers, known)
+    lead = common_prefix(answers) if answers else ""
+    asked = common_prefix(known) if len(set(known)) > 1 else ""
+    if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip():
+        # What the thinking switch changes behind the header belongs to the answer, also where the history always has it.
+        lead = common_prefix([lead, asked])
     agreeing = [prompt for prompt in known if common_prefix([prompt, lead]) in (prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
     if not agreeing and answers:
@@ -202,7 +252,7 @@ def _tool_lead(prober: Prober) -> str:
     if not prober.capabilities.supports_tool_calls or not prober.capabilities.supports_tool_role:
         return ""
     prompts = [prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False)]
-    return _common_lead(_answers(prober, before), prompts)
+    return _common_lead(_answers(prober, before), prompts, prober.answer(None, before=before))
 
 
 def _tool_header(lead: str, tool_lead: str) -> str:

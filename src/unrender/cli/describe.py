@@ -65,6 +65,8 @@ def sections(format_: Format) -> Iterator[Section]:
     yield "Turn", "", _rows(format_.turn)
     yield "Reasoning", format_.reasoning.mode, _rows(format_.reasoning)
     yield "Content", format_.content.mode, _rows(format_.content)
+    if format_.content_with_calls is not None:
+        yield "Content beside calls", format_.content_with_calls.mode, _rows(format_.content_with_calls)
     yield "Tools", format_.tools.mode, _tool_rows(format_.tools)
     if format_.tolerated:
         yield "Also read", "", [row for tools in format_.tolerated for row in _tolerated_rows(tools)]

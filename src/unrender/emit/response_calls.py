@@ -197,7 +197,7 @@ def _begun(format: Format) -> str:
     tools = format.tools
     section, start = spelled(format, tools.section_start), beside_layout([tools.call_start])
     section += ANYWHERE if section else ""
-    others = [text.strip() for text in (format.content.start, format.reasoning.start)]
+    others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
     opener = (tools.call_start + _first_literal(tools.function)).strip()
     avoided = "".join(f"(?!{escape(text)})" for text in others if opener and text.startswith(opener))
     return (maybe(section) if opener else section) + avoided + start

@@ -151,11 +151,11 @@ def _closers(format: Format) -> str:
 
 
 def _wrappers(format: Format) -> Iterator[str]:
-    start, end = format.content.start, format.content.end
-    if start.strip():
-        yield ANYWHERE + beside_text(start.lstrip(), spelled(format, start))
-    if end.strip():
-        yield beside_text(end.rstrip(), spelled(format, end)) + ANYWHERE
+    for start, end in ((wrapper.start, wrapper.end) for wrapper in format.wrappers):
+        if start.strip():
+            yield ANYWHERE + beside_text(start.lstrip(), spelled(format, start))
+        if end.strip():
+            yield beside_text(end.rstrip(), spelled(format, end)) + ANYWHERE
 
 
 def _joints(format: Format) -> Iterator[str]:

@@ -82,6 +82,8 @@ class Format:
     turn: Turn = Turn()
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
+    content_with_calls: Content | None = None
+    """How content is wrapped where calls follow it, if not as it is alone."""
     tools: Tools = Tools()
     tolerated: tuple[Tools, ...] = ()
     """Other call syntaxes that are read, in order of preference, never generated."""
@@ -99,6 +101,11 @@ class Format:
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def wrappers(self) -> tuple[Content, ...]:
+        """The ways in which content is wrapped: alone, and beside calls where that is another."""
+        return (self.content,) if self.content_with_calls is None else (self.content, self.content_with_calls)
 
     def closed_in_words(self, begun: str) -> bool:
         """Return whether `begun` is what the prompt writes for no reasoning: a closed block, with words of the template's."""

@@ -63,7 +63,9 @@ def _problems(format: Format) -> Iterator[Problem]:
         yield "format", f"expected markers of at most {MAX_TEXT} characters together, found {size}"
     yield from _turn(format.turn)
     yield from _reasoning(format.reasoning)
-    yield from _content(format.content)
+    yield from _content(format.content, "format.content")
+    if format.content_with_calls is not None:
+        yield from _content(format.content_with_calls, "format.content_with_calls")
     for where, tools in _syntaxes(format):
         yield from check_tools(tools, where)
         yield from check_syntax(tools, where)
@@ -152,8 +154,7 @@ def _reasoning(reasoning: Reasoning) -> Iterator[Problem]:
         yield f"{where}.empty", f"expected a text with {end!r} in it, found {reasoning.empty!r}"
 
 
-def _content(content: Content) -> Iterator[Problem]:
-    where = "format.content"
+def _content(content: Content, where: str) -> Iterator[Problem]:
     if content.mode is ContentMode.PLAIN:
         if content != Content():
             yield f"{where}.mode", "a wrapper is described, and the mode is `plain`"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrender.format import Arguments, Codec, Containers, ContentMode, Format, Slot, Strings, Tools, Words
+from unrender.format import Arguments, Codec, Containers, Content, ContentMode, Format, Slot, Strings, Tools, Words
 
 _WORDS = {
     Words.JSON: ("true", "false", "null"),
@@ -94,8 +94,9 @@ def encode_answer(
         before += "" if fmt.reasoning.holds_calls and calls and not content else fmt.reasoning.end
     elif fmt.reasoning.empty:
         before = fmt.reasoning.empty
-    said = _encode_content(fmt, content, reasoned=bool(reasoning))
     called = encode_calls(calls, fmt.tools)
+    wrapper = fmt.content_with_calls if called and fmt.content_with_calls is not None else fmt.content
+    said = _encode_content(wrapper, content, reasoned=bool(reasoning))
     to_content = turn.reasoning_to_content if before else turn.start_to_content
     to_calls = turn.reasoning_to_tools if before else turn.start_to_tools
     if not called:
@@ -115,12 +116,12 @@ def json_type(value: Any) -> str:
     return next((name for kind, name in kinds if isinstance(value, kind)), "array")
 
 
-def _encode_content(fmt: Format, content: str, *, reasoned: bool) -> str:
-    if not content and not fmt.content.wraps_empty:
+def _encode_content(wrapper: Content, content: str, *, reasoned: bool) -> str:
+    if not content and not wrapper.wraps_empty:
         return ""
-    if fmt.content.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned:
+    if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoned:
         return content
-    return fmt.content.start + content + fmt.content.end
+    return wrapper.start + content + wrapper.end
 
 
 def _encode_entry(key: str, value: Any, arguments: Arguments) -> str:

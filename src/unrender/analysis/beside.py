@@ -1,0 +1,57 @@
+"""An answer with content and a call in, the wrapper out that content has beside calls, where it has another alone."""
+
+from __future__ import annotations
+
+from unrender.analysis.content import behind_reasoning
+from unrender.analysis.probes import CONTENT, NAMES, REASONING, Prober, assistant, make_calls
+from unrender.analysis.reasoning import ReasoningFinding
+from unrender.analysis.split import closers_of, common_prefix, is_tag, lexemes
+from unrender.analysis.turn import Frame
+from unrender.format import Content, ContentMode
+
+
+def find_beside(prober: Prober, frame: Frame, content: Content, found: ReasoningFinding) -> Content | None:
+    """Return how content is wrapped before calls; None where it is wrapped as it is alone, or no rendering shows both.
+
+    What stands before and behind content there is compared with what a call alone has in the same place: a wrapper that is
+    written around nothing, too, shows its end. Else it ends with the marker that closes what it opened.
+    """
+    calls = make_calls(1)
+    mixed = frame.body(prober.answer(assistant(CONTENT, calls=calls)))
+    if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
+        return None
+    opening, _, behind = mixed.partition(CONTENT)
+    if _is_reasoning(prober, frame, opening):
+        return None
+    opening = behind_reasoning(opening, found)
+    if opening.strip() == content.start.strip():
+        return None
+    if not opening.strip():
+        return Content()
+    alone = (frame.body(prober.answer(assistant(calls=calls))) or "").partition(NAMES[0])[0]
+    alone = behind_reasoning(alone, found)
+    empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], behind]).strip() != ""
+    end = _up_to_last_closer(alone[len(opening) :], behind, opening) if empty else _closer(opening, behind)
+    return Content(mode=ContentMode.ALWAYS_WRAPPED, start=opening, end=end, wraps_empty=empty and bool(end))
+
+
+def _is_reasoning(prober: Prober, frame: Frame, opening: str) -> bool:
+    """Return whether content beside calls stands where reasoning does."""
+    reasoned = frame.body(prober.answer(assistant("", REASONING, make_calls(1)))) or ""
+    return REASONING in reasoned and reasoned.partition(REASONING)[0].strip() == opening.strip()
+
+
+def _up_to_last_closer(alone: str, behind: str, opening: str) -> str:
+    """Return the end of a wrapper around nothing: what calls alone and content both have before the call."""
+    shared = common_prefix([alone, behind])
+    return _closer(opening, shared) or shared
+
+
+def _closer(opening: str, behind: str) -> str:
+    """Return what follows content up to and with the marker that closes the opening's last one; empty without any."""
+    tags = [part for part in lexemes(opening) if is_tag(part)]
+    for closer in closers_of(tags[-1]) if tags else ():
+        head, closed, _ = behind.partition(closer)
+        if closed and NAMES[0] not in head:
+            return head + closed
+    return ""
