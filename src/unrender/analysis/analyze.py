@@ -148,6 +148,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
     tools = find_tools(prober, frame, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     ends = [tools.end] if end else [tools.end, *next_openers(prober, content.end)]
+    ends.append(_token(frame.appended))
     turn = Turn(
         headers=tuple(text for text in (header, frame.tool_header) if text),
         end=end,
@@ -169,6 +170,11 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
     )
     return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools, given_up=given_up)
+
+
+def _token(appended: str) -> str:
+    """Return what a template appends to a whole conversation when it is one more token that ends something."""
+    return appended.strip() if is_tag(appended.strip()) and lexemes(appended.strip()) == [appended.strip()] else ""
 
 
 def _space(opening: str | None) -> str:

@@ -87,6 +87,8 @@ def _from_presence(frame: Frame, openings: Openings, content_end: str) -> Reason
     """R1, R3: reasoning is rendered."""
     start = openings.reasoning or ""
     end, joint = _split_closer(frame, start, openings, content_end)
+    if not end:
+        return ReasoningFinding(reasoning=Reasoning())
     if not start and _opens(frame.prefill, end):
         start = frame.prefill
     empty = _empty_form(start, end, openings)
@@ -128,8 +130,11 @@ def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str
     header = common_suffix([text, frame.header])
     if header and header == _complete(header, frame.header):
         return text[: -len(header)], header
+    if not text.strip():
+        # White space alone closes nothing: then the next part's opener does.
+        text = openings.reasoning_content or ""
     end = text.rstrip()
-    return (end, text[len(end) :]) if end else (text, "")
+    return end, text[len(end) :]
 
 
 def _complete(shared: str, header: str) -> str:
