@@ -20,10 +20,12 @@ HEAD = "| template | reasoning | content | calls | proved | refuted |\n|---|---|
 
 def main() -> None:
     """Write the table into the README."""
-    folder = environment.ROOT.parent / "shared" / "templates"
+    shared = environment.ROOT.parent / "shared"
+    folder = shared / "templates"
     if not folder.is_dir():
         folder = fetch_templates.fetch(Path(sys.executable))
-    table = "\n".join([HEAD, *map(row, sorted(folder.glob("*.jinja"), key=lambda path: path.stem.lower()))])
+    paths = [*folder.glob("*.jinja"), *(shared / "more-templates").glob("*.jinja")]
+    table = "\n".join([HEAD, *map(row, sorted(paths, key=lambda path: path.stem.lower()))])
     PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
 
 

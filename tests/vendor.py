@@ -21,10 +21,14 @@ SHARED = ROOT.parent / "shared"
 def vendor_templates() -> dict[str, Path]:
     """Return the vendors' templates by name without `.jinja`; empty when none are at hand.
 
-    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch_templates.py).
+    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch_templates.py); those that
+    no package has, in `$UNRENDER_MORE_TEMPLATES` and `../shared/more-templates`.
     """
-    folder = _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates")
-    return {path.stem: path for path in sorted(folder.glob("*.jinja"))} if folder else {}
+    folders = (
+        _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates"),
+        _first_folder(os.environ.get("UNRENDER_MORE_TEMPLATES"), SHARED / "more-templates"),
+    )
+    return {path.stem: path for folder in folders if folder for path in sorted(folder.glob("*.jinja"))}
 
 
 def vendor_cases(name: str) -> list[dict[str, Any]]:
@@ -39,11 +43,16 @@ def vendor_cases(name: str) -> list[dict[str, Any]]:
 
 def missing_data() -> list[str]:
     """Return a sentence for each kind of outside data that is not there."""
-    expected = len(tomllib.loads((ROOT / "tests" / "vendor_templates.toml").read_text(encoding="utf-8"))["templates"])
-    found = len(vendor_templates())
+    manifest = tomllib.loads((ROOT / "tests" / "vendor_templates.toml").read_text(encoding="utf-8"))
+    found = {path.name for path in vendor_templates().values()}
     sentences = []
-    if found < expected:
-        sentences.append(f"{found} of {expected} vendors' templates found: run `python3 scripts/fetch_templates.py`")
+    if missing := manifest["templates"].keys() - found:
+        expected = len(manifest["templates"])
+        sentences.append(
+            f"{expected - len(missing)} of {expected} vendors' templates found: run `python3 scripts/fetch_templates.py`"
+        )
+    if missing := manifest["more_templates"].keys() - found:
+        sentences.append(f"{len(missing)} more templates not found: set UNRENDER_MORE_TEMPLATES to a folder with them")
     if not vendor_cases("outputs"):
         sentences.append("no recorded cases found: set UNRENDER_CASES to a folder with outputs.jsonl")
     if not schema_suite.suite():

@@ -105,7 +105,13 @@ NOT_REBUILT = {
     ("openai-gpt-oss-120b", "content-call"): "content beside calls is written as reasoning",
 }
 """What a template renders and its format does not reproduce, with the reason."""
-LOOSE = {("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", shape): "no line break behind an empty block" for shape in SHAPES}
+_UNEVEN = {
+    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "no line break behind an empty block",
+    "vllm-deepseekv31": "the indentation of the template's own lines is written, and differs from shape to shape",
+    "vllm-granite_20b_fc": "as above, before the answer's header and behind it",
+    "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
+}
+LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
 """Where white space differs between shapes, so that no joint fits all."""
 
 
@@ -148,8 +154,9 @@ def test_answer_is_rebuilt(name, shape):
     format = analysed(name)[1].format
     calls = [(called, arguments, f"call{i:05}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
     answer = encode_answer(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
-    behind = text.partition(format.turn.headers[0])[2]
-    same = squeezed if (name, shape) in LOOSE else str
+    loose = (name, shape) in LOOSE
+    behind = text.partition(format.turn.headers[0].strip() if loose else format.turn.headers[0])[2]
+    same = squeezed if loose else str
     options = [same(answer), same(answer.removeprefix(format.reasoning.empty))]
 
     rebuilt = any(same(behind).startswith(option) for option in options)

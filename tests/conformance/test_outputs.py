@@ -23,7 +23,8 @@ from unrender.parsing.deltas import deltas
 DISAGREEMENTS = Path(__file__).parent / "disagreements.toml"
 ARGUED: dict[str, str] = tomllib.loads(DISAGREEMENTS.read_text(encoding="utf-8")).get("outputs", {})
 MOST_ARGUED = 8
-CASES = [case for case in vendor_cases("outputs") if case["template"] in vendor_templates()]
+RECORDED = [*vendor_cases("outputs"), *vendor_cases("more-outputs")]
+CASES = [case for case in RECORDED if case["template"] in vendor_templates()]
 
 
 @cache

@@ -32,6 +32,10 @@ _LONGEST_HEADER = 1000
 """Characters at the end of a lead in which the header is looked for, which takes time by their square."""
 
 
+_SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
+"""Where white space stands, or may stand: between words, and beside tags."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """The texts around the answers to a user (and to a tool), before they are taken apart."""
@@ -153,12 +157,12 @@ def _behind_same_question(prober: Prober, before: list[Message], text: str | Non
 def text_behind(text: str, lead: str) -> str | None:
     r"""Return what follows `lead` at the start of `text`, where white space inside the lead may differ; None without it.
 
-    >>> text_behind("<end>\\n<bot>Hi", "<end><bot>")
+    >>> text_behind("<end>\n<bot>Hi", "<end><bot>")
     'Hi'
     """
     if text.startswith(lead):
         return text[len(lead) :]
-    words = lead.split()
+    words = [word for word in _SPACE.split(lead) if word]
     match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
     space = lead[len(lead.rstrip()) :]
     return text[match.end() :].removeprefix(space) if match else None
@@ -179,9 +183,9 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     answers = _evened(answers, known)
     lead = common_prefix(answers) if answers else ""
     asked = common_prefix(known) if len(set(known)) > 1 else ""
-    if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip():
+    if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):
         # What the thinking switch changes behind the header belongs to the answer, also where the history always has it.
-        lead = common_prefix([lead, asked])
+        lead = asked
     agreeing = [prompt for prompt in known if common_prefix([prompt, lead]) in (prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
     if not agreeing and answers:
