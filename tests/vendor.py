@@ -21,14 +21,19 @@ SHARED = ROOT.parent / "shared"
 def vendor_templates() -> dict[str, Path]:
     """Return the vendors' templates by name without `.jinja`; empty when none are at hand.
 
-    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch_templates.py); those that
-    no package has, in `$UNRENDER_MORE_TEMPLATES` and `../shared/more-templates`.
+    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch_templates.py).
     """
-    folders = (
-        _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates"),
-        _first_folder(os.environ.get("UNRENDER_MORE_TEMPLATES"), SHARED / "more-templates"),
-    )
-    return {path.stem: path for folder in folders if folder for path in sorted(folder.glob("*.jinja"))}
+    folder = _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates")
+    return _by_name(folder)
+
+
+def all_vendor_templates() -> dict[str, Path]:
+    """Return the vendors' templates, and those that no package has.
+
+    The latter are looked for in `$UNRENDER_MORE_TEMPLATES` and `../shared/more-templates`.
+    """
+    more = _first_folder(os.environ.get("UNRENDER_MORE_TEMPLATES"), SHARED / "more-templates")
+    return {**vendor_templates(), **_by_name(more)}
 
 
 def vendor_cases(name: str) -> list[dict[str, Any]]:
@@ -44,7 +49,7 @@ def vendor_cases(name: str) -> list[dict[str, Any]]:
 def missing_data() -> list[str]:
     """Return a sentence for each kind of outside data that is not there."""
     manifest = tomllib.loads((ROOT / "tests" / "vendor_templates.toml").read_text(encoding="utf-8"))
-    found = {path.name for path in vendor_templates().values()}
+    found = {path.name for path in all_vendor_templates().values()}
     sentences = []
     if missing := manifest["templates"].keys() - found:
         expected = len(manifest["templates"])
@@ -58,6 +63,10 @@ def missing_data() -> list[str]:
     if not schema_suite.suite():
         sentences.append("no JSON Schema Test Suite found: run `python3 scripts/fetch_schema_suite.py`")
     return sentences
+
+
+def _by_name(folder: Path | None) -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder.glob("*.jinja"))} if folder else {}
 
 
 def _first_folder(*candidates: str | Path | None) -> Path | None:

@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-from vendor import vendor_templates
+from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
 from unrender.grammar.encode import encode_answer
 from unrender.template.rendering import Template
 
-TEMPLATES = vendor_templates()
+TEMPLATES = all_vendor_templates()
 QUESTION = "Wherefromhere"
 STRINGS = {
     "a": 'say "hi"',

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from splitting import fed_only, splits
-from vendor import vendor_cases, vendor_templates
+from vendor import all_vendor_templates, vendor_cases
 
 from unrender import ChatTemplate, Event, Message, Turn
 from unrender.parsing.deltas import deltas
@@ -24,12 +24,12 @@ DISAGREEMENTS = Path(__file__).parent / "disagreements.toml"
 ARGUED: dict[str, str] = tomllib.loads(DISAGREEMENTS.read_text(encoding="utf-8")).get("outputs", {})
 MOST_ARGUED = 8
 RECORDED = [*vendor_cases("outputs"), *vendor_cases("more-outputs")]
-CASES = [case for case in RECORDED if case["template"] in vendor_templates()]
+CASES = [case for case in RECORDED if case["template"] in all_vendor_templates()]
 
 
 @cache
 def template(name: str) -> ChatTemplate:
-    return ChatTemplate.from_file(vendor_templates()[name], bos_token="<s>", eos_token="</s>")
+    return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:

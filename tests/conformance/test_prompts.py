@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vendor import ROOT, vendor_templates
+from vendor import ROOT, all_vendor_templates
 
 from unrender import ChatTemplate, Message, Parser, TemplateError, Turn
 
 OWN = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}
-PATHS: dict[str, Path] = {**OWN, **vendor_templates()}
+PATHS: dict[str, Path] = {**OWN, **all_vendor_templates()}
 TOOL = {
     "type": "function",
     "function": {
