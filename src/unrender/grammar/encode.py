@@ -91,7 +91,8 @@ def encode_answer(
     turn, before = fmt.turn, ""
     if reasoning:
         before = fmt.reasoning.start + reasoning
-        before += "" if fmt.reasoning.holds_calls and calls and not content else fmt.reasoning.end
+        inside = fmt.reasoning.holds_calls and calls and (turn.tools_first or not content)
+        before += "" if inside else fmt.reasoning.end
     elif fmt.reasoning.empty:
         before = fmt.reasoning.empty
     called = encode_calls(calls, fmt.tools)
