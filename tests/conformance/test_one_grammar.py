@@ -31,6 +31,7 @@ from unrender.errors import SchemaWarning, TemplateError
 from unrender.grammar.nodes import Grammar
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Malformed
+from unrender.parsing.parser import prefill
 from unrender.verify.engines import END, Accepts, gbnf_reader, installed, lark_matcher, lark_reader, tag_reader
 
 pytestmark = pytest.mark.engine
@@ -77,7 +78,8 @@ class Subject:
     @cached_property
     def grammar(self) -> Grammar:
         """What `Turn.sample` draws from."""
-        return Answer(format=self.turn.format, request=self.turn.request, begun=self.turn.begun).grammar()
+        begun = prefill(self.turn.format, self.turn.prompt)
+        return Answer(format=self.turn.format, request=self.turn.request, begun=begun).grammar()
 
 
 @cache

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from unrender.format import Format, ToolMode
+from unrender.format import Format, Reasoning, ToolMode
+from unrender.formats.reasoning import known_reasoning
 
 
 def prefill(format: Format, prompt: str) -> str:
@@ -58,7 +59,12 @@ def _may_be_begun(format: Format, written: str) -> bool:
 
 def _is_block(format: Format, text: str) -> bool:
     """Return whether `text` is reasoning, open or closed, and nothing else."""
-    start, end = format.reasoning.start.strip(), format.reasoning.end.strip()
+    known = known_reasoning() if format.undeclared_reasoning else ()
+    return any(_is_block_of(format, markers, text) for markers in (format.reasoning, *known))
+
+
+def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
+    start, end = markers.start.strip(), markers.end.strip()
     if not end or not start or not text.startswith((start, end)):
         return False
     words, _, after = text.removeprefix(start).partition(end)

@@ -31,6 +31,8 @@ from unrender.parsing.quoting import Quoter
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.state import read_events, read_machine, save_events, save_machine
 
+__all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
+
 STATE_VERSION = 1
 """Version of what `Parser.state` writes; other versions are refused."""
 _IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}

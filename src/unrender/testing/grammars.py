@@ -13,6 +13,7 @@ from unrender.chat_template import Turn
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.grammar.encode import encode_answer
 from unrender.messages import CallStatus, Message
+from unrender.parsing.parser import prefill
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 
@@ -66,5 +67,6 @@ def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
         return
     calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)
-    if text.startswith(turn.begun):
-        yield text.removeprefix(turn.begun)
+    begun = prefill(turn.format, turn.prompt)
+    if text.startswith(begun):
+        yield text.removeprefix(begun)
