@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from unrender.analysis import Analysis, analyze
 from unrender.analysis.capabilities import Capabilities
-from unrender.analysis.shape import REASONING_FIELDS, shape_context, shape_messages
+from unrender.analysis.shape import REASONING_FIELDS, call_ids, shape_context, shape_messages
 from unrender.emit.answer import Answer
 from unrender.emit.response_template import Exported, Target, response_template
 from unrender.emit.triggers import Trigger
@@ -31,6 +31,7 @@ from unrender.messages import (
     read_tools,
 )
 from unrender.parsing.begun import begun_by
+from unrender.parsing.ids import IdMaker
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
@@ -60,6 +61,8 @@ class Turn:
     """What is begun is an answer to be gone on with, and part of the message."""
     injected: Injection | None = None
     """What the prompt says of the tools because the template ignores them; None when the template was given them."""
+    known_ids: tuple[str, ...] = ()
+    """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -102,11 +105,12 @@ class Turn:
         """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
         return self._answer.sample(seed)
 
-    def parser(self, *, strict: bool = False, policy: Policy | None = None) -> Parser:
+    def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
 
         A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
-        error.
+        error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's name; by
+        default they are random, so that no other call of the conversation, or of another request, has the same.
         """
         return Parser(
             self.format,
@@ -116,18 +120,20 @@ class Turn:
             continued=self.continued,
             strict=strict,
             policy=policy,
+            ids=ids,
+            known_ids=self.known_ids,
         )
 
-    def restore(self, state: Mapping[str, Any]) -> Parser:
+    def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
 
         Raises `StateError` when the state belongs to another turn's format or tools, or was changed.
         """
-        return Parser.restore(self.format, self.request, state)
+        return Parser.restore(self.format, self.request, state, ids=ids)
 
-    def parse(self, text: str) -> Message:
-        """Return the message that a whole answer means; never raises on account of the text."""
-        parser = self.parser()
+    def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
+        """Return the message that a whole answer means; never raises on account of the text. `ids` as for `parser`."""
+        parser = self.parser(ids=ids)
         parser.feed(text)
         parser.finish()
         return parser.message
@@ -273,6 +279,7 @@ class ChatTemplate:
             begun=begun,
             continued=bool(continue_final_message),
             injected=injected,
+            known_ids=call_ids(conversation),
         )
 
     def parser(
@@ -287,13 +294,15 @@ class ChatTemplate:
         reasoning_format: ReasoningFormat = "auto",
         strict: bool = False,
         policy: Policy | None = None,
+        ids: IdMaker | None = None,
+        known_ids: Sequence[str] = (),
     ) -> Parser:
         """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
 
         `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Where it goes on with the text
         of an answer that is to be continued, give that text, from the header on, in `begun` as well: it is then part of the
-        message. As in `prepare`, nothing is a call without
-        `tools`. Raises `MessageError` as `prepare` does.
+        message. As in `prepare`, nothing is a call without `tools`. `ids` is as for `Turn.parser`; `known_ids` are the ids
+        of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
         return Parser(
@@ -304,6 +313,8 @@ class ChatTemplate:
             continued=begun is not None,
             strict=strict,
             policy=policy,
+            ids=ids,
+            known_ids=known_ids,
         )
 
     def response_template(self, *, target: Target | str = Target.TRANSFORMERS) -> Exported:

@@ -20,6 +20,7 @@ from unrender.chat_template import Turn
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.grammar.encode import encode_answer
+from unrender.parsing.ids import numbered_id
 from unrender.verify.engines import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
@@ -69,7 +70,7 @@ def read(turn: Turn, text: str) -> Message:
 
 
 def _parsed(turn: Turn, chunks: list[str]) -> Message:
-    parser = turn.parser()
+    parser = turn.parser(ids=numbered_id)
     fed_only(parser, chunks)
     parser.finish()
     return parser.message

@@ -19,6 +19,7 @@ from vendor import vendor_cases
 
 from unrender.formats import declared_format
 from unrender.messages import Message, Request
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 COUNTED_IDS = ("qwen3_call", "call_xml")
@@ -29,7 +30,7 @@ CASES = vendor_cases("legacy-formats")
 
 
 def read(case: dict[str, Any], chunks: list[str]) -> Message:
-    parser = Parser(declared_format(case["format"]), Request(tools=None))
+    parser = Parser(declared_format(case["format"]), Request(tools=None), ids=numbered_id)
     fed_only(parser, chunks)
     if not case["partial"]:
         parser.finish()

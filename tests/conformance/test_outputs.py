@@ -19,6 +19,7 @@ from vendor import all_vendor_templates, vendor_cases
 
 from unrender import ChatTemplate, Event, Message, Turn
 from unrender.parsing.deltas import deltas
+from unrender.parsing.ids import numbered_id
 
 DISAGREEMENTS = Path(__file__).parent / "disagreements.toml"
 ARGUED: dict[str, str] = tomllib.loads(DISAGREEMENTS.read_text(encoding="utf-8")).get("outputs", {})
@@ -33,7 +34,7 @@ def template(name: str) -> ChatTemplate:
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:
-    parser = turn.parser()
+    parser = turn.parser(ids=numbered_id)
     events = fed_only(parser, chunks)
     if not case["partial"]:
         events += parser.finish()

@@ -33,6 +33,7 @@ from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.messages import Request, Tool, ToolChoice
 from unrender.parsing.events import Malformed
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
@@ -168,7 +169,7 @@ class Subject:
         return Answer(format=self.format, request=self.request, begun=self.begun)
 
     def parser(self, *, strict: bool = False) -> Parser:
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict)
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
 
 
 def _check_format(subject: Subject) -> None:

@@ -29,6 +29,7 @@ from unrender import ChatTemplate
 from unrender.errors import MalformedOutput
 from unrender.messages import Message, Request
 from unrender.parsing.events import Event, Malformed
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
 from unrender.testing.chunks import random_pieces
 
@@ -349,7 +350,7 @@ def _saved(reading: Reading, text: str, seed: int) -> None:
     at = Random(seed).randrange(len(text) + 1)
     parser = reading.parser()
     before = [event for character in text[:at] for event in parser.feed(character)]
-    other = Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())))
+    other = Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
     events = [*before, *fed(other, [text[at:]])]
     assert _Outcome(events=merged(events), message=other.message, spans=other.spans) == whole
 

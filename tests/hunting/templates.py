@@ -28,6 +28,7 @@ from unrender import ChatTemplate
 from unrender.analysis.analyze import UNEXPECTED
 from unrender.chat_template import Turn
 from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
+from unrender.parsing.ids import numbered_id
 from unrender.verify import verify
 
 NAME = "templates"
@@ -193,11 +194,11 @@ def _prepared(
 def _parsed(turn: Turn) -> Callable[[], str]:
     def parse() -> str:
         for text in _TEXTS:
-            parser = turn.parser()
+            parser = turn.parser(ids=numbered_id)
             for character in text:
                 parser.feed(character)
             parser.finish()
-            if parser.message != turn.parse(text):
+            if parser.message != turn.parse(text, ids=numbered_id):
                 return "whole and single characters differ"
         return ""
 

@@ -20,6 +20,7 @@ from unrender.emit.answer import Answer
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
 from unrender.messages import Request
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
@@ -82,7 +83,7 @@ class Reading:
 
     def parser(self, *, strict: bool = False) -> Parser:
         """Return a new parser."""
-        return Parser(self.format, self.request, prompt=self.prompt, strict=strict)
+        return Parser(self.format, self.request, prompt=self.prompt, strict=strict, ids=numbered_id)
 
 
 @cache

@@ -23,6 +23,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 MakeParser = Callable[[], Parser]
@@ -30,9 +31,14 @@ MakeParser = Callable[[], Parser]
 
 def check(make: MakeParser, text: str, *, seed: int = 0) -> Message:
     """Assert that `text` is read the same at every chunking, completely, and in proper events; returns the message."""
-    readings = [read(make(), text, chunks) for chunks in splits(text, seed)]
+    readings = [read(_numbered(make), text, chunks) for chunks in splits(text, seed)]
     assert [reading for reading in readings if reading != readings[0]] == []
     return readings[0][1]
+
+
+def _numbered(make: MakeParser) -> Parser:
+    """Return a new parser whose calls have the same ids in every reading."""
+    return make().copy(ids=numbered_id)
 
 
 def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Message]:
@@ -107,7 +113,7 @@ def check_content(parser: Parser, text: str) -> None:
 
 def check_strict(make: MakeParser, text: str) -> None:
     """Assert that a strict reading raises `MalformedOutput` at a place in the text, or reads what a lenient one reads."""
-    outcomes = [_strictly(make(), chunks) for chunks in splits(text)]
+    outcomes = [_strictly(_numbered(make), chunks) for chunks in splits(text)]
     assert [outcome for outcome in outcomes if outcome != outcomes[0]] == []
     if isinstance(outcomes[0], tuple):
         position, expected = outcomes[0]
@@ -125,9 +131,9 @@ def _strictly(parser: Parser, chunks: list[str]) -> Message | tuple[int, str]:
 
 def check_copies(make: MakeParser, text: str, positions: list[int]) -> None:
     """Assert that a parser copied at any position goes on like the original, and leaves the original alone."""
-    expected = read(make(), text, [text])
+    expected = read(_numbered(make), text, [text])
     for at in positions:
-        parser = make()
+        parser = _numbered(make)
         before = parser.feed(text[:at])
         copy = parser.copy()
         for reader in (copy, parser):

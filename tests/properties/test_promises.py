@@ -13,6 +13,7 @@ from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged
 
 from unrender.messages import Request
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -20,7 +21,7 @@ ANY_TOOL = Request(tools=None)
 
 
 def maker(family: Family, *, strict: bool = False, request: Request = REQUEST) -> MakeParser:
-    return lambda: Parser(family.format, request, prompt=family.prompt, strict=strict)
+    return lambda: Parser(family.format, request, prompt=family.prompt, strict=strict, ids=numbered_id)
 
 
 @each_family

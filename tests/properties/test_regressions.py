@@ -13,6 +13,7 @@ from properties.invariants import check, check_strict
 
 from unrender.format import Format, Slot, Spelling, ToolMode, Tools
 from unrender.messages import CallStatus, Message
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
@@ -69,5 +70,5 @@ def test_a_marker_inside_half_a_marker_waits_for_it(text: str) -> None:
     spelling = Spelling(marker="<|tool_calls_begin|>", others=("<|tool calls begin|>",))
     format = Format(tools=tools, spellings=(spelling,))
 
-    check(lambda: Parser(format, REQUEST), text)
-    check_strict(lambda: Parser(format, REQUEST, strict=True), text)
+    check(lambda: Parser(format, REQUEST, ids=numbered_id), text)
+    check_strict(lambda: Parser(format, REQUEST, strict=True, ids=numbered_id), text)

@@ -16,6 +16,7 @@ from unrender import ChatTemplate
 from unrender.errors import MalformedOutput, StateError
 from unrender.messages import Request, Tool
 from unrender.parsing import parser as parser_module
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
@@ -26,7 +27,7 @@ ODD = (None, True, -1, 0, 1, 7, 1 << 70, 1.5, "", "x", "{[", [], [1], ["a"], {},
 
 def moved(parser: Parser, reading: Reading) -> Parser:
     """Return the parser that comes out of the JSON text of a parser's state."""
-    return Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())))
+    return Parser.restore(reading.format, reading.request, json.loads(json.dumps(parser.state())), ids=numbered_id)
 
 
 def broken(reading: Reading) -> str:
@@ -84,18 +85,18 @@ def test_a_state_of_a_turn() -> None:
     """A turn gives its parsers back, ids of calls included, and the finished ones stay finished."""
     template = ChatTemplate.from_string("{{ messages[-1].content }}", format=JSON_ENVELOPE.format)
     turn = template.prepare([{"role": "user", "content": "Hi"}], tools=[{"name": "now"}])
-    parser = turn.parser()
+    parser = turn.parser(ids=numbered_id)
     parser.feed(CALL[:20])
 
-    other = turn.restore(parser.state())
+    other = turn.restore(parser.state(), ids=numbered_id)
     for reader in (parser, other):
         reader.feed(CALL[20:])
         reader.finish()
 
     assert other.message == parser.message
-    assert turn.restore(other.state()).message == parser.message
+    assert turn.restore(other.state(), ids=numbered_id).message == parser.message
     with pytest.raises(ValueError, match="after finish"):
-        turn.restore(other.state()).feed("x")
+        turn.restore(other.state(), ids=numbered_id).feed("x")
 
 
 def test_quoted_tokens_are_kept() -> None:
@@ -103,7 +104,7 @@ def test_quoted_tokens_are_kept() -> None:
     parser = Parser(TAGGED.format, REQUEST, special_tokens=["<tool_call>", "<function="])
     parser.feed("a <tool_call> b <func", special=False)
 
-    other = Parser.restore(TAGGED.format, REQUEST, json.loads(json.dumps(parser.state())))
+    other = Parser.restore(TAGGED.format, REQUEST, json.loads(json.dumps(parser.state())), ids=numbered_id)
     other.feed("tion=now>", special=False)
     other.finish()
 
@@ -162,14 +163,14 @@ def test_a_forged_state_is_refused_or_harmless(family: Family) -> None:
     output = family.outputs[-1] + family.outputs[0]
     refused = 0
     for at in random.sample(range(len(output)), 12):
-        parser = Parser(family.format, REQUEST, prompt=family.prompt)
+        parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id)
         parser.feed(output[:at])
         state = json.loads(json.dumps(parser.state()))
         # A parser that is told to be strict may raise.
         for path in [path for path in places(state) if path[-1] != "strict"]:
             data = forged(state, path, random.choice(ODD))
             try:
-                other = Parser.restore(family.format, REQUEST, data)
+                other = Parser.restore(family.format, REQUEST, data, ids=numbered_id)
             except StateError:
                 refused += 1
                 continue

@@ -17,6 +17,7 @@ from unrender import (
     TemplateError,
     ToolChoice,
 )
+from unrender.parsing.ids import numbered_id
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.
 SOURCE = """
@@ -92,13 +93,13 @@ def test_streaming_gives_the_same_message(template):
     """`parse` is feeding and finishing."""
     turn = template.prepare([USER], tools=[TOOL])
     text = "<think>\nHm.\n</think>\n\nOn it." + CALL
-    parser = turn.parser()
+    parser = turn.parser(ids=numbered_id)
 
     for character in text:
         parser.feed(character)
     parser.finish()
 
-    assert parser.message == turn.parse(text)
+    assert parser.message == turn.parse(text, ids=numbered_id)
 
 
 def test_thinking_off_is_read_off_the_prompt(template):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from unrender.analysis.capabilities import Capabilities, ReasoningPlace
@@ -55,6 +56,11 @@ def shape_context(
     return context
 
 
+def call_ids(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the ids of all calls in a conversation, one for each, "" where a call has none."""
+    return tuple(str(call.get("id") or "") for message in messages for call in _calls(message))
+
+
 def _name_results(messages: list[dict[str, Any]]) -> None:
     """Give each tool result the name of the function that was called; some templates want to write it."""
     names = {call.get("id"): _function(call).get("name") for message in messages for call in _calls(message)}
@@ -65,24 +71,29 @@ def _name_results(messages: list[dict[str, Any]]) -> None:
 
 def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> None:
     renamed: dict[Any, str] = {}
-    count = 0
+    used: set[str] = set()
+    position = 0
     for message in messages:
         if _calls(message):
             calls = [dict(call) for call in _calls(message)]
-            for index, call in enumerate(calls, start=count):
-                renamed[call.get("id")] = call["id"] = _new_id(call, index, capabilities)
+            for index, call in enumerate(calls, start=position):
+                new = _new_id(call, index, capabilities, used)
+                used.add(new)
+                renamed[call.get("id")] = call["id"] = new
             message["tool_calls"] = calls
-            count += len(calls)
+            position += len(calls)
         elif message.get("role") == "tool":
             wanted = message.get("tool_call_id")
             message["tool_call_id"] = renamed.get(wanted) or _short_id(str(wanted))
 
 
-def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities) -> str:
+def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, used: Collection[str]) -> str:
     if capabilities.requires_name_in_id:
         name, given = _function(call).get("name"), str(call.get("id"))
         # The id of an earlier answer is kept: it is what the model wrote.
-        return given if re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given) else f"functions.{name}:{index}"
+        written = re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given)
+        counted = (f"functions.{name}:{number}" for number in count(index))
+        return given if written and given not in used else next(id for id in counted if id not in used)
     return _short_id(str(call.get("id") or f"call{index:05}"))
 
 

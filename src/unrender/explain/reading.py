@@ -10,6 +10,7 @@ from unrender.chat_template import Turn
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.parsing.events import Event, Malformed
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Span
 
 UNREAD = (Role.CONTENT, Role.REASONING, Role.MALFORMED)
@@ -29,7 +30,7 @@ class Reading:
     @classmethod
     def of(cls, turn: Turn, output: str) -> Self:
         """Read a whole output as the answer to `turn`; no text is an error."""
-        parser = turn.parser()
+        parser = turn.parser(ids=numbered_id)
         events = (*parser.feed(output), *parser.finish())
         return cls(turn=turn, output=output, events=events, spans=parser.spans, message=parser.message)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from unrender.messages import Message
 from unrender.parsing.events import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 _CHARACTERS = 2_000_000
@@ -61,9 +62,10 @@ def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     >>> replay(template.parser, ["Hel", "lo"]).differences
     ()
     """
-    steps, recorded = _record(parser(), chunks)
+    new = parser()
+    steps, recorded = _record(new.copy(ids=numbered_id), chunks)
     tried, differences = 0, []
-    for chunking, message, events in _others(parser, "".join(chunks)):
+    for chunking, message, events in _others(lambda: new.copy(ids=numbered_id), "".join(chunks)):
         tried += 1
         if (message, _comparable(events)) != (recorded.message, _comparable(events_of(steps))):
             differences.append(Difference(chunking=chunking, message=message, events=joined(events)))

@@ -71,11 +71,14 @@ def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: 
     return text
 
 
-def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: Tools) -> str:
-    """Return how calls (name, arguments, id) are written, with all that stands around and between them."""
+def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: Tools, *, first: int = 0) -> str:
+    """Return how calls (name, arguments, id) are written, with all that stands around and between them.
+
+    Counters count from `first`, the number of calls before these.
+    """
     written = (
         tools.call_start + encode_call(name, values, tools, call_id=call_id, index=index) + tools.call_end
-        for index, (name, values, call_id) in enumerate(calls)
+        for index, (name, values, call_id) in enumerate(calls, start=first)
     )
     return tools.section_start + tools.separator.join(written) + tools.section_end if calls else ""
 

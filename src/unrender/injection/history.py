@@ -21,7 +21,11 @@ _RESULT_ROLES = ("tool", "function")
 
 def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[Mapping[str, Any]]:
     """Return the conversation with all calls as text behind the content of their message."""
-    return [_with_calls_as_text(message, format) if message.get("tool_calls") else message for message in messages]
+    written, before = [], 0
+    for message in messages:
+        written.append(_with_calls_as_text(message, format, before) if message.get("tool_calls") else message)
+        before += len(_calls(message))
+    return written
 
 
 def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -39,7 +43,7 @@ def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return written
 
 
-def _with_calls_as_text(message: Mapping[str, Any], format: Format) -> Mapping[str, Any]:
+def _with_calls_as_text(message: Mapping[str, Any], format: Format, before: int) -> Mapping[str, Any]:
     content, turn = message.get("content"), format.turn
     calls = [
         (
@@ -47,9 +51,11 @@ def _with_calls_as_text(message: Mapping[str, Any], format: Format) -> Mapping[s
             _values(_function(call).get("arguments")),
             str(call.get("id") or f"call_{i}"),
         )
-        for i, call in enumerate(_calls(message))
+        for i, call in enumerate(_calls(message), start=before)
     ]
-    text = (turn.content_to_tools if content else turn.start_to_tools) + encode_calls(calls, format.tools)
+    # A counter that is part of an id counts the calls of the conversation, any other those of the answer.
+    first = before if format.tools.id_parts else 0
+    text = (turn.content_to_tools if content else turn.start_to_tools) + encode_calls(calls, format.tools, first=first)
     kept = {key: value for key, value in message.items() if key != "tool_calls"}
     return kept | {"content": _joined(content, text, between="")}
 

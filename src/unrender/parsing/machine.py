@@ -14,7 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-import hashlib
 from typing import Protocol
 
 from unrender.errors import MalformedOutput
@@ -32,6 +31,7 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.frames import CallState, Frame
+from unrender.parsing.ids import CallIds
 from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
 from unrender.parsing.spans import relabel
 
@@ -86,7 +86,7 @@ class Machine:
         "frames",
         "given",
         "halted",
-        "id_seed",
+        "ids",
         "length_limited",
         "loose",
         "mentioned",
@@ -106,12 +106,12 @@ class Machine:
     )
 
     def __init__(
-        self, program: Program, request: Request, *, strict: bool, id_seed: str, roles: dict[Role, Role]
+        self, program: Program, request: Request, *, strict: bool, ids: CallIds, roles: dict[Role, Role]
     ) -> None:
         self.program = program
         self.request = request
         self.strict = strict
-        self.id_seed = id_seed
+        self.ids = ids
         self.roles = roles
         self.policy = Policy()
         self.pc = 0
@@ -164,6 +164,7 @@ class Machine:
         other.carried, other.carried_spans = list(self.carried), list(self.carried_spans)
         other.call = self.call.copy() if self.call else None
         other.scanner = self.scanner.copy() if self.scanner else None
+        other.ids = self.ids.copy()
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
@@ -428,7 +429,7 @@ class Machine:
         if call.begun:
             return
         call.begun = True
-        call.id = call.id or make_id(self.id_seed, self.calls)
+        call.id = self.ids.give(self.calls, call.name, call.id)
         self.events.append(ToolCallStarted(self.calls, call.id, call.name, call.known))
         self.calls += 1
         waiting = "".join(call.arguments)
@@ -479,16 +480,3 @@ class Machine:
     def dead(self) -> bool:
         """True behind a call that has died, whose closing markers are content as it is."""
         return self.closed == ABANDONED and self.policy.malformed == DeadCalls.CONTENT
-
-
-_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-def make_id(seed: str, index: int) -> str:
-    """Return nine letters and digits, the strictest form that templates ask of an id, unique to prompt and index."""
-    number = int.from_bytes(hashlib.blake2b(f"{index}:{seed}".encode(errors="surrogatepass"), digest_size=8).digest())
-    digits = []
-    for _ in range(9):
-        number, digit = divmod(number, 36)
-        digits.append(_ALPHABET[digit])
-    return "".join(digits)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from unrender.messages import Message, Request, ToolChoice
 from unrender.parsing.begun import prefill
 from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.events import Event, MessageFinished
+from unrender.parsing.ids import CallIds, IdMaker, id_maker
 from unrender.parsing.machine import Machine, Program
 from unrender.parsing.message import MessageFold
 from unrender.parsing.policy import Policy
@@ -56,7 +57,8 @@ class Parser:
     `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
     read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
-    format's preserved tokens.
+    format's preserved tokens. `ids` makes the ids of calls from their position in the conversation and the tool's name,
+    by default at random; `known_ids` are those of the calls before the answer, one for each, and none of them is given again.
 
     A parser can be kept and moved: `state()` and `restore()` as JSON data, in memory by `copy()`. It also pickles, but
     unpickling runs what the pickle says, so only pickles of your own making are safe to load.
@@ -84,9 +86,11 @@ class Parser:
         strict: bool = False,
         policy: Policy | None = None,
         special_tokens: Collection[str] | None = None,
+        ids: IdMaker | None = None,
+        known_ids: Sequence[str] = (),
     ) -> None:
         self._format = format
-        self._machine = _machine(format, request, strict=strict, id_seed=_digest(prompt))
+        self._machine = _machine(format, request, strict=strict, ids=CallIds(ids or id_maker(format.tools), known_ids))
         self._machine.policy = policy or Policy()
         self._fold = MessageFold()
         self._cleaner = Cleaner()
@@ -107,11 +111,16 @@ class Parser:
         if continued or not _is_closed(format, begun):  # Words in a closed thought are the prompt's.
             self._waiting = self._emit(read)
 
-    def copy(self) -> Parser:
-        """Return an independent parser in the same state, for n > 1 sampling and speculative decoding."""
-        other = Parser.__new__(Parser)
+    def copy(self, *, ids: IdMaker | None = None) -> Parser:
+        """Return an independent parser in the same state, for n > 1 sampling and speculative decoding.
+
+        Calls that begin in the copy get ids of its own; what makes them is `ids`, if given, else what made them before.
+        """
+        other = type(self).__new__(type(self))
         other._format = self._format
         other._machine = self._machine.copy()
+        if ids is not None:
+            other._machine.ids.make = ids
         other._fold = self._fold.copy()
         other._cleaner = self._cleaner.copy()
         other._quoter = self._quoter.copy()
@@ -139,8 +148,10 @@ class Parser:
         return {**body, "digest": _digest(json.dumps(body, sort_keys=True))}
 
     @classmethod
-    def restore(cls, format: Format, request: Request, state: Mapping[str, Any]) -> Parser:
-        """Return the parser that `state` was taken from; it goes on exactly as that one would have.
+    def restore(
+        cls, format: Format, request: Request, state: Mapping[str, Any], *, ids: IdMaker | None = None
+    ) -> Parser:
+        """Return the parser that `state` was taken from; it goes on exactly as that one would have, with `ids` as for a new parser.
 
         Raises `StateError` when the state is of another version, format or request (tools included), was changed, or
         holds anything that no parser has written. Nothing in it is executed.
@@ -160,7 +171,7 @@ class Parser:
         parser._cleaner = Cleaner()
         parser._cleaner.called = saved.flag("called")
         parser._cleaner.held, counts = read_events(saved.objects("broken"), parser._fold.calls, MOST)
-        parser._machine = _machine(format, request, strict=False, id_seed="")
+        parser._machine = _machine(format, request, strict=False, ids=CallIds(ids or id_maker(format.tools)))
         read_machine(saved.part("machine"), parser._machine, counts[-1])
         saved.require("finished", parser._finished == parser._machine.final, "what the machine says")
         return parser
@@ -227,9 +238,9 @@ class Parser:
         return tuple(spans)
 
 
-def _machine(format: Format, request: Request, *, strict: bool, id_seed: str) -> Machine:
+def _machine(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
     roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
-    return Machine(_program(format, _shape(request)), request, strict=strict, id_seed=id_seed, roles=roles)
+    return Machine(_program(format, _shape(request)), request, strict=strict, ids=ids, roles=roles)
 
 
 def _described(format: Format, request: Request) -> str:

@@ -7,6 +7,7 @@ instruction that it belongs to. Each field is checked, so that data which no par
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 from unrender.grammar.nodes import Role
@@ -26,6 +27,7 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.frames import CallState, Frame
+from unrender.parsing.ids import CallIds
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.machine import ABANDONED, Machine, Program, Scanner
 from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
@@ -119,7 +121,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "closed": min(machine.closed, ABANDONED),
         "steps": machine.steps,
         "reread": machine.reread,
-        "id_seed": machine.id_seed,
+        **_save_ids(machine.ids),
         "unknown_tools": machine.policy.unknown_tools.value,
         "calls_in_reasoning": machine.policy.calls_in_reasoning.value,
         "malformed": machine.policy.malformed.value,
@@ -145,7 +147,8 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     machine.buffer = saved.text("buffer")
     machine.at = saved.number("at", 0, len(machine.buffer))
     machine.failed_at = saved.number("failed_at", 0, len(machine.buffer))
-    machine.wanted, machine.id_seed = saved.text("wanted"), saved.text("id_seed")
+    machine.wanted = saved.text("wanted")
+    _read_ids(saved, machine.ids)
     machine.closed = saved.number("closed", 0, ABANDONED)
     machine.steps, machine.reread = saved.number("steps"), saved.number("reread")
     unknown = saved.choice("unknown_tools", {word.value: word for word in UnknownTools})
@@ -169,6 +172,17 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     saved.require("call", machine.call is not None or not _inside_call(machine.program, machine.pc), "a call")
     scanner = saved.object("scanner")
     machine.scanner = _read_scanner(scanner, machine) if scanner else None
+
+
+def _save_ids(ids: CallIds) -> dict[str, Any]:
+    taken = sorted(ids.taken.items(), key=itemgetter(1))
+    return {"ids": [id for id, _ in taken], "id_calls": [call for _, call in taken], "id_offset": ids.offset}
+
+
+def _read_ids(saved: Saved, ids: CallIds) -> None:
+    texts, calls = saved.texts("ids"), saved.numbers("id_calls", -1, MOST)
+    saved.require("ids", len(texts) == len(calls), "a call for each id")
+    ids.taken, ids.offset = dict(zip(texts, calls, strict=True)), saved.number("id_offset")
 
 
 def _read_spans(saved: Saved, machine: Machine) -> None:

@@ -24,7 +24,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.parsing.machine import make_id
+from unrender.parsing.ids import CallIds
 
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
 """What ends the arguments, by how they were written."""
@@ -65,14 +65,14 @@ class TaggedCall:
 class TaggedReader:
     """Runs an engine and gives events."""
 
-    __slots__ = ("call", "calls", "engine", "events", "has_ids", "id_seed", "length_limited", "request")
+    __slots__ = ("call", "calls", "engine", "events", "has_ids", "ids", "length_limited", "request")
 
-    def __init__(self, program: Program, request: Request, *, strict: bool, id_seed: str, begun: int = 0) -> None:
+    def __init__(self, program: Program, request: Request, *, strict: bool, ids: CallIds, begun: int = 0) -> None:
         tools = offered(request) if request.calls_allowed else ()
         names = None if tools is None else frozenset(tool.name for tool in tools)
         self.engine = Engine(program, names, strict=strict, begun=begun)
         self.request = request
-        self.id_seed = id_seed
+        self.ids = ids
         self.has_ids = program.has_ids
         self.length_limited = False
         """The engine stopped because its limit was reached."""
@@ -88,6 +88,7 @@ class TaggedReader:
         other.engine = self.engine.copy()
         other.call = self.call.copy() if self.call else None
         other.events = list(self.events)
+        other.ids = self.ids.copy()
         return other
 
     def feed(self, text: str) -> list[Event]:
@@ -169,7 +170,7 @@ class TaggedReader:
             return
         call.begun = True
         known = self.request.tools is None or self.request.tool(call.name) is not None
-        call.id = call.id or make_id(self.id_seed, self.calls)
+        call.id = self.ids.give(self.calls, call.name, call.id)
         self.events.append(ToolCallStarted(self.calls, call.id, call.name, known))
         self.calls += 1
         if call.said:

@@ -9,6 +9,7 @@ from random import Random
 
 from unrender.format import Format
 from unrender.messages import CallStatus, Message, Request, read_tools
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.verify.axes import TOOLS, Answer
 from unrender.verify.report import Counterexample, Finding, Verdict
@@ -83,7 +84,7 @@ def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
 
 def parse(format: Format, prompt: str, chunks: Sequence[str]) -> Message:
     """Return what chunks mean behind a prompt."""
-    parser = Parser(format, REQUEST, prompt=prompt)
+    parser = Parser(format, REQUEST, prompt=prompt, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()

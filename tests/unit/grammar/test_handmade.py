@@ -12,6 +12,7 @@ from unrender.grammar.nodes import Grammar
 from unrender.messages import Message, Request, Tool, ToolChoice
 from unrender.parsing.combinators import compile_combinators
 from unrender.parsing.events import Malformed
+from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.message import MessageFold
 from unrender.parsing.tagged import TaggedReader
 from unrender.verify.engines import lark_reader
@@ -33,7 +34,7 @@ PYTHON = Grammar(c.call(c.sequence(NAME, c.arguments(c.python_value()))))
 
 
 def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
-    reader = TaggedReader(compile_combinators(grammar), REQUEST, strict=False, id_seed="")
+    reader = TaggedReader(compile_combinators(grammar), REQUEST, strict=False, ids=CallIds(numbered_id))
     events = [*(event for character in text for event in reader.feed(character)), *reader.finish()]
     fold = MessageFold()
     fold.add(events)

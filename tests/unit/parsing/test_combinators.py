@@ -20,6 +20,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.message import MessageFold
 from unrender.parsing.tagged import TaggedReader
 
@@ -44,7 +45,7 @@ TAGGED = Grammar(
 
 
 def reader(grammar: Grammar, request: Request = REQUEST, *, strict: bool = False) -> TaggedReader:
-    return TaggedReader(compile_combinators(grammar), request, strict=strict, id_seed="")
+    return TaggedReader(compile_combinators(grammar), request, strict=strict, ids=CallIds(numbered_id))
 
 
 def read(grammar: Grammar, *chunks: str, request: Request = REQUEST, strict: bool = False) -> list[Event]:

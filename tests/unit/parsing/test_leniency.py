@@ -16,6 +16,7 @@ from splitting import fed
 from unrender.format import Format, Reasoning, Slot, ToolMode, Tools
 from unrender.messages import Request, Tool
 from unrender.parsing.events import Malformed
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 CONTRACT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "leniency.md"
@@ -280,7 +281,7 @@ def test_a_row_of_the_contract_holds(row: Row) -> None:
     """Each deviation is read as the contract says, at every chunking, and reported where it says so."""
 
     def parser() -> Parser:
-        return Parser(row.family.format, REQUEST, prompt=row.family.prompt)
+        return Parser(row.family.format, REQUEST, prompt=row.family.prompt, ids=numbered_id)
 
     message = check(parser, row.output)
     events = fed(parser(), [row.output])

@@ -10,6 +10,7 @@ from unrender.format import Format, Reasoning, ReasoningMode, Turn
 from unrender.messages import CallStatus, Request, ToolChoice
 from unrender.parsing.begun import prefill
 from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
+from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -57,7 +58,7 @@ def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> N
 def test_spans_say_what_each_character_is() -> None:
     """Text, markers, names, arguments and layout, without a gap."""
     output = f"Hi\n{CALL}"
-    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
     parser.feed(output)
     parser.finish()
 
@@ -68,7 +69,7 @@ def test_spans_say_what_each_character_is() -> None:
 
 def test_spans_that_may_be_undone_are_not_shown() -> None:
     """While a marker may still turn out to be text, it has no span."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
     parser.feed("Hi <tool_call>")
 
     assert parser.spans[-1].end <= len("Hi ")
@@ -123,20 +124,6 @@ def test_strict_errors_say_where_and_what() -> None:
     assert raised.value.position == len("Hi ")
     assert raised.value.expected == "the name of one of the tools"
     assert "<tool_call>" in raised.value.context
-
-
-def test_ids_depend_on_prompt_and_index() -> None:
-    """Generated ids are nine letters and digits, the same for the same prompt, different for each call."""
-
-    def ids(prompt: str) -> list[str]:
-        parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt=prompt)
-        parser.feed(f"{CALL}\n{CALL}")
-        parser.finish()
-        return [call.id for call in parser.message.tool_calls]
-
-    assert ids("a") == ids("a")
-    assert len({*ids("a"), *ids("b"), *ids("\ud800")}) == 6
-    assert all(len(id) == 9 and id.isalnum() for id in ids("a"))
 
 
 def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():

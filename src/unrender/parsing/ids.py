@@ -1,0 +1,91 @@
+"""The calls of an answer → ids: each call of a conversation has one of its own, in the shape that templates take back.
+
+Strategy: an id that the model has written is kept while nobody has it; else one is made. What is made is random, so that
+two requests, two samples of one request and two turns share none; where a format's ids are names and counters, as in
+`functions.now:3`, they count on over the whole conversation.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import count
+
+from unrender.format import Part, Slot, Tools
+
+IdMaker = Callable[[int, str], str]
+"""The position of a call in the conversation, counted from 0, and the tool's name → its id."""
+_ALPHABET = string.ascii_letters + string.digits
+_LENGTH = 9
+"""The strictest form that templates ask of an id: nine letters and digits."""
+_MOST_REFUSED = 100
+"""Ids of a caller's maker that are taken already, in a row; then a random one is given."""
+
+
+def random_id(_position: int, _name: str) -> str:
+    """Return nine random letters and digits."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+
+
+def numbered_id(position: int, _name: str) -> str:
+    """Return an id that is the same in every run: for tests, snapshots and comparisons.
+
+    >>> numbered_id(3, "now")
+    'call00003'
+    """
+    return f"call{position:05}"
+
+
+def id_maker(tools: Tools) -> IdMaker:
+    """Return what makes ids for calls in this syntax."""
+    if tools.id_parts is None:
+        return random_id
+    first, last = tools.id_parts
+    return partial(_counted_id, tools.function[first:last], tools.index_start)
+
+
+def _counted_id(parts: Sequence[Part], start: int, position: int, name: str) -> str:
+    values = {Slot.NAME: name, Slot.INDEX: str(start + position)}
+    return "".join(values.get(part, "") if isinstance(part, Slot) else part for part in parts)
+
+
+class CallIds:
+    """Gives the calls of one answer their ids; `known` are those of the calls before it.
+
+    >>> ids = CallIds(numbered_id, ["a"])
+    >>> ids.give(0, "now", ""), ids.give(1, "now", "a"), ids.give(2, "now", "b")
+    ('call00001', 'call00002', 'b')
+    """
+
+    __slots__ = ("make", "offset", "taken")
+
+    def __init__(self, make: IdMaker, known: Sequence[str] = ()) -> None:
+        self.make = make
+        self.offset = len(known)
+        """Calls of the conversation before this answer."""
+        self.taken = dict.fromkeys(known, -1)
+        """Which call of the answer has an id; -1 for one before it."""
+
+    def copy(self) -> CallIds:
+        """Return an independent copy, which goes on to make ids of its own."""
+        other = CallIds(self.make)
+        other.offset, other.taken = self.offset, dict(self.taken)
+        return other
+
+    def give(self, index: int, name: str, written: str) -> str:
+        """Return the id of the call with this index in the answer; `written` is what the model calls it, if anything.
+
+        Calls from that index on, which were read before and taken back, have no ids any more.
+        """
+        offered = self._offered(index, name, written)
+        found = next(id for id in offered if id and self.taken.get(id, index) >= index)
+        self.taken[found] = index
+        return found
+
+    def _offered(self, index: int, name: str, written: str) -> Iterable[str]:
+        yield written
+        first = self.offset + index
+        yield from (self.make(first + more, name) for more in range(_MOST_REFUSED))
+        yield from (random_id(more, name) for more in count())
