@@ -122,7 +122,7 @@ def _joints(turn: Turn, syntax: Tools) -> tuple[str, ...]:
 
 def generated_calls(calls: Calls, request: Request) -> Calls:
     """Return as many of these calls as the request allows."""
-    return replace(calls, maximum=None if request.parallel_tool_calls and calls.syntax.parallel else 1)
+    return replace(calls, maximum=1 if request.one_call or not calls.syntax.parallel else None)
 
 
 def offered(request: Request) -> tuple[Tool, ...] | None:

@@ -24,7 +24,7 @@ from unrender.injection import Injection, plan_tools
 from unrender.messages import (
     Message,
     Request,
-    Tool,
+    read_allowed_tools,
     read_messages,
     read_response_schema,
     read_tool_choice,
@@ -346,7 +346,7 @@ def _request(
 ) -> Request:
     if reasoning_format not in ("auto", "none"):
         raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
-    offered: tuple[Tool, ...] = read_tools(tools)
+    tool_choice, offered = read_allowed_tools(tool_choice, read_tools(tools))
     choice, named = read_tool_choice(tool_choice, offered)
     return Request(
         tools=offered,
@@ -369,7 +369,9 @@ def _context(
             raise MessageError(f"{name}: set by prepare() itself, found it among the template's variables")
     wrapped = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools or ()]
     thinking = template_kwargs.get(_THINKING)
-    context = shape_context(wrapped, capabilities, thinking=thinking if isinstance(thinking, bool) else None)
+    if not isinstance(thinking, bool | None):
+        raise MessageError(f"{_THINKING}: expected True or False, found {thinking!r:.60}")
+    context = shape_context(wrapped, capabilities, thinking=thinking)
     if documents is not None:
         context["documents"] = documents
     return context | dict(template_kwargs)

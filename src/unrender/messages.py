@@ -171,6 +171,11 @@ class Request:
         """True when tool calls are to be looked for."""
         return self.tool_choice is not ToolChoice.NONE and self.tools != ()
 
+    @property
+    def one_call(self) -> bool:
+        """True when an answer may hold no more than one call."""
+        return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
+
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool of that name, or None."""
         return next((tool for tool in self.tools or () if tool.name == name), None)
@@ -248,6 +253,37 @@ def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
     return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(tools))
 
 
+def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
+    """Return a `tool_choice` without its list of allowed tools, and the tools that it allows: all, where it has no list.
+
+    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or the
+    same flat, as in Responses. Raises `MessageError`, naming the place, when it is malformed or names an unknown tool.
+    """
+    if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
+        return choice, tuple(tools)
+    where = "tool_choice.allowed_tools"
+    body = choice.get("allowed_tools", choice)
+    if not isinstance(body, Mapping):
+        raise MessageError(f"{where}: expected an object, found {type(body).__name__}")
+    mode, listed = body.get("mode", "auto"), body.get("tools")
+    if mode not in ("auto", "required"):
+        raise MessageError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
+    if not isinstance(listed, Sequence) or isinstance(listed, str | bytes) or not listed:
+        raise MessageError(f"{where}.tools: expected a list of tools, found {listed!r:.60}")
+    known = [tool.name for tool in tools]
+    names = [_tool_name(item, known, where=f"{where}.tools[{i}]") for i, item in enumerate(listed)]
+    return mode, tuple(tool for tool in tools if tool.name in names)
+
+
+def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
+    """Return the name in a reference to a tool, which must be one of the `known`."""
+    function = item.get("function", item) if isinstance(item, Mapping) else item
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if name not in known:
+        raise MessageError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
+    return str(name)
+
+
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
     """Turn OpenAI's `tool_choice` into a `ToolChoice` and, when a tool is named, its name.
 
@@ -256,12 +292,7 @@ def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, st
     if choice is None:
         return ToolChoice.AUTO, ""
     if isinstance(choice, Mapping):
-        function = choice.get("function", choice)
-        name = function.get("name") if isinstance(function, Mapping) else None
-        names = [tool.name for tool in tools]
-        if name not in names:
-            raise MessageError(f"tool_choice: expected one of the tools {names}, found {name!r}")
-        return ToolChoice.NAMED, str(name)
+        return ToolChoice.NAMED, _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
     if choice not in ("auto", "none", "required"):
         raise MessageError(
             "tool_choice: expected 'auto', 'none', 'required' or "
@@ -289,10 +320,15 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
     if kind != "json_schema":
         raise MessageError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
     check_values(response_format, where="response_format")
-    wrapper = response_format.get("json_schema")
-    schema = wrapper.get("schema", wrapper) if isinstance(wrapper, Mapping) else response_format.get("schema")
+    where = "response_format.json_schema" if "json_schema" in response_format else "response_format"
+    wrapper = response_format.get("json_schema", response_format)
+    if not isinstance(wrapper, Mapping):
+        raise MessageError(f"{where}: expected an object with a name and a schema, found {type(wrapper).__name__}")
+    if not isinstance(wrapper.get("name", ""), str):
+        raise MessageError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
+    schema = wrapper.get("schema")
     if not isinstance(schema, Mapping | bool):
-        raise MessageError(f"response_format.json_schema.schema: expected a JSON Schema, found {schema!r:.80}")
+        raise MessageError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
     return schema
 
 

@@ -424,3 +424,9 @@ def test_what_ends_reasoning_is_no_stop_where_there_is_another():
     assert known.format.reasoning.end == "<|end|>"
     assert known.prepare([{"role": "user", "content": "Hi"}]).stop == ("</s>",)
     assert alone.prepare([{"role": "user", "content": "Hi"}]).stop == ("<|end|>",)
+
+
+def test_thinking_is_true_or_false() -> None:
+    """A word that means false is true in Jinja."""
+    with pytest.raises(MessageError, match="enable_thinking: expected True or False, found 'false'"):
+        ChatTemplate.from_string(SOURCE).prepare([USER], enable_thinking="false")

@@ -12,6 +12,7 @@ from unrender.messages import (
     Tool,
     ToolCall,
     ToolChoice,
+    read_allowed_tools,
     read_response_schema,
     read_tool_choice,
     read_tools,
@@ -121,3 +122,47 @@ def test_a_request_knows_its_tools() -> None:
         Request(tools=None).calls_allowed,
         Request(tools=TOOLS, tool_choice=ToolChoice.NONE).calls_allowed,
     ] == [False, True, False]
+
+
+ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "name": "b"}]}}
+
+
+def test_allowed_tools_are_some_of_the_tools() -> None:
+    """Both spellings of OpenAI give mode and tools."""
+    tools = read_tools([{"name": "a"}, {"name": "b"}])
+    assert read_allowed_tools(ALLOWED, tools) == ("required", (tools[1],))
+    flat = {"type": "allowed_tools", "tools": [{"function": {"name": "a"}}]}
+    assert read_allowed_tools(flat, tools) == ("auto", (tools[0],))
+    assert read_allowed_tools("none", tools) == ("none", tools)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            {"mode": "none", "tools": [{"name": "a"}]},
+            r"allowed_tools\.mode: expected 'auto' or 'required', found 'none'",
+        ),
+        ({"tools": []}, r"allowed_tools\.tools: expected a list of tools, found \[\]"),
+        ({"tools": [{"name": "c"}]}, r"allowed_tools\.tools\[0\]: expected one of the tools \['a'\], found 'c'"),
+        ("a", "allowed_tools: expected an object, found str"),
+    ],
+)
+def test_a_malformed_list_of_allowed_tools_is_refused(body: object, said: str) -> None:
+    """The error names the place."""
+    with pytest.raises(MessageError, match=said):
+        read_allowed_tools({"type": "allowed_tools", "allowed_tools": body}, read_tools([{"name": "a"}]))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "said"),
+    [
+        ({"name": "x"}, r"json_schema\.schema: expected a JSON Schema, found None"),
+        ({"name": 1, "schema": {}}, r"json_schema\.name: expected a string, found 1"),
+        ([], "json_schema: expected an object with a name and a schema, found list"),
+    ],
+)
+def test_an_invalid_wrapper_of_a_schema_is_refused(wrapper: object, said: str) -> None:
+    """A wrapper without a schema is not taken for one."""
+    with pytest.raises(MessageError, match=said):
+        read_response_schema({"type": "json_schema", "json_schema": wrapper})

@@ -19,6 +19,7 @@ from typing import Protocol
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Request
+from unrender.parsing.asked import instead_of_call, instead_of_silence
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.events import (
@@ -176,7 +177,12 @@ class Machine:
     def finish(self) -> list[Event | BrokenText]:
         """Run to the end: no more text will come."""
         self.final = True
-        return self.run()
+        events = self.run()
+        expected = instead_of_silence(self.request, self.calls)
+        if not expected or self.length_limited:
+            return events
+        self.malformed("", expected)
+        return [*events, *self._release()]
 
     def run(self) -> list[Event | BrokenText]:
         """Run until the machine suspends or halts; returns the events that are final."""
@@ -237,12 +243,14 @@ class Machine:
     def _release(self) -> list[Event | BrokenText]:
         if not self.frames:
             released, self.events = self.events, []
-            return released
-        count = self.frames[0].events
-        released = self.events[:count]
-        del self.events[:count]
-        for frame in self.frames:
-            frame.events -= count
+        else:
+            count = self.frames[0].events
+            released = self.events[:count]
+            del self.events[:count]
+            for frame in self.frames:
+                frame.events -= count
+        if self.strict and (refused := next((event for event in released if isinstance(event, Malformed)), None)):
+            raise MalformedOutput(refused.position, refused.expected, refused.text)
         return released
 
     def final_spans(self) -> list[tuple[Role, int]]:
@@ -431,6 +439,9 @@ class Machine:
         call.begun = True
         call.id = self.ids.give(self.calls, call.name, call.id)
         self.events.append(ToolCallStarted(self.calls, call.id, call.name, call.known))
+        if expected := instead_of_call(self.request, self.calls, call.name):
+            # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
+            self.events.append(Malformed(call.name, call.start, expected))
         self.calls += 1
         waiting = "".join(call.arguments)
         call.arguments.clear()

@@ -182,6 +182,8 @@ class Parser:
         `special` says what the tokenizer knows of `text`: True, it is special tokens; False, it is ordinary text, and a
         special token spelled out in it is a quotation; None, nobody knows.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"feed(): expected text, found {type(text).__name__}")
         if self._finished:
             raise ValueError("feed() after finish(): the output has ended")
         if special is not None:
@@ -246,7 +248,10 @@ def _machine(format: Format, request: Request, *, strict: bool, ids: CallIds) ->
 def _described(format: Format, request: Request) -> str:
     """Return everything of format and request that decides how text is read."""
     tools = None if request.tools is None else [tool.to_openai() for tool in request.tools]
-    said = [tools, request.tool_choice, request.response_schema, request.reasoning_format]
+    said = [
+        *(tools, request.tool_choice, request.named_tool, request.parallel_tool_calls),
+        *(request.response_schema, request.reasoning_format),
+    ]
     return _format_json(format) + json.dumps(said, sort_keys=True, default=str)
 
 

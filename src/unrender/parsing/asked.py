@@ -1,0 +1,33 @@
+"""What a request asks of the calls in an answer → what is reported where an answer does otherwise.
+
+Rules: such a call is delivered all the same, since its text is what the format allows; whether it is executed is the caller's
+decision. A strict parser refuses it.
+"""
+
+from __future__ import annotations
+
+from unrender.messages import Request, ToolChoice
+
+_OBLIGED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
+
+
+def instead_of_call(request: Request, index: int, name: str) -> str:
+    """Return what was asked for instead of the call with this index of this tool; "" where it is as asked.
+
+    >>> instead_of_call(Request(tool_choice=ToolChoice.NAMED, named_tool="now"), 0, "then")
+    "a call of 'now'"
+    """
+    if index and request.one_call:
+        return "no more than one call"
+    if request.tool_choice is ToolChoice.NAMED and name != request.named_tool:
+        return _wanted(request)
+    return ""
+
+
+def instead_of_silence(request: Request, calls: int) -> str:
+    """Return what was asked for instead of an answer with so few calls; "" where it is as asked."""
+    return _wanted(request) if not calls and request.tool_choice in _OBLIGED else ""
+
+
+def _wanted(request: Request) -> str:
+    return f"a call of {request.named_tool!r}" if request.named_tool else "a call of one of the tools"
