@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
 from unrender.format.call_checks import check_tools
-from unrender.format.conflicts import JOINTS, check_answer, check_syntax
+from unrender.format.conflicts import JOINTS, check_answer, check_fences, check_syntax
 from unrender.format.parts import Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, Tools, Turn
 from unrender.format.problems import Problem
 
@@ -69,6 +69,7 @@ def _problems(format: Format) -> Iterator[Problem]:
     for where, tools in _syntaxes(format):
         yield from check_tools(tools, where)
         yield from check_syntax(tools, where)
+        yield from check_fences(tools, where)
     for at, spelling in enumerate(format.spellings):
         yield from _spelling(spelling, f"format.spellings[{at}]")
     yield from _blank(format.ignored, "format.ignored")

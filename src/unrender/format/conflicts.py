@@ -7,12 +7,16 @@ tell it from another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from unrender.format.parts import Content, Reasoning, ReasoningMode, Slot, Tools, Turn
 from unrender.format.problems import Problem
 
 JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
+
+_FENCE = "```"
+_WORDED_FENCE = re.compile(r"```\w")
 
 Named = tuple[str, str]
 """Where a marker stands in the Format, and its text."""
@@ -76,6 +80,19 @@ def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
     )
     closers = [*closing, (f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
     yield from _doubles(_cores([*_openers(tools, where), *closers, (f"{where}.separator", tools.separator)]))
+
+
+def check_fences(tools: Tools, where: str) -> Iterator[Problem]:
+    """Yield a Markdown fence that closes without one that opens, or with a word: the parser takes it for nobody's."""
+    at = tools.function.index(Slot.ARGUMENTS) if Slot.ARGUMENTS in tools.function else 0
+    before, behind = (
+        "".join(part for part in parts if not isinstance(part, Slot))
+        for parts in (tools.function[:at], tools.function[at:])
+    )
+    opened = (tools.section_start + tools.call_start + before).count(_FENCE)
+    closing = behind + tools.call_end + tools.separator + tools.section_end
+    if opened != closing.count(_FENCE) or _WORDED_FENCE.search(closing):
+        yield f"{where}.call_end", "expected a Markdown fence without a word for each that is opened, and no other"
 
 
 def _openers(tools: Tools, where: str) -> list[Named]:

@@ -125,6 +125,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"reasoning": {"mode": "delimiter", "end": "<go>"}, "turn": {"prefill": "Steps<x>"}, "ignored": ["<x>"]},
         "format.turn.prefill",
     ),
+    "fence that nothing opens": (tools(TAG, call_end="```<end>"), "format.tools.call_end: .* fence"),
     "word behind a word": (tools(TAG, function=["<f>", SLOT["name"], "with", SLOT["arguments"]]), r"function\[2\]"),
     "words behind nothing": (tools(TAG, function=["<f>", SLOT["name"], ":", SLOT["arguments"], "|", SLOT["key"]]), "function"),
     "no end of arguments": (
