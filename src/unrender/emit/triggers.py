@@ -1,7 +1,8 @@
 """Format and request → what tells an engine that a tool call begins, for grammars that wait until then.
 
-Rules: a trigger is the outermost literal with which the primary call syntax begins; where that is ordinary text, the
-literal up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning, or where calls stand
+Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
+token, that token alone, so that a misspelt name behind it still wakes the grammar; where the literal is ordinary text, all
+up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning, or where calls stand
 there; otherwise it is a pattern that the whole output so far must match, whose first group is the call's beginning.
 """
 
@@ -16,6 +17,8 @@ from unrender.format import Format, ReasoningMode, Slot, Tools
 from unrender.messages import Request, ToolChoice
 
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
+_TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
+"""A special token as they are mostly spelled."""
 _ANY = r"[\s\S]*?"
 
 
@@ -50,9 +53,10 @@ def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger
     if begun.endswith(opener):
         found.append(Trigger(TriggerKind.PATTERN, f"^({_behind_opener(format.tools, opener)}{names})"))
     before = _before(format, begun)
-    if _is_marker(opener) and not before:
-        return (*found, Trigger(TriggerKind.WORD, opener))
-    sign = re.escape(opener) if _is_marker(opener) else re.escape(opener) + _behind_opener(format.tools, opener) + names
+    marker = _marker(opener)
+    if marker and not before:
+        return (*found, Trigger(TriggerKind.WORD, marker))
+    sign = re.escape(marker) if marker else re.escape(opener) + _behind_opener(format.tools, opener) + names
     return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
 
 
@@ -61,9 +65,12 @@ def opening(syntax: Tools) -> str:
     return next((text.strip() for text in entry_literals(syntax)), "")
 
 
-def _is_marker(opener: str) -> bool:
-    """Return whether `opener` alone is no ordinary text, and no beginning of just any JSON."""
-    return len(opener) > 2 and opener[0] not in "{[(" and _DISTINCTIVE.search(opener) is not None
+def _marker(opener: str) -> str:
+    """Return what of `opener` is no ordinary text, and no beginning of just any JSON: a token, or all of it; else ""."""
+    if token := _TOKEN.match(opener):
+        return token.group()
+    ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
+    return "" if ordinary else opener
 
 
 def _behind_opener(syntax: Tools, opener: str) -> str:

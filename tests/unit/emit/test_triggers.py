@@ -90,3 +90,21 @@ def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
 def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
     """Where a call is due, impossible, or the answer has a schema, nothing is waited for."""
     assert triggers(PLAIN, request_) == ()
+
+
+@pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
+@pytest.mark.parametrize("behind", ["", "[", "[\n"])
+def test_a_special_token_is_a_trigger_by_itself(token: str, behind: str) -> None:
+    """What stands behind the token, a misspelt name included, does not keep the grammar asleep."""
+    calls = replace(CALLS, section_start=token + behind, call_start="")
+
+    assert triggers(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
+    assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token
+
+
+def test_a_bracket_is_no_token() -> None:
+    """A list in prose is no call: the name of a tool has to follow."""
+    calls = replace(CALLS, section_start="[", call_start="")
+
+    assert fires(Format(tools=calls), "[1] is a note") is None
+    assert fires(Format(tools=calls), "[f{") == "[f"
