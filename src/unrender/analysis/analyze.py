@@ -118,7 +118,8 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
-    parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, fmt.turn.end, fmt.turn.ends)
+    answer = replace(fmt.turn, headers=())
+    parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in _texts(part))
     tolerated = (tag for tag in _tags(_texts(fmt.tolerated)) if tag in source)
     return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
