@@ -260,14 +260,17 @@ class OpenFence:
 
 @dataclass(frozen=True, slots=True)
 class AtEnd:
-    """The end of the output; what was tried for it is final."""
+    """The end of the output, or of the turn; what was tried for it is final."""
+
+    ends: Finder
 
     def step(self, machine: Machine) -> bool:
-        if machine.at < len(machine.buffer):
+        rest = machine.at < len(machine.buffer)
+        if not machine.final and (not rest or self.ends.may_grow(machine.buffer, machine.at)):
+            return True
+        if rest and not self.ends.at(machine.buffer, machine.at):
             machine.fail("the end of the output")
             return False
-        if not machine.final:
-            return True
         machine.commit()
         machine.pc += 1
         return False

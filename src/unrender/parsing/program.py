@@ -194,7 +194,8 @@ class _Compiler:
     def _fenced_json(self, hub: _Hub) -> None:
         """An answer in JSON may stand in a Markdown fence, which is no part of it."""
         opens = self.code.emit(OpenFence(), Jump(hub.at))
-        closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(), Jump(hub.at))
+        ends = Finder(text.strip() for text in self._dropped())
+        closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(ends), Jump(hub.at))
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 

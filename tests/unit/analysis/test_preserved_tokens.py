@@ -16,7 +16,7 @@ def test_tokens_between_and_around_the_parts_are_preserved() -> None:
             reasoning_to_content="<|next|>final",
             tools_to_content="<|again|>",
         ),
-        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>", empty="<none/>"),
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>", empty="<none/></t>"),
         ignored=("<|noise|>",),
     )
 

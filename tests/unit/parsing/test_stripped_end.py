@@ -67,3 +67,14 @@ def test_a_closer_is_whole_without_the_end_of_turn_in_it(end, place):
     assert [call.status for call in parser.message.tool_calls] == [CallStatus.COMPLETE]
     assert parser.message.content == ""
     assert not any(isinstance(event, Malformed) for event in events)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "<|end|>", "\n<|end|>\n"])
+def test_a_fence_that_closes_before_the_end_of_the_turn_is_dropped(end):
+    """An answer in JSON may stand in a Markdown fence, whatever of the end of the turn the engine delivers."""
+    request = Request(response_schema={"type": "object"})
+    for chunks in splits('```json\n{"a": 1}\n```' + end):
+        parser = Parser(Format(turn=Turn(end="<|end|>\n")), request)
+        fed(parser, chunks)
+
+        assert parser.message.content == '{"a": 1}'
