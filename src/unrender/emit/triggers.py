@@ -53,7 +53,7 @@ def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger
     if begun.endswith(opener):
         found.append(Trigger(TriggerKind.PATTERN, f"^({_behind_opener(format.tools, opener)}{names})"))
     before = _before(format, begun)
-    marker = _marker(opener)
+    marker = _marker(opener, format)
     if marker and not before:
         return (*found, Trigger(TriggerKind.WORD, marker))
     sign = re.escape(marker) if marker else re.escape(opener) + _behind_opener(format.tools, opener) + names
@@ -65,9 +65,13 @@ def opening(syntax: Tools) -> str:
     return next((text.strip() for text in entry_literals(syntax)), "")
 
 
-def _marker(opener: str) -> str:
-    """Return what of `opener` is no ordinary text, and no beginning of just any JSON: a token, or all of it; else ""."""
-    if token := _TOKEN.match(opener):
+def _marker(opener: str, format: Format) -> str:
+    """Return what of `opener` is no ordinary text, and no beginning of just any JSON: a token, or all of it; else "".
+
+    A token that other parts of an answer are written with as well tells nothing by itself.
+    """
+    others = (format.reasoning.start, format.reasoning.end, format.content.start, format.content.end)
+    if (token := _TOKEN.match(opener)) and not any(token.group() in text for text in others):
         return token.group()
     ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
     return "" if ordinary else opener

@@ -108,3 +108,12 @@ def test_a_bracket_is_no_token() -> None:
 
     assert fires(Format(tools=calls), "[1] is a note") is None
     assert fires(Format(tools=calls), "[f{") == "[f"
+
+
+def test_a_token_that_opens_every_part_is_no_trigger() -> None:
+    """Where reasoning begins with the same token, all of the opener has to be there."""
+    calls = replace(CALLS, section_start="<|open|>tools", call_start="")
+    thought = replace(THINKING.reasoning, start="<|open|>think")
+
+    assert fires(Format(tools=calls, reasoning=thought), "<|open|>thin") is None
+    assert fires(Format(tools=calls, reasoning=thought), "Hi<|open|>tools") == "<|open|>tools"
