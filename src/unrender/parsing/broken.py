@@ -27,10 +27,14 @@ class TextRun:
     role: Role
     hub: int
     finder: Finder
+    closers: Finder
+    """What ends the text wherever it stands, also where a call was looked for."""
 
     def step(self, machine: Machine) -> bool:
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
         end = self._again(machine, failed) if machine.rereads else failed
+        closed, closer = self.closers.find(machine.buffer, machine.at + 1, end + self.closers.longest)
+        end = closed if closer and closed < end else end
         if not machine.final and self.finder.undecided_from(machine.buffer, machine.at + 1) < end:
             return True
         if self.role is Role.CONTENT:

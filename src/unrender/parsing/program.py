@@ -144,7 +144,7 @@ class _Compiler:
         self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
 
     def _text_run(self, hub: _Hub, finder: Finder) -> int:
-        run = TextRun(hub.role, hub.at, finder)
+        run = TextRun(hub.role, hub.at, finder, Finder(hub.direct if hub.role is Role.REASONING else ()))
         if not self.cleans or hub.role is not Role.CONTENT:
             return self.code.emit(run)
         closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
