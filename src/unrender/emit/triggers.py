@@ -70,7 +70,8 @@ def _marker(opener: str, format: Format) -> str:
 
     A token that other parts of an answer are written with as well tells nothing by itself.
     """
-    others = (format.reasoning.start, format.reasoning.end, format.content.start, format.content.end)
+    wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
+    others = [format.reasoning.start, format.reasoning.end, *wrappers]
     if (token := _TOKEN.match(opener)) and not any(token.group() in text for text in others):
         return token.group()
     ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
