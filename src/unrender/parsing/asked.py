@@ -6,7 +6,11 @@ decision. A strict parser refuses it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from unrender.errors import MalformedOutput
 from unrender.messages import Request, ToolChoice
+from unrender.parsing.events import Malformed
 
 _OBLIGED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 
@@ -27,6 +31,13 @@ def instead_of_call(request: Request, index: int, name: str) -> str:
 def instead_of_silence(request: Request, calls: int) -> str:
     """Return what was asked for instead of an answer with so few calls; "" where it is as asked."""
     return _wanted(request) if not calls and request.tool_choice in _OBLIGED else ""
+
+
+def refuse(events: Iterable[object]) -> None:
+    """Raise `MalformedOutput` for the first of the final events that a strict parser refuses."""
+    refused = next((event for event in events if isinstance(event, Malformed)), None)
+    if refused is not None:
+        raise MalformedOutput(refused.position, refused.expected, refused.text)
 
 
 def _wanted(request: Request) -> str:

@@ -19,7 +19,7 @@ from typing import Protocol
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Request
-from unrender.parsing.asked import instead_of_call, instead_of_silence
+from unrender.parsing.asked import instead_of_call, instead_of_silence, refuse
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.events import (
@@ -249,8 +249,8 @@ class Machine:
             del self.events[:count]
             for frame in self.frames:
                 frame.events -= count
-        if self.strict and (refused := next((event for event in released if isinstance(event, Malformed)), None)):
-            raise MalformedOutput(refused.position, refused.expected, refused.text)
+        if self.strict:
+            refuse(released)
         return released
 
     def final_spans(self) -> list[tuple[Role, int]]:
@@ -405,6 +405,8 @@ class Machine:
         """Report text that the format does not allow; raises `MalformedOutput` when strict."""
         position = self.base + self.at
         if self.strict:
+            # What is final by now would have been refused first, had the text come in smaller chunks.
+            refuse(self.events[: self.frames[0].events] if self.frames else self.events)
             around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
             raise MalformedOutput(position, wanted, around)
         self.events.append(Malformed(text, position, wanted))
