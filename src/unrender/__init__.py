@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unrender.format import Format
     from unrender.formats import declared_format
     from unrender.injection import Injection
+    from unrender.masks import AssistantMask, assistant_mask
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parsing.completions import ChoiceStream, Completion, Usage, finish_reason
     from unrender.parsing.deltas import deltas
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentsText",
+    "AssistantMask",
     "CallStatus",
     "CallsInReasoning",
     "ChatTemplate",
@@ -92,6 +94,7 @@ __all__ = [
     "UnknownTools",
     "UnrenderError",
     "Usage",
+    "assistant_mask",
     "declared_format",
     "deltas",
     "finish_reason",
@@ -117,6 +120,7 @@ _MODULES = MappingProxyType(
         "unrender.format": ("Format",),
         "unrender.injection": ("Injection",),
         "unrender.formats": ("declared_format",),
+        "unrender.masks": ("AssistantMask", "assistant_mask"),
         "unrender.messages": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
         "unrender.parsing.events": (
             "ArgumentsText",

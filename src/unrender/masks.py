@@ -1,0 +1,243 @@
+"""A conversation → its rendering, and which characters of it the model wrote: the mask that training wants.
+
+Strategy: what the model wrote of a message lies between the prompt that asked for it and the end of its turn. Where the
+template keeps prefixes, both are found by rendering the conversation up to there. Where it does not (reasoning of
+earlier turns dropped, say), a needle planted in the message shows where it is, and the header before it and the end of
+turn after it are its borders.
+
+Rules: what a generation prompt writes is not the model's, the token that ends its turn is, layout after that is not. A
+message whose borders cannot be told is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.analysis import shape_context, shape_messages
+from unrender.analysis.capabilities import Capabilities
+from unrender.analysis.split import common_suffix
+from unrender.chat_template import ChatTemplate
+from unrender.errors import MessageError, TemplateError
+from unrender.format import Format
+from unrender.inputs import plain_messages, plain_tools
+from unrender.messages import read_messages
+from unrender.parsing.parser import prefill
+from unrender.template.rendering import Template
+
+_NEEDLE = "qzneedlezq"
+"""Planted in a message to be found in its rendering."""
+Plant = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+"""Returns a message with a needle in it; None when it has no text to hold one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What the model wrote of one message: `text[start:end]` of the rendering."""
+
+    message: int
+    """The message's index in the conversation."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMask:
+    """A rendered conversation, and what of it the model wrote, in the order of the text."""
+
+    text: str
+    written: tuple[Written, ...]
+
+    def characters(self) -> list[bool]:
+        """Return for each character of the text whether the model wrote it."""
+        mask = [False] * len(self.text)
+        for part in self.written:
+            mask[part.start : part.end] = [True] * (part.end - part.start)
+        return mask
+
+    def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
+        """Return 1 for each token that the model wrote, else 0.
+
+        `offsets` are the tokens' borders in characters, as a fast tokenizer's `offset_mapping` gives them. A token counts
+        when it begins in what the model wrote; one without characters never does.
+        """
+        starts = [part.start for part in self.written]
+        return [int(low < high and self._holds(starts, low)) for low, high in offsets]
+
+    def _holds(self, starts: list[int], at: int) -> bool:
+        index = bisect_left(starts, at + 1) - 1
+        return index >= 0 and at < self.written[index].end
+
+
+def assistant_mask(
+    template: ChatTemplate,
+    messages: Sequence[Any],
+    *,
+    tools: Sequence[Any] | None = None,
+    **template_kwargs: Any,
+) -> AssistantMask:
+    """Render a conversation and return which characters the model wrote, for any template, without `{% generation %}`.
+
+    `template_kwargs` are variables of the template, as in `ChatTemplate.prepare`. Raises `MessageError` for malformed
+    messages and for a message whose borders the rendering does not show, and `TemplateError` when the template refuses.
+    """
+    offered = plain_tools(tools)
+    source = template.template
+    checked = read_messages(plain_messages(messages), more_roles=source.string_constants)
+    context = shape_context(offered, template.capabilities) | template_kwargs
+    ended = template.format.ended_by(template.loaded.eos_token)
+    rendered = _Rendered(source, ended, template.capabilities, context, checked)
+    full = rendered.history(len(checked))
+    if full is None:
+        raise TemplateError(f"the template refuses the conversation: {rendered.refusal(len(checked))}")
+    answers = [i for i, message in enumerate(checked) if message["role"] == "assistant"]
+    return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
+
+
+def _written(rendered: _Rendered, full: str, index: int) -> Written:
+    start, end = _start(rendered, full, index), _end(rendered, full, index)
+    if start is None or end is None or start > end:
+        raise MessageError(
+            f"messages[{index}]: cannot tell where the rendering of this answer {'ends' if start is not None else 'begins'}; "
+            "the template keeps no prefix, and shows no text of the message"
+        )
+    return Written(message=index, start=start, end=end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """A conversation, to be rendered up to any message."""
+
+    template: Template
+    format: Format
+    capabilities: Capabilities
+    context: Mapping[str, Any]
+    messages: Sequence[Mapping[str, Any]]
+
+    def history(self, count: int) -> str | None:
+        """Render the first `count` messages; None when the template refuses."""
+        return self._text(self.messages[:count], prompts=False)
+
+    def prompt(self, count: int) -> str | None:
+        """Render the prompt after the first `count` messages; None when the template refuses."""
+        return self._text(self.messages[:count], prompts=True) if count else None
+
+    def planted(self, index: int, message: Mapping[str, Any]) -> str | None:
+        """Render the whole conversation with another message at `index`."""
+        return self._text([*self.messages[:index], message, *self.messages[index + 1 :]], prompts=False)
+
+    @property
+    def ends(self) -> list[str]:
+        """The tokens that end a turn."""
+        turn = self.format.turn
+        return [text.strip() for text in (turn.end, *turn.ends) if text.strip()]
+
+    def content_of(self, index: int) -> str:
+        """Return a message's content where it is plain text."""
+        content = self.messages[index].get("content")
+        return content if isinstance(content, str) else ""
+
+    def refusal(self, count: int) -> str:
+        return str(self._rendering(self.messages[:count], prompts=False).error)
+
+    def _text(self, messages: Sequence[Mapping[str, Any]], *, prompts: bool) -> str | None:
+        rendering = self._rendering(messages, prompts=prompts)
+        return None if rendering.error is not None else rendering.text
+
+    def _rendering(self, messages: Sequence[Mapping[str, Any]], *, prompts: bool) -> Any:
+        shaped = shape_messages(messages, self.capabilities)
+        return self.template.render(shaped, add_generation_prompt=prompts, **self.context)
+
+
+def _start(rendered: _Rendered, full: str, index: int) -> int | None:
+    """Return where what the model wrote begins: after the prompt, or after its header where the history writes on otherwise."""
+    prompt = rendered.prompt(index)
+    if prompt is not None:
+        if full.startswith(prompt):
+            return len(prompt)
+        header = prompt.removesuffix(prefill(rendered.format, prompt))
+        if full.startswith(header):
+            return len(header)
+    place = _place(rendered, full, index, _before)
+    ends = [
+        full.rfind(header, 0, place) + len(header) for header in rendered.format.turn.headers if header in full[:place]
+    ]
+    return max(ends) if place is not None and ends else None
+
+
+def _end(rendered: _Rendered, full: str, index: int) -> int | None:
+    """Return where what the model wrote ends: after the token that ends its turn, or where the next message begins."""
+    place, limit = _place(rendered, full, index, _after), _next_place(rendered, full, index)
+    if place is None or limit is None:
+        return _end_of_history(rendered, full, index)
+    ends = [at + len(core) for core in rendered.ends if (at := full.find(core, place, limit)) >= 0]
+    if ends:
+        return min(ends)
+    last = index + 1 == len(rendered.messages)
+    return len(full) if last else _before_header(rendered, full, place, limit, index)
+
+
+def _next_place(rendered: _Rendered, full: str, index: int) -> int | None:
+    """Return where the text of the next message begins; the end of the text when there is none."""
+    if index + 1 == len(rendered.messages):
+        return len(full)
+    return _place(rendered, full, index + 1, _before)
+
+
+def _end_of_history(rendered: _Rendered, full: str, index: int) -> int | None:
+    """Return where the conversation up to the message ends, if the template keeps that prefix."""
+    history = rendered.history(index + 1)
+    if history is None or not full.startswith(history):
+        return None
+    ends = [at + len(core) for core in rendered.ends if (at := history.rfind(core)) >= 0]
+    return max(ends, default=len(history))
+
+
+def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index: int) -> int | None:
+    """Return where the header of the next message begins, for turns without an end: it follows a plain answer as well."""
+    plain = rendered.planted(index, {"role": "assistant", "content": _NEEDLE})
+    following = rendered.content_of(index + 1)
+    if plain is None or not following or plain.count(_NEEDLE) != 1:
+        return None
+    begun = plain.index(_NEEDLE) + len(_NEEDLE)
+    at = plain.find(following, begun)
+    return limit - len(common_suffix([plain[begun:at], full[place:limit]])) if at >= 0 else None
+
+
+def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:
+    """Return where in `full` the needle would stand that `plant` puts into the message; None when that does not show."""
+    message = plant(rendered.messages[index])
+    planted = rendered.planted(index, message) if message is not None else None
+    if planted is None or planted.count(_NEEDLE) != 1:
+        return None
+    place = planted.index(_NEEDLE)
+    return place if full.startswith(planted[:place]) else None
+
+
+def _before(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Plant a needle before the content, or in the name of the first call."""
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        return {**message, "content": _NEEDLE + content}
+    return _in_call(message, 0, before=True)
+
+
+def _after(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Plant a needle in the name of the last call, or after the content."""
+    content = message.get("content")
+    if message.get("tool_calls"):
+        return _in_call(message, -1, before=False)
+    return {**message, "content": content + _NEEDLE} if isinstance(content, str) and content else None
+
+
+def _in_call(message: Mapping[str, Any], index: int, *, before: bool) -> dict[str, Any] | None:
+    calls = [dict(call) for call in message.get("tool_calls") or ()]
+    if not calls:
+        return None
+    call = calls[index]
+    function = dict(call.get("function", call))
+    function["name"] = _NEEDLE + function["name"] if before else function["name"] + _NEEDLE
+    calls[index] = {**call, "function": function} if "function" in call else function
+    return {**message, "tool_calls": calls}

@@ -1,0 +1,144 @@
+"""Which characters of a rendered conversation the model wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate, MessageError, TemplateError
+from unrender.masks import AssistantMask, Written, assistant_mask
+
+TEMPLATES = Path(__file__).parent.parent / "templates"
+TOOL = {
+    "type": "function",
+    "function": {"name": "now", "description": "", "parameters": {"type": "object", "properties": {}}},
+}
+CHAT = [
+    {"role": "user", "content": "What time is it?"},
+    {"role": "assistant", "content": "Which city?"},
+    {"role": "user", "content": "Oslo."},
+    {"role": "assistant", "content": "It is noon."},
+]
+MARKED = """{%- for m in messages -%}
+<|{{ m.role }}|>
+{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>{% endgeneration %}
+{% else %}{{ m.content }}<|end|>
+{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>
+{% endif %}"""
+DROPS_REASONING = """{%- for m in messages -%}
+<|{{ m.role }}|>
+{%- if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif -%}
+{{ m.content }}<|end|>
+{% endfor %}{% if add_generation_prompt %}<|assistant|><think>{% endif %}"""
+NO_END = """{%- for m in messages -%}
+{{ 'Asked: ' if m.role == 'user' else 'Said: ' }}{{ m.content }}
+{% endfor %}{% if add_generation_prompt %}Said:{% endif %}"""
+
+
+def said(template: ChatTemplate, messages, **kwargs) -> list[str]:
+    mask = assistant_mask(template, messages, **kwargs)
+    return [mask.text[part.start : part.end] for part in mask.written]
+
+
+def marks(source: str) -> AssistantMask:
+    """Return the mask that a template's own `{% generation %}` gives, by rendering marks in its place."""
+    marked = source.replace("{% generation %}", "\ue000").replace("{% endgeneration %}", "\ue001")
+    text = ChatTemplate.from_string(marked).template.render(CHAT, add_generation_prompt=False).unwrap()
+    written, plain = [], ""
+    for piece in text.split("\ue000"):
+        inside, closed, after = piece.partition("\ue001")
+        if closed:
+            written.append(Written(message=2 * len(written) + 1, start=len(plain), end=len(plain) + len(inside)))
+        plain += inside + after
+    return AssistantMask(text=plain, written=tuple(written))
+
+
+def test_the_mask_is_that_of_generation_tags():
+    """A template with `{% generation %}` says itself what the model wrote; the mask agrees."""
+    plain = MARKED.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+
+    assert assistant_mask(ChatTemplate.from_string(plain), CHAT) == marks(MARKED)
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.jinja")), ids=lambda path: path.stem)
+def test_what_the_model_wrote_is_read_as_the_message(path):
+    """On every family of formats, an answer's text is parsed back to what it says, and nothing else is in it."""
+    template = ChatTemplate.from_file(path, bos_token="<s>", eos_token="</s>")
+
+    first, last = said(template, [*CHAT, {"role": "user", "content": "Thanks."}])
+
+    assert "Which city?" in first
+    assert "It is noon" not in first
+    assert "Oslo" not in first + last
+    assert "Thanks" not in last
+    message = template.prepare(CHAT[:3]).parse(last)
+    # Where the prompt opens reasoning and the history drops it, nothing tells the answer from reasoning.
+    assert (message.content + message.reasoning).strip() == "It is noon."
+
+
+def test_the_prompts_own_words_are_not_the_models():
+    """What the generation prompt writes belongs to the prompt, also where the history writes the same."""
+    messages = [CHAT[0], {"role": "assistant", "content": "Noon.", "reasoning_content": "Hm."}]
+
+    assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == ["Hm.</think>Noon.<|end|>"]
+
+
+def test_borders_are_found_where_the_history_changes():
+    """Reasoning of an earlier turn is dropped: its answer is still found between header and end."""
+    messages = [{**m, "reasoning_content": "Hm."} if m["role"] == "assistant" else m for m in CHAT]
+
+    assert said(ChatTemplate.from_string(DROPS_REASONING), messages) == [
+        "Which city?<|end|>",
+        "Hm.</think>It is noon.<|end|>",
+    ]
+
+
+def test_a_turn_without_an_end_ends_before_the_next_header():
+    """Where nothing ends a turn, the header of the next message does."""
+    first, last = said(ChatTemplate.from_string(NO_END), CHAT)
+
+    assert first.strip() == "Which city?"
+    assert last.strip() == "It is noon."
+
+
+def test_calls_are_the_models():
+    """A call, its markers and the end of its turn were written by the model; the result was not."""
+    template = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja")
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    messages = [
+        CHAT[0],
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "abcdefghi", "content": "12:00"},
+        CHAT[3],
+    ]
+
+    first, last = said(template, messages, tools=[TOOL])
+
+    [read] = template.prepare(messages[:1], tools=[TOOL]).parse(first).tool_calls
+    assert (read.name, read.arguments) == ("now", "{}")
+    assert "12:00" not in first + last
+
+
+def test_tokens_follow_their_first_character():
+    """A token counts where it begins; special tokens without characters never do."""
+    mask = AssistantMask(text="ab cd ef", written=(Written(message=1, start=3, end=6),))
+
+    assert mask.tokens([(0, 0), (0, 2), (2, 4), (3, 5), (5, 6), (6, 8)]) == [0, 0, 0, 1, 1, 0]
+    assert mask.characters() == [False] * 3 + [True] * 3 + [False] * 2
+
+
+def test_an_answer_that_is_not_shown_is_an_error():
+    """A message whose borders cannot be told is named, never guessed."""
+    backwards = ChatTemplate.from_string("{% for m in messages|reverse %}{{ m.content }};{% endfor %}")
+
+    with pytest.raises(MessageError, match=r"messages\[1\]: cannot tell where the rendering of this answer"):
+        assistant_mask(backwards, CHAT)
+
+
+def test_a_refusal_is_the_templates_own():
+    """When the template raises, its words are in the error."""
+    refuses = ChatTemplate.from_string("{% if messages|length > 3 %}{{ raise_exception('too long') }}{% endif %}x")
+
+    with pytest.raises(TemplateError, match="too long"):
+        assistant_mask(refuses, CHAT)
