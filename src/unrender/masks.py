@@ -24,7 +24,7 @@ from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
 from unrender.inputs import plain_messages, plain_tools
 from unrender.messages import read_messages
-from unrender.parsing.parser import prefill
+from unrender.parsing.begun import after_header, prefill
 from unrender.template.rendering import Template
 
 _NEEDLE = "qzneedlezq"
@@ -161,10 +161,8 @@ def _start(rendered: _Rendered, full: str, index: int) -> int | None:
         if full.startswith(header):
             return len(header)
     place = _place(rendered, full, index, _before)
-    ends = [
-        full.rfind(header, 0, place) + len(header) for header in rendered.format.turn.headers if header in full[:place]
-    ]
-    return max(ends) if place is not None and ends else None
+    written = None if place is None else after_header(rendered.format, full[:place])
+    return None if place is None or written is None else place - len(written)
 
 
 def _end(rendered: _Rendered, full: str, index: int) -> int | None:
