@@ -21,6 +21,7 @@ from unrender.emit.triggers import Trigger
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
 from unrender.injection import Injection, plan_tools
+from unrender.inputs import plain_messages, plain_tools
 from unrender.messages import (
     Message,
     Request,
@@ -235,6 +236,7 @@ class ChatTemplate:
     ) -> Turn:
         """Render a conversation in OpenAI's form and return the turn that answers it.
 
+        Tools may also be functions, pydantic models, and Anthropic's or MCP's; messages may be objects of OpenAI's SDK.
         Messages are brought into the shape that the template wants; further keyword arguments are variables of the
         template, where `enable_thinking` also sets the template's own switch if that has another name.
         `reasoning_format="none"` leaves reasoning, markers included, in the content. With `continue_final_message`
@@ -249,13 +251,14 @@ class ChatTemplate:
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
         """
+        tools = plain_tools(tools)
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
         template = self._with_tools if tools else self._default
         analysis = _analysis(template)
         format = self._given_format or analysis.format
         plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
         format = plan.format if tools else format
-        conversation = read_messages(messages, more_roles=template.string_constants)
+        conversation = read_messages(plain_messages(messages), more_roles=template.string_constants)
         continued = ""
         if continue_final_message:
             *conversation_before, last = conversation
@@ -304,6 +307,7 @@ class ChatTemplate:
         message. As in `prepare`, nothing is a call without `tools`. `ids` is as for `Turn.parser`; `known_ids` are the ids
         of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
+        tools = plain_tools(tools)
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
         return Parser(
             self.format.ended_by(self._loaded.eos_token),

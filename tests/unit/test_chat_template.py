@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -430,3 +431,33 @@ def test_thinking_is_true_or_false() -> None:
     """A word that means false is true in Jinja."""
     with pytest.raises(MessageError, match="enable_thinking: expected True or False, found 'false'"):
         ChatTemplate.from_string(SOURCE).prepare([USER], enable_thinking="false")
+
+
+def now(utc: bool) -> str:
+    """Return the time."""
+    return str(utc)
+
+
+def test_a_function_is_a_tool():
+    """What people have as tools is rendered, offered and called like OpenAI's form of it."""
+    template = ChatTemplate.from_file(Path(__file__).parent.parent / "templates" / "json-tags.jinja")
+    plain = {
+        "type": "function",
+        "function": {
+            "name": "now",
+            "description": "Return the time.",
+            "parameters": {
+                "additionalProperties": False,
+                "properties": {"utc": {"type": "boolean"}},
+                "required": ["utc"],
+                "type": "object",
+            },
+        },
+    }
+    messages = [{"role": "user", "content": "What time is it?"}]
+
+    turn = template.prepare(messages, tools=[now])
+
+    assert turn.prompt == template.prepare(messages, tools=[plain]).prompt
+    assert [call.name for call in turn.parse(turn.sample(1)).tool_calls] in ([], ["now"])
+    assert template.parser(tools=[now]).message.content == ""
