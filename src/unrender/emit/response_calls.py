@@ -62,8 +62,11 @@ def between_calls(format: Format) -> list[str]:
 
 
 def calls_opener(format: Format) -> str:
-    """Return the pattern that opens a call; raises `ExportError` as `calls_field` does."""
-    return str(calls_field(format)["open_pattern"])
+    """Return the pattern that opens a call, capturing nothing: another field that ends there has no use for a name.
+
+    Raises `ExportError` as `calls_field` does.
+    """
+    return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format)["open_pattern"]))
 
 
 def _check_envelope(tools: Tools, envelope: Envelope) -> None:
@@ -211,6 +214,8 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
         return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
     after = [escape(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
     following = [f"(?={ANYWHERE}{opened})"] if opened and tools.parallel else []
+    if not after and format.turn.tools_first and format.content.start.strip():
+        raise ExportError("tool calls: content follows them, and no marker of their own ends them")
     return any_of([*after, *following, *turn_ends(format)])
 
 

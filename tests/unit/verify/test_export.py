@@ -22,7 +22,10 @@ REFUSED = {
     "python-calls",
     "python-dict",
     "python-quoted",
+    "spaced-leads",
     "tagged-key",
+    "words-as-markers",
+    "wrapped-beside-calls",
 }
 
 pytestmark = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
