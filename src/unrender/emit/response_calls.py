@@ -214,7 +214,7 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
         return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
     after = [escape(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
     following = [f"(?={ANYWHERE}{opened})"] if opened and tools.parallel else []
-    if not after and format.turn.tools_first and format.content.start.strip():
+    if not after and format.turn.tools_first and (format.turn.tools_to_content + format.content.start).strip():
         raise ExportError("tool calls: content follows them, and no marker of their own ends them")
     return any_of([*after, *following, *turn_ends(format)])
 
