@@ -307,7 +307,7 @@ class ChatTemplate:
         message. As in `prepare`, nothing is a call without `tools`. `ids` is as for `Turn.parser`; `known_ids` are the ids
         of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
-        tools = plain_tools(tools)
+        tools = plain_tools(tools, repeats=True)
         request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
         return Parser(
             self.format.ended_by(self._loaded.eos_token),

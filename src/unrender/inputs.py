@@ -27,11 +27,12 @@ _OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 
 
-def plain_tools(tools: Any) -> list[Mapping[str, Any]] | None:
+def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
     """Return tools as `{"type": "function", "function": {…}}`; None stays None.
 
-    Raises `MessageError`, naming the place, for what is not a tool, for a name that comes twice and for more than
-    `MAX_TOOLS` tools.
+    `repeats` allows a tool that comes again, equal in everything, and returns it once: a prompt that was rendered elsewhere
+    may hold it twice. Raises `MessageError`, naming the place, for what is not a tool, for a name that comes twice and
+    for more than `MAX_TOOLS` tools.
     """
     if tools is None:
         return None
@@ -39,15 +40,29 @@ def plain_tools(tools: Any) -> list[Mapping[str, Any]] | None:
         raise MessageError(f"tools: expected a list, found {type(tools).__name__}")
     if len(tools) > MAX_TOOLS:
         raise MessageError(f"tools: expected at most {MAX_TOOLS}, found {len(tools)}")
-    plain = [plain_tool(tool, where=f"tools[{i}]") for i, tool in enumerate(tools)]
-    places: dict[Any, int] = {}
-    for i, tool in enumerate(plain):
+    return _named_once([plain_tool(tool, where=f"tools[{i}]") for i, tool in enumerate(tools)], repeats=repeats)
+
+
+def _named_once(tools: list[Mapping[str, Any]], *, repeats: bool) -> list[Mapping[str, Any]]:
+    places: dict[str, int] = {}
+    kept = []
+    for i, tool in enumerate(tools):
         name = tool["function"].get("name")
-        if isinstance(name, str) and places.setdefault(name, i) != i:
+        first = places.setdefault(name, i) if isinstance(name, str) else i
+        if first == i:
+            kept.append(tool)
+        elif not (repeats and _equal(tool, tools[first])):
             raise MessageError(
-                f"tools[{i}].function.name: expected a name of its own, found {name!r} as in tools[{places[name]}]"
+                f"tools[{i}].function.name: expected a name of its own, found {name!r} as in tools[{first}]"
             )
-    return plain
+    return kept
+
+
+def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    try:
+        return tool == other
+    except RecursionError:
+        return False
 
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
@@ -192,7 +207,9 @@ def _check_arguments(call: Any, *, where: str) -> None:
         return
     try:
         value = json.loads(arguments, parse_int=str)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise MessageError(f"{where}.function.arguments: nested too deeply to be read: {arguments!r:.60}") from None
+    except ValueError as error:
         raise MessageError(f"{where}.function.arguments: expected JSON, found {arguments!r:.60}: {error}") from None
     if not isinstance(value, Mapping):
         raise MessageError(f"{where}.function.arguments: expected a JSON object, found {arguments!r:.60}")

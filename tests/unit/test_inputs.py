@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import mcp.types
 import pytest
@@ -110,6 +110,20 @@ def test_what_is_not_a_tool_is_refused(tools, message):
     """The error names the place, what was found and what was expected."""
     with pytest.raises(MessageError, match=message):
         plain_tools(tools)
+
+
+def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
+    """An equal tool is left out; another one of the same name is refused, and so is one that is too deep to compare."""
+    deep: list[dict[str, Any]] = [{}, {}]
+    for i in range(2):
+        for _ in range(50_000):
+            deep[i] = {"a": deep[i]}
+
+    assert plain_tools([OPENAI, OPENAI], repeats=True) == [OPENAI]
+    with pytest.raises(MessageError, match="a name of its own"):
+        plain_tools([OPENAI, {"name": "get_weather"}], repeats=True)
+    with pytest.raises(MessageError, match="a name of its own"):
+        plain_tools([{"name": "f", "parameters": value} for value in deep], repeats=True)
 
 
 def test_messages_of_sdks_become_plain():

@@ -100,9 +100,17 @@ def test_deep_values_are_rendered(template):
     assert turn.prompt.count("properties") == 200
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, f'{{"a": {"9" * 5000}}}'])
-def test_arguments_that_no_reader_takes_stay_text(template, text):
-    """Arguments as JSON text that Python cannot read are handed to the template as they are."""
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000])
+def test_arguments_that_are_nested_too_deeply_are_refused(template, text):
+    """Arguments as JSON text that no reader reaches the end of: the error names the call."""
+    with pytest.raises(MessageError, match=r"messages\[1\]\.tool_calls\[0\]\.function\.arguments: nested too deeply"):
+        template.prepare(asked(text)["messages"])
+
+
+def test_arguments_with_a_long_number_stay_text(template):
+    """JSON that Python does not turn into a value, a number of 5,000 digits, reaches the template as it was written."""
+    text = f'{{"a": {"9" * 5000}}}'
+
     turn = template.prepare(asked(text)["messages"])
 
     assert json.dumps(text)[1:-1] in turn.prompt
