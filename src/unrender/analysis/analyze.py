@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from unrender.analysis.allowance import Allowance
+from unrender.analysis.answers import Answers, Written, render_answers, render_written
+from unrender.analysis.asked import Turns, render_turns
 from unrender.analysis.beside import find_beside
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
@@ -25,9 +27,9 @@ from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
 from unrender.analysis.split import is_tag, lexemes
-from unrender.analysis.tools import Known, ToolsFinding, find_tools
+from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool
-from unrender.format import Format, Slot, Tools, Turn
+from unrender.format import Format, Slot, ToolMode, Tools, Turn
 from unrender.template.rendering import Template
 
 UNEXPECTED = "analysis met what it does not understand"
@@ -55,6 +57,7 @@ class _Findings:
     """One pass over a template, from its frame to its calls."""
 
     frame: Frame
+    answers: Answers
     format: Format
     comparison: str
     tools: ToolsFinding
@@ -84,11 +87,12 @@ def analyze(template: Template) -> Analysis:
 
 def _analyze(prober: Prober, template: Template) -> Analysis:
     prober = discover(prober)
-    found = _pass(prober, part_opener="")
+    turns = render_turns(prober)
+    found = _pass(prober, turns, part_opener="")
     opener = _part_opener(found)
     if opener:
-        found = _pass(prober, part_opener=opener)
-    doubts = find_doubts(prober, found.frame, found.format)
+        found = _pass(prober, turns, part_opener=opener)
+    doubts = find_doubts(found.answers, found.frame, found.format)
     if found.tools.content_as_reasoning:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
     fmt, diagnostics = _settle(found, doubts)
@@ -138,17 +142,21 @@ def _part_opener(found: _Findings) -> str:
     return between if between and header.endswith(between) and header.strip() != between.strip() else ""
 
 
-def _pass(prober: Prober, *, part_opener: str) -> _Findings:
-    frame = find_frame(prober, part_opener=part_opener)
-    openings = find_openings(prober, frame)
-    tails = find_tails(prober, frame)
-    reasoning = find_reasoning(prober, frame, openings, wrapper_end(tails, openings))
+def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
+    frame = find_frame(turns, part_opener=part_opener)
+    answers = render_answers(prober, frame)
+    openings = find_openings(answers, frame)
+    tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
+    reasoning = find_reasoning(prober.template.source, frame, answers, openings, wrapper_end(tails, openings))
     content, end = find_content(openings, tails, reasoning)
-    beside = find_beside(prober, frame, content, reasoning)
+    beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
-    tools = find_tools(prober, frame, known)
+    mode = find_mode(answers.call)
+    tagged = mode is ToolMode.TAG_WITH_TAGGED
+    written = Written() if mode is ToolMode.NONE else render_written(prober, frame, tagged=tagged)
+    tools = find_tools(frame, answers, mode, written, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
-    ends = [tools.end] if end else [tools.end, *next_openers(prober, content.end)]
+    ends = [tools.end] if end else [tools.end, *next_openers(turns, content.end)]
     ends.append(_token(frame.appended))
     turn = Turn(
         headers=tuple(text for text in (header, frame.tool_header) if text),
@@ -158,7 +166,7 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
         prefill_no_thinking=frame.prefill_no_thinking,
         start_to_content=_space(openings.content)
         or _space(openings.content_no_thinking)
-        or max(map(_space, openings_after_tool(prober, frame)), key=len, default=""),
+        or max(map(_space, openings_after_tool(turns, frame)), key=len, default=""),
         reasoning_to_content=reasoning.to_content,
         reasoning_to_tools=tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
         content_to_tools=tools.content_to_tools,
@@ -170,7 +178,9 @@ def _pass(prober: Prober, *, part_opener: str) -> _Findings:
     fmt, given_up = possible(
         Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
     )
-    return _Findings(frame=frame, format=fmt, comparison=reasoning.comparison, tools=tools, given_up=given_up)
+    return _Findings(
+        frame=frame, answers=answers, format=fmt, comparison=reasoning.comparison, tools=tools, given_up=given_up
+    )
 
 
 def _token(appended: str) -> str:

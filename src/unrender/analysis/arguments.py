@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.analysis.algebra import Solution, solve
-from unrender.analysis.codecs import VALUES, CodecFinding, find_json_codec, find_value_codec
-from unrender.analysis.probes import IDS, KEYS, NAMES, NUMBERS, WORD, Call, Prober, assistant
+from unrender.analysis.answers import KINDS, Answers, Written
+from unrender.analysis.codecs import CodecFinding, find_json_codec, find_value_codec
+from unrender.analysis.probes import KEYS, NAMES, NUMBERS
 from unrender.analysis.spans import arguments_span, python_span
 from unrender.analysis.split import common_prefix, common_suffix, is_word, lexemes
 from unrender.analysis.tokens import Row, Token, find_tokens, make_row, merge
-from unrender.analysis.turn import Frame
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
-
-_KINDS = {"string": WORD, "number": NUMBERS[0], "boolean": True, "null": None, "object": {"ma": 1}, "array": [1]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,20 +26,11 @@ class ArgumentsFinding:
 
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
-    observed: bool = True
-    """False when the rendering did not show enough."""
 
 
-def render_call(prober: Prober, frame: Frame, arguments: Mapping[str, Any]) -> str | None:
-    """Render one call of the first tool with these arguments; return the answer's body."""
-    call = Call(name=NAMES[0], arguments=arguments, id=IDS[0])
-    return frame.body(prober.answer(assistant(calls=[call])))
-
-
-def find_json_arguments(prober: Prober, frame: Frame) -> ArgumentsFinding:
+def find_json_arguments(written: Written) -> ArgumentsFinding:
     """Find how arguments are written that are one JSON object (or Python dictionary)."""
-    for values in _shrinking_values():
-        body = render_call(prober, frame, values)
+    for values, body in written.many:
         span = None if body is None else arguments_span(body, values) or python_span(body, values)
         if body is None or span is None:
             continue
@@ -51,29 +40,28 @@ def find_json_arguments(prober: Prober, frame: Frame) -> ArgumentsFinding:
         found = find_json_codec(text, values, margin)
         arguments = Arguments(codec=found.codec, as_string=isinstance(span.value, str))
         return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained)
-    return ArgumentsFinding(arguments=Arguments(), observed=False)
+    return ArgumentsFinding(arguments=Arguments())
 
 
-def find_tagged_arguments(prober: Prober, frame: Frame) -> ArgumentsFinding:
-    """Find the skeleton of an argument, what separates two, and the codec of values."""
-    solved = _solve_entry(prober, frame)
+def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFinding:
+    """Find the skeleton of an argument, what separates two, and the codec of values; no entry where that fails."""
+    solved = _solve_entry(answers)
     if solved is None:
-        return ArgumentsFinding(arguments=Arguments(), observed=False)
+        return ArgumentsFinding(arguments=Arguments())
     entry, solution = solved
     arguments = Arguments(entry=entry, separator=solution.separator)
-    arguments = _with_string_syntax(prober, frame, arguments)
-    found = _find_codec(prober, frame, arguments)
+    arguments = _with_string_syntax(written.kinds, arguments)
+    found = _find_codec(written, arguments)
     return ArgumentsFinding(arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained)
 
 
-def _solve_entry(prober: Prober, frame: Frame) -> tuple[Skeleton, Solution] | None:
+def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution] | None:
     """T5, A1: compare calls with one and two arguments."""
-    two, one = _numbers_row(prober, frame, 2), _numbers_row(prober, frame, 1)
+    two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
     if two is None or one is None:
         return None
-    none = render_call(prober, frame, {})
     solution = solve([two.before, one.before], two.betweens[0], [two.after, one.after])
-    solution = _fit_empty(solution, one, none)
+    solution = _fit_empty(solution, one, answers.empty_call)
     return merge([solution.prefix, *two.items[0], solution.suffix]), solution
 
 
@@ -93,9 +81,8 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     )
 
 
-def _numbers_row(prober: Prober, frame: Frame, count: int) -> Row | None:
+def _numbers_row(body: str | None, count: int) -> Row | None:
     values = dict(zip(KEYS[:count], NUMBERS[:count], strict=True))
-    body = render_call(prober, frame, values)
     return None if body is None else make_row(body, entry_tokens(body, values), count)
 
 
@@ -107,16 +94,16 @@ def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
     return find_tokens(text, words)
 
 
-def _with_string_syntax(prober: Prober, frame: Frame, arguments: Arguments) -> Arguments:
+def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> Arguments:
     """A2, A3: put a string where a number stood, and see quotes or a type attribute."""
-    number, string = (_around_value(prober, frame, _KINDS[name]) for name in ("number", "string"))
+    shown = {name: _around_value(body, KINDS[name]) for name, body in kinds.items()}
+    number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
         return arguments
     left = [text for text, _ in (number, string)]
     lead, rest = common_prefix(left), common_suffix(left)
     middles = [text[len(lead) : len(text) - len(rest)] for text in left]
     if all(is_word(middle) for middle in middles):
-        shown = {name: _around_value(prober, frame, value) for name, value in _KINDS.items()}
         return _with_types(arguments, shown, lead, rest)
     if not middles[0] and middles[1]:
         closer = string[1][: len(string[1]) - len(number[1])] if string[1].endswith(number[1]) else ""
@@ -126,9 +113,8 @@ def _with_string_syntax(prober: Prober, frame: Frame, arguments: Arguments) -> A
     return arguments
 
 
-def _around_value(prober: Prober, frame: Frame, value: Any) -> tuple[str, str] | None:
+def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
     """Return what stands between the key and the value, and behind the value up to the end."""
-    body = render_call(prober, frame, {KEYS[0]: value})
     if body is None or KEYS[0] not in body:
         return None
     behind_key = body.partition(KEYS[0])[2]
@@ -151,12 +137,11 @@ def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(prober: Prober, frame: Frame, arguments: Arguments) -> CodecFinding:
-    for values in _shrinking_values():
-        body = render_call(prober, frame, values)
-        written = None if body is None else read_entries(body, arguments, values)
-        if written:
-            return find_value_codec(written, arguments, values)
+def _find_codec(written: Written, arguments: Arguments) -> CodecFinding:
+    for values, body in written.many:
+        texts = None if body is None else read_entries(body, arguments, values)
+        if texts:
+            return find_value_codec(texts, arguments, values)
     return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",))
 
 
@@ -209,12 +194,3 @@ def _bare_value(chunk: str) -> str:
         if depth < 0 or (depth == 0 and character in "]}"):
             return chunk[: position + (depth == 0)]
     return chunk
-
-
-def _shrinking_values() -> list[dict[str, Any]]:
-    """All values; then, for templates that choke, without null, without containers, plain text alone."""
-    everything = dict(VALUES)
-    no_null = {key: value for key, value in everything.items() if value is not None and "None" not in str(value)}
-    scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
-    strings = {key: value for key, value in scalars.items() if isinstance(value, str)}
-    return [everything, no_null, scalars, strings]

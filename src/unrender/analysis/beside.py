@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
+from unrender.analysis.answers import Answers
 from unrender.analysis.content import behind_reasoning
-from unrender.analysis.probes import CONTENT, NAMES, REASONING, Prober, assistant, make_calls
+from unrender.analysis.probes import CONTENT, NAMES, REASONING
 from unrender.analysis.reasoning import ReasoningFinding
 from unrender.analysis.split import closers_of, common_prefix, is_tag, lexemes
-from unrender.analysis.turn import Frame
 from unrender.format import Content, ContentMode
 
 
-def find_beside(prober: Prober, frame: Frame, content: Content, found: ReasoningFinding) -> Content | None:
+def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
     """Return how content is wrapped before calls; None where it is wrapped as it is alone, or no rendering shows both.
 
     What stands before and behind content there is compared with what a call alone has in the same place: a wrapper that is
     written around nothing, too, shows its end. Else it ends with the marker that closes what it opened.
     """
-    calls = make_calls(1)
-    mixed = frame.body(prober.answer(assistant(CONTENT, calls=calls)))
+    mixed = answers.mixed
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
     opening, _, behind = mixed.partition(CONTENT)
-    if _is_reasoning(prober, frame, opening):
+    if _is_reasoning(answers, opening):
         return None
     opening = behind_reasoning(opening, found)
     if opening.strip() == content.start.strip():
         return None
     if not opening.strip():
         return Content()
-    alone = (frame.body(prober.answer(assistant(calls=calls))) or "").partition(NAMES[0])[0]
+    alone = (answers.call or "").partition(NAMES[0])[0]
     alone = behind_reasoning(alone, found)
     empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], behind]).strip() != ""
     end = _up_to_last_closer(alone[len(opening) :], behind, opening) if empty else _closer(opening, behind)
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=opening, end=end, wraps_empty=empty and bool(end))
 
 
-def _is_reasoning(prober: Prober, frame: Frame, opening: str) -> bool:
+def _is_reasoning(answers: Answers, opening: str) -> bool:
     """Return whether content beside calls stands where reasoning does."""
-    reasoned = frame.body(prober.answer(assistant("", REASONING, make_calls(1)))) or ""
+    reasoned = answers.reasoned_call or ""
     return REASONING in reasoned and reasoned.partition(REASONING)[0].strip() == opening.strip()
 
 

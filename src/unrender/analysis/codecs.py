@@ -6,7 +6,6 @@ every probed value exactly as the template did. What does not fit is reported, n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -141,8 +140,3 @@ def _item_tags(text: str) -> list[str]:
     head = text.partition(PLAIN)[0]
     words = "".join(character if character.isalnum() or character in "_-" else " " for character in head).split()
     return list(dict.fromkeys(reversed(words)))
-
-
-def as_json(values: Mapping[str, Any]) -> str:
-    """Return `values` as JSON text."""
-    return json.dumps(values, ensure_ascii=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.analysis.probes import CONTENT, EOS, NUMBERS, Prober, assistant, make_calls
+from unrender.analysis.answers import Answers
+from unrender.analysis.asked import Turns
+from unrender.analysis.probes import CONTENT, EOS, NUMBERS
 from unrender.analysis.reasoning import Openings, ReasoningFinding
 from unrender.analysis.split import closers_of, common_suffix, is_tag, is_word, lexemes
 from unrender.analysis.turn import Frame, end_in_history, tail_of
@@ -30,17 +32,15 @@ class Tails:
         return "" if self.unended and not self.calls.endswith(end) else end
 
 
-def find_tails(prober: Prober, frame: Frame) -> Tails:
-    """Render content and calls and compare how they end."""
-    body = frame.body(prober.answer(assistant(CONTENT)))
+def find_tails(turns: Turns, frame: Frame, answers: Answers, *, shows_calls: bool) -> Tails:
+    """Compare how content and calls end; `shows_calls` says that the template writes calls at all."""
+    body = answers.content
     before_eos = EOS in (body or "").rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos
     if unended:
-        content = _marked(end_in_history(prober)) or content
-    calls = ""
-    if prober.capabilities.supports_tool_calls:
-        calls = tail_of(frame.body(prober.answer(assistant(calls=make_calls(1)))), str(NUMBERS[0]), frame)
+        content = _marked(end_in_history(turns)) or content
+    calls = tail_of(answers.call, str(NUMBERS[0]), frame) if shows_calls else ""
     common = _whole_markers(common_suffix([content, calls]), [content, calls]) if calls else ""
     return Tails(content=content, calls=calls, common=common, before_eos=before_eos, unended=unended)
 

@@ -1,11 +1,12 @@
-"""A derived format and its template in, doubts out: each probe's answer is written again from the format and compared."""
+"""A derived format and the template's answers in, doubts out: each answer is written again from the format and compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from unrender.analysis.probes import CONTENT, REASONING, Call, Prober, assistant, make_calls
+from unrender.analysis.answers import Answers
+from unrender.analysis.probes import CONTENT, REASONING, Call, make_calls
 from unrender.analysis.turn import Frame, until_sentinel
 from unrender.format import Format, ToolMode
 from unrender.grammar.encode import encode_answer
@@ -24,38 +25,43 @@ class Doubt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
     name: str
-    content: str = ""
-    reasoning: str = ""
-    calls: Sequence[Call] = ()
+    answer: str
+    """The field of `Answers` that holds what the template writes."""
+    content: bool = False
+    reasoning: bool = False
+    calls: tuple[int, int] = (0, 0)
+    """How many, and of how many arguments each."""
 
 
 MIXED = "content and a call"
 _SHAPES = (
-    _Shape(name="content", content=CONTENT),
-    _Shape(name="reasoning and content", content=CONTENT, reasoning=REASONING),
-    _Shape(name="one call", calls=make_calls(1)),
-    _Shape(name="two calls", calls=make_calls(2)),
-    _Shape(name="three calls", calls=make_calls(3, 2)),
-    _Shape(name="a call without arguments", calls=make_calls(1, 0)),
-    _Shape(name="reasoning and a call", reasoning=REASONING, calls=make_calls(1)),
-    _Shape(name=MIXED, content=CONTENT, calls=make_calls(1)),
-    _Shape(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
+    _Shape(name="content", answer="content", content=True),
+    _Shape(name="reasoning and content", answer="reasoned", content=True, reasoning=True),
+    _Shape(name="one call", answer="call", calls=(1, 1)),
+    _Shape(name="two calls", answer="two_calls", calls=(2, 1)),
+    _Shape(name="three calls", answer="three_calls", calls=(3, 2)),
+    _Shape(name="a call without arguments", answer="empty_call", calls=(1, 0)),
+    _Shape(name="reasoning and a call", answer="reasoned_call", reasoning=True, calls=(1, 1)),
+    _Shape(name=MIXED, answer="mixed", content=True, calls=(1, 1)),
+    _Shape(name="reasoning, content and a call", answer="reasoned_mixed", content=True, reasoning=True, calls=(1, 1)),
 )
 
 
-def find_doubts(prober: Prober, frame: Frame, fmt: Format) -> tuple[Doubt, ...]:
+def find_doubts(answers: Answers, frame: Frame, fmt: Format) -> tuple[Doubt, ...]:
     """Return the shapes that the template renders and the format does not reproduce, white space apart."""
-    return tuple(_doubts(prober, frame, fmt))
+    return tuple(_doubts(answers, frame, fmt))
 
 
-def _doubts(prober: Prober, frame: Frame, fmt: Format) -> Iterator[Doubt]:
+def _doubts(answers: Answers, frame: Frame, fmt: Format) -> Iterator[Doubt]:
     for shape in _SHAPES:
-        body = frame.body(prober.answer(assistant(shape.content, shape.reasoning, shape.calls)))
-        if body is None or not _shows(body, shape):
+        body = getattr(answers, shape.answer)
+        content, reasoning = CONTENT if shape.content else "", REASONING if shape.reasoning else ""
+        calls = make_calls(*shape.calls)
+        if body is None or not _shows(body, content, reasoning, calls):
             continue
         body = until_sentinel(body).removesuffix(frame.appended)
-        calls = [(call.name, call.arguments, call.id) for call in shape.calls]
-        rebuilt = encode_answer(fmt, content=shape.content, reasoning=shape.reasoning, calls=calls)
+        made = [(call.name, call.arguments, call.id) for call in calls]
+        rebuilt = encode_answer(fmt, content=content, reasoning=reasoning, calls=made)
         # Some templates write the empty form of reasoning before one part only; readers take it as optional.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
@@ -63,9 +69,8 @@ def _doubts(prober: Prober, frame: Frame, fmt: Format) -> Iterator[Doubt]:
             yield Doubt(shape=shape.name, rendered=body, rebuilt=rebuilt)
 
 
-def _shows(body: str, shape: _Shape) -> bool:
-    parts = [shape.content, shape.reasoning, *(call.name for call in shape.calls)]
-    return all(part in body for part in parts)
+def _shows(body: str, content: str, reasoning: str, calls: Sequence[Call]) -> bool:
+    return all(part in body for part in (content, reasoning, *(call.name for call in calls)))
 
 
 def _squeeze(text: str) -> str:

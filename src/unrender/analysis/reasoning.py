@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.analysis.allowance import MOST_NAMES
-from unrender.analysis.probes import CONTENT, CONTENT2, NAMES, REASONING, Prober, assistant, make_calls
+from unrender.analysis.answers import Answers
+from unrender.analysis.probes import CONTENT, CONTENT2, NAMES, REASONING
 from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of
 from unrender.analysis.turn import Frame, tail_of
 from unrender.format import Reasoning, ReasoningMode
@@ -53,33 +53,34 @@ class ReasoningFinding:
     why: str = ""
 
 
-def find_openings(prober: Prober, frame: Frame) -> Openings:
-    """Render the shapes and note what stands before and between their parts."""
-    calls = make_calls(1)
-    content = frame.body(prober.answer(assistant(CONTENT)))
-    both = frame.body(prober.answer(assistant(CONTENT, REASONING)))
-    reasoned_calls = frame.body(prober.answer(assistant("", REASONING, calls)))
+def find_openings(answers: Answers, frame: Frame) -> Openings:
+    """Note what stands before and between the parts of answers."""
+    both, reasoned_calls = answers.reasoned, answers.reasoned_call
     return Openings(
-        content=_before(content, CONTENT),
-        calls=_before(frame.body(prober.answer(assistant(calls=calls))), NAMES[0]),
+        content=_before(answers.content, CONTENT),
+        calls=_before(answers.call, NAMES[0]),
         reasoning=_before(both, REASONING)
         if _before(both, REASONING) is not None
         else _before(reasoned_calls, REASONING),
         reasoning_content=_between(both, REASONING, CONTENT),
         reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
-        content_no_thinking=_before(frame.body(prober.answer(assistant(CONTENT), thinking=False)), CONTENT),
-        calls_no_thinking=_before(frame.body(prober.answer(assistant(calls=calls), thinking=False)), NAMES[0]),
-        content_tail=tail_of(content, CONTENT, frame),
+        content_no_thinking=_before(answers.content_no_thinking, CONTENT),
+        calls_no_thinking=_before(answers.call_no_thinking, NAMES[0]),
+        content_tail=tail_of(answers.content, CONTENT, frame),
         reasoning_content_tail=tail_of(both, CONTENT, frame),
     )
 
 
-def find_reasoning(prober: Prober, frame: Frame, openings: Openings, content_end: str) -> ReasoningFinding:
-    """Find the reasoning's markers; mode NONE when nothing shows any."""
+def find_reasoning(
+    source: str, frame: Frame, answers: Answers, openings: Openings, content_end: str
+) -> ReasoningFinding:
+    """Find the reasoning's markers; mode NONE when nothing shows any. `source` is the template's own text."""
     if openings.reasoning_content is not None or openings.reasoning_calls is not None:
         return _from_presence(frame, openings, content_end)
     return (
-        _from_prompt(prober, frame, openings) or _from_removal(prober, frame) or ReasoningFinding(reasoning=Reasoning())
+        _from_prompt(source, frame, openings)
+        or _from_removal(source, frame, answers)
+        or ReasoningFinding(reasoning=Reasoning())
     )
 
 
@@ -199,7 +200,7 @@ def _empty_form(start: str, end: str, openings: Openings) -> str:
     return ""
 
 
-def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningFinding | None:
+def _from_prompt(source: str, frame: Frame, openings: Openings) -> ReasoningFinding | None:
     """R2: the generation prompt opens a block, or writes an empty one."""
     for text in (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or ""):
         pair = _adjacent_pair(text)
@@ -210,7 +211,7 @@ def _from_prompt(prober: Prober, frame: Frame, openings: Openings) -> ReasoningF
     if _opens_content(opener, closers, frame, openings):
         return None
     # What the prompt alone opens, the model closes; where the template never says how, there has to be one way only.
-    closer = next((closer for closer in closers if _mentions(prober, closer) or len(closers) == 1), "")
+    closer = next((closer for closer in closers if closer in source or len(closers) == 1), "")
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
@@ -266,13 +267,12 @@ def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer
     )
 
 
-def _from_removal(prober: Prober, frame: Frame) -> ReasoningFinding | None:
+def _from_removal(source: str, frame: Frame, answers: Answers) -> ReasoningFinding | None:
     """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
-    for closer in _closer_constants(prober):
-        body = frame.body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
+    for closer, body in answers.cut.items():
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
-        opener = next((opener for opener in openers_of(closer) if _mentions(prober, opener)), "")
+        opener = next((opener for opener in openers_of(closer) if opener in source), "")
         opener = opener or next(iter(openers_of(closer)), "")
         if opener:
             mode = ReasoningMode.FORCED_OPEN if frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
@@ -280,18 +280,6 @@ def _from_removal(prober: Prober, frame: Frame) -> ReasoningFinding | None:
             why = f"content up to {closer} is removed"
             return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R1", why=why)
     return None
-
-
-def _closer_constants(prober: Prober) -> list[str]:
-    """Return the template's string constants that are closing markers, in brackets of whatever kind."""
-    constants = (constant.strip() for constant in prober.template.string_constants)
-    return sorted(text for text in constants if _is_bracketed(text) and " " not in text and openers_of(text))[
-        :MOST_NAMES
-    ]
-
-
-def _is_bracketed(text: str) -> bool:
-    return is_tag(text) or (len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum())
 
 
 def _open_tag(prefill: str) -> str:
@@ -302,10 +290,6 @@ def _open_tag(prefill: str) -> str:
 def _opens(prefill: str, end: str) -> bool:
     opener = _open_tag(prefill)
     return bool(opener) and end.strip() in closers_of(opener)
-
-
-def _mentions(prober: Prober, marker: str) -> bool:
-    return marker in prober.template.source
 
 
 def _before(text: str | None, needle: str) -> str | None:

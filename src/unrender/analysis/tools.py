@@ -7,36 +7,29 @@ arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON obj
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from unrender.analysis.algebra import Solution, solve
-from unrender.analysis.arguments import (
-    ArgumentsFinding,
-    find_json_arguments,
-    find_tagged_arguments,
-    render_call,
-)
+from unrender.analysis.answers import Answers, Written
+from unrender.analysis.arguments import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.native import arguments_of, find_envelope, native_span
-from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, Call, Prober, assistant, make_calls
+from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, make_calls
 from unrender.analysis.reasoning import ReasoningFinding
+from unrender.analysis.rows import find_row
 from unrender.analysis.skeletons import (
     close_quotes,
     id_parts,
     literal_behind,
     move_brackets,
-    outer_literals,
     split_closer,
     split_opener,
 )
-from unrender.analysis.spans import Span
 from unrender.analysis.split import common_suffix, is_tag, lexemes
-from unrender.analysis.tokens import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
+from unrender.analysis.tokens import COUNTER, Row, mark_counters, merge
 from unrender.analysis.turn import Frame, until_sentinel
-from unrender.format import Arguments, Content, Part, Slot, ToolMode, Tools
+from unrender.format import Arguments, Content, Slot, ToolMode, Tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +61,8 @@ class Known:
     turn_end: str
 
 
-def find_mode(prober: Prober, frame: Frame) -> ToolMode:
-    """T1: tell what a call is made of."""
-    body = frame.body(prober.answer(assistant(calls=make_calls(1))))
+def find_mode(body: str | None) -> ToolMode:
+    """T1: tell what a call is made of, in an answer of one call."""
     call = make_calls(1)[0]
     if body is None or call.name not in body:
         return ToolMode.NONE
@@ -82,23 +74,22 @@ def find_mode(prober: Prober, frame: Frame) -> ToolMode:
     return ToolMode.TAG_WITH_TAGGED if shown else ToolMode.NONE
 
 
-def find_tools(prober: Prober, frame: Frame, known: Known) -> ToolsFinding:
+def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
     """Find the call syntax; mode NONE, with a diagnostic, when calls are not rendered or not understood."""
-    mode = find_mode(prober, frame)
     if mode is ToolMode.NONE:
         return ToolsFinding(tools=Tools(), diagnostics=("tool calls are not rendered",))
     tagged = mode is ToolMode.TAG_WITH_TAGGED
-    found = find_tagged_arguments(prober, frame) if tagged else find_json_arguments(prober, frame)
+    found = find_tagged_arguments(answers, written) if tagged else find_json_arguments(written)
     if tagged and not found.arguments.entry:
         return ToolsFinding(tools=Tools(), diagnostics=("arguments are rendered in a way that is not understood",))
-    return _Analysis(prober, frame, known, mode, found).solve()
+    return _Analysis(frame, answers, known, mode, found).solve()
 
 
 class _Analysis:
     """The comparisons of one template's calls, once mode and arguments are known."""
 
-    def __init__(self, prober: Prober, frame: Frame, known: Known, mode: ToolMode, found: ArgumentsFinding) -> None:
-        self.prober, self.frame, self.known, self.mode, self.found = prober, frame, known, mode, found
+    def __init__(self, frame: Frame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding) -> None:
+        self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
 
     def solve(self) -> ToolsFinding:
         row, start = self._longest_row()
@@ -113,19 +104,17 @@ class _Analysis:
         tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
         tools, joints = _outer_space(tools, joints)
         if self.mode is ToolMode.JSON_NATIVE:
-            call = make_calls(1)[0]
-            tools = replace(tools, envelope=find_envelope(self._body(assistant(calls=[call])) or "", call, tools))
+            tools = replace(tools, envelope=find_envelope(self.answers.call or "", make_calls(1)[0], tools))
         tools = replace(tools, arguments=self._fit_empty(tools), id_parts=id_parts(tools))
         behind = self._content_behind(tools)
-        mixed = self._body(assistant(CONTENT, calls=make_calls(1))) or ""
         return ToolsFinding(
             tools=tools,
             end=end or self._closing_end(tools, after),
             in_reasoning=self._inside_reasoning(),
-            content_as_reasoning=self._writes_content_as_reasoning(mixed),
+            content_as_reasoning=self._writes_content_as_reasoning(),
             tools_first=behind is not None,
             tools_to_content=behind or "",
-            diagnostics=self._remarks(mixed),
+            diagnostics=self._remarks(),
             **joints,
         )
 
@@ -133,76 +122,14 @@ class _Analysis:
 
     def _longest_row(self) -> tuple[Row | None, int | None]:
         """T2: the row of two calls, or of one where two are refused; counters marked."""
-        for count in (2, 1):
-            body = self._body(assistant(calls=make_calls(count)))
-            row = None if body is None else self.row(body, make_calls(count))
+        for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
+            row = None if body is None else self._row(body, count)
             if row is not None:
                 return mark_counters(row)
         return None, None
 
-    def _body(self, message: dict[str, Any]) -> str | None:
-        return self.frame.body(self.prober.answer(message))
-
-    def row(self, text: str, calls: Sequence[Call]) -> Row | None:
-        """Find `calls` in `text`; None when they are not all there."""
-        tokens: list[Token] = []
-        position = 0
-        for owner, call in enumerate(calls):
-            covered = self._covered(text, call, owner, position)
-            if covered is None:
-                return None
-            tokens += covered
-            position = max(token.end for token in covered)
-        words = {call.name: (Slot.NAME, owner) for owner, call in enumerate(calls)}
-        words |= {call.id: (Slot.ID, owner) for owner, call in enumerate(calls)}
-        if self.mode is not ToolMode.JSON_NATIVE:
-            return make_row(text, find_tokens(text, words, tokens), len(calls))
-        return self._native_row(text, tokens, words)
-
-    def _covered(self, text: str, call: Call, owner: int, position: int) -> list[Token] | None:
-        """Return the token of a call's arguments (or, for JSON_NATIVE, of the whole call)."""
-        if self.mode is ToolMode.JSON_NATIVE:
-            span = native_span(text, call, position)
-        elif self.mode is ToolMode.TAG_WITH_JSON:
-            span = arguments_of(text, call, position)
-        else:
-            span = self._tagged_span(text, call, position)
-        return None if span is None else [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner)]
-
-    def _tagged_span(self, text: str, call: Call, position: int) -> Span | None:
-        words = dict.fromkeys(call.arguments, (Slot.KEY, 0)) | {
-            str(value): (Slot.VALUE, 0) for value in call.arguments.values()
-        }
-        name_at = text.find(call.name, position)
-        inside = [token for token in find_tokens(text, words) if token.start >= max(name_at, position)]
-        values = [token.end for token in inside if token.slot is Slot.VALUE]
-        if not inside or len(values) < len(call.arguments):
-            return None
-        last_value = values[len(call.arguments) - 1]
-        keys_behind = self.found.arguments.entry[self.found.arguments.entry.index(Slot.VALUE) :].count(Slot.KEY)
-        ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_behind]
-        prefix, suffix = outer_literals(self.found.arguments.entry)
-        return Span(
-            start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments
-        )
-
-    def _native_row(self, text: str, wholes: Sequence[Token], words: Mapping[str, tuple[Slot, int]]) -> Row | None:
-        items = []
-        for whole, call in zip(wholes, make_calls(len(wholes)), strict=True):
-            inner = text[whole.start : whole.end]
-            span = arguments_of(inner, call, 0)
-            if span is None:
-                return None
-            covered = [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)]
-            tokens = find_tokens(inner, words, covered)
-            parts: list[Part] = [inner[: tokens[0].start]]
-            for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-                parts += [token.slot, inner[token.end : following.start if following else len(inner)]]
-            items.append(merge(parts))
-        betweens = [text[left.end : right.start] for left, right in itertools.pairwise(wholes)]
-        return Row(
-            before=text[: wholes[0].start], items=tuple(items), betweens=tuple(betweens), after=text[wholes[-1].end :]
-        )
+    def _row(self, text: str, count: int = 1) -> Row | None:
+        return find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
 
     # What stands before the first call
 
@@ -212,42 +139,39 @@ class _Analysis:
         befores = {"start_to_tools": self._strip_empty_parts(row.before)}
         if empty and row.before.lstrip().startswith(empty.lstrip()):
             befores = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
-        for joint, message, needle, closer in (
-            ("content_to_tools", assistant(CONTENT, calls=make_calls(1)), CONTENT, self.known.content.end),
-            (
-                "reasoning_to_tools",
-                assistant("", REASONING, make_calls(1)),
-                REASONING,
-                "" if self._inside_reasoning() else self.known.reasoning.reasoning.end,
-            ),
+        reasoning_end = "" if self._inside_reasoning() else self.known.reasoning.reasoning.end
+        for joint, before, closer in (
+            ("content_to_tools", self._between_content_and_call(), self.known.content.end),
+            ("reasoning_to_tools", self._before_call(self.answers.reasoned_call, REASONING), reasoning_end),
         ):
-            before = self._before_call(message, needle)
             if before is not None and before.startswith(closer):
                 befores[joint] = self._strip_wrapper(before[len(closer) :])
         return {joint: self._marked_like(before, row) for joint, before in befores.items()}
 
-    def _before_call(self, message: dict[str, Any], needle: str) -> str | None:
-        body = self._body(message)
+    def _between_content_and_call(self) -> str | None:
+        return None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
+
+    def _before_call(self, body: str | None, needle: str) -> str | None:
+        """Return what stands between the first `needle` and a call."""
         if body is None or needle not in body:
             return None
-        start = body.index(needle) + len(needle)
-        row = self.row(body[start:], make_calls(1))
-        return None if row is None or (needle == CONTENT and self._writes_content_as_reasoning(body)) else row.before
+        row = self._row(body.partition(needle)[2])
+        return None if row is None else row.before
 
     def _inside_reasoning(self) -> bool:
         """Return whether a call is written behind reasoning, but before the marker that ends it."""
         end = self.known.reasoning.reasoning.end.strip()
-        before = self._before_call(assistant("", REASONING, make_calls(1)), REASONING)
+        before = self._before_call(self.answers.reasoned_call, REASONING)
         return bool(end) and before is not None and end not in before
 
-    def _remarks(self, mixed: str) -> tuple[str, ...]:
-        if not self._writes_content_as_reasoning(mixed):
+    def _remarks(self) -> tuple[str, ...]:
+        if not self._writes_content_as_reasoning():
             return self.found.unexplained
         return (*self.found.unexplained, "content beside calls is written as reasoning")
 
-    def _writes_content_as_reasoning(self, body: str) -> bool:
-        marker = self.known.reasoning.reasoning.start or "\0"
-        alone = (self._body(assistant(CONTENT)) or "").partition(CONTENT)[0]
+    def _writes_content_as_reasoning(self) -> bool:
+        marker, body = self.known.reasoning.reasoning.start or "\0", self.answers.mixed or ""
+        alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
     def _strip_empty_parts(self, before: str) -> str:
@@ -345,8 +269,7 @@ class _Analysis:
 
     def _fit_empty(self, tools: Tools) -> Arguments:
         """T6: compare what a call without arguments has in their place."""
-        body = render_call(self.prober, self.frame, {})
-        arguments = tools.arguments
+        body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return arguments
         usual = arguments.start + arguments.end if arguments.entry else '"{}"' if arguments.as_string else "{}"
@@ -364,10 +287,10 @@ class _Analysis:
 
     def _content_behind(self, tools: Tools) -> str | None:
         """Return the joint between calls and content when content is written last."""
-        body = self._body(assistant(CONTENT, calls=make_calls(1)))
+        body = self.answers.mixed
         if body is None or CONTENT not in body or NAMES[0] not in body or body.index(CONTENT) < body.index(NAMES[0]):
             return None
-        row = self.row(body.partition(CONTENT)[0], make_calls(1))
+        row = self._row(body.partition(CONTENT)[0])
         if row is None:
             return None
         closing = _literal_end(row, tools)

@@ -1,4 +1,4 @@
-"""Renderings in, the frame of a turn out: headers before an answer, what the prompt prefills, what ends the turn.
+"""Records of prompts and answers in, the frame of a turn out: headers, what the prompt prefills, what ends the turn.
 
 Strategy: what all answers to one question have in common at their start is the header. The generation prompt ends in the
 header too, or goes on with the prefill. A boundary is drawn where lexemes differ, and never inside a composite marker.
@@ -10,22 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from unrender.analysis.probes import (
-    BOS,
-    CONTENT,
-    EOS,
-    NAMES,
-    REASONING,
-    RESULT,
-    USER,
-    USER2,
-    Message,
-    Prober,
-    assistant,
-    make_calls,
-    result,
-    user,
-)
+from unrender.analysis.asked import Asked, Turns
+from unrender.analysis.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2
 from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
 
 _LONGEST_HEADER = 1000
@@ -58,22 +44,19 @@ class Frame:
         return None if text is None else text_behind(text, self.lead)
 
 
-def find_frame(prober: Prober, *, part_opener: str = "") -> Frame:
+def find_frame(turns: Turns, *, part_opener: str = "") -> Frame:
     """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header."""
-    prompts = [prober.answer(None, prompt=True, thinking=thinking) for thinking in (True, False)]
-    answers = _answers(prober, [user()])
-    bare = prober.answer(None)
-    lead = _shorten(_common_lead(answers, prompts, bare), part_opener)
-    prefills = [_after_lead(prompt, lead) for prompt in prompts]
-    tool_lead = _shorten(_tool_lead(prober), part_opener)
+    asked = turns.question
+    lead = _shorten(_lead(asked), part_opener)
+    tool_lead = _shorten(_lead(turns.result), part_opener) if turns.result else ""
     return Frame(
         lead=lead,
-        header=_without_sentinels(_header(lead, bare)),
+        header=_without_sentinels(_header(lead, asked.bare)),
         tool_lead=tool_lead,
         tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
-        prefill=prefills[0],
-        prefill_no_thinking=prefills[1],
-        appended=_appended(prober),
+        prefill=_after_lead(asked.prompt, lead),
+        prefill_no_thinking=_after_lead(asked.prompt_no_thinking, lead),
+        appended=_appended(turns),
     )
 
 
@@ -82,42 +65,38 @@ def tail_of(body: str | None, needle: str, frame: Frame) -> str:
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
 
-def next_openers(prober: Prober, content_end: str) -> Iterator[str]:
+def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
     """Yield the markers with which the turns after an answer open, for templates that end an answer with nothing."""
-    followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT).partition(USER2)[0]
-    for text in (followed.removeprefix(content_end), _behind_call(prober)):
+    followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
+    for text in (followed.removeprefix(content_end), _behind_call(turns)):
         first = next((part for part in lexemes(text) if part.strip()), "")
         if is_tag(first):
             yield first
 
 
-def _behind_call(prober: Prober) -> str:
+def _behind_call(turns: Turns) -> str:
     """Return what stands between a whole call, which nothing ends, and its result."""
-    call = make_calls(1)[0]
-    alone, answered = (prober.answer(assistant(calls=[call]), after=after) for after in ([], [result(call)]))
+    alone, answered = turns.call, turns.call_answered
     if not alone or not answered or until_sentinel(alone) != alone or not answered.startswith(alone):
         return ""
     return answered[len(alone) :].partition(RESULT)[0]
 
 
-def openings_after_tool(prober: Prober, frame: Frame) -> Iterator[str]:
+def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
     """Yield what stands before content in answers to a tool's result, without and with another call."""
-    call = make_calls(1)[0]
-    for calls in ((), (call,)) if frame.tool_lead else ():
-        text = prober.answer(assistant(CONTENT, calls=calls), before=[user(), assistant(calls=[call]), result(call)])
-        body = text_behind(text, frame.tool_lead) if text is not None else None
+    for text in turns.after_result if frame.tool_lead else ():
+        body = text_behind(text, frame.tool_lead)
         if body is not None and CONTENT in body:
             yield body.partition(CONTENT)[0]
 
 
-def end_in_history(prober: Prober) -> str:
+def end_in_history(turns: Turns) -> str:
     """Return what ends an answer that another question follows: some templates do not end the last answer."""
-    followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT)
+    followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
     followed = followed.partition(USER2)[0]
-    opening = (prober.render([user()]) or "").partition(USER)[0]
-    return followed.removesuffix(common_suffix([followed, opening]))
+    return followed.removesuffix(common_suffix([followed, turns.opening]))
 
 
 def until_sentinel(text: str) -> str:
@@ -129,28 +108,21 @@ def _tail(text: str | None, needle: str) -> str:
     return until_sentinel(text.rpartition(needle)[2]) if text is not None and needle in text else ""
 
 
-def _answers(prober: Prober, before: list[Message]) -> list[str]:
-    calls = make_calls(1)
-    shapes = [
-        assistant(CONTENT),
-        assistant(CONTENT, REASONING),
-        assistant(calls=calls),
-        assistant("", REASONING, calls),
-        assistant(CONTENT, calls=calls),
-    ]
-    texts = [prober.answer(shape, before=before) for shape in shapes]
-    known = [text for text in texts if text is not None]
-    others = [
-        _behind_same_question(prober, before, prober.answer(assistant(CONTENT), before=before, thinking=False)),
-        prober.answer(assistant(CONTENT, REASONING), before=before, after=[user(USER2)]),
-    ]
+def _lead(asked: Asked) -> str:
+    """Return what all answers to one input begin with: the end of the input's turn, then the header."""
+    return _common_lead(_answers(asked), (asked.prompt, asked.prompt_no_thinking), asked.bare)
+
+
+def _answers(asked: Asked) -> list[str]:
+    others = [_behind_same_question(asked), asked.in_history]
     # In history, a template may write into the user's own text: such an answer says nothing here.
-    return known + [text for text in others if text is not None and common_prefix([text, *known]).strip()]
+    agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
+    return [*asked.answers, *agreeing]
 
 
-def _behind_same_question(prober: Prober, before: list[Message], text: str | None) -> str | None:
+def _behind_same_question(asked: Asked) -> str | None:
     """Return an answer with thinking off behind what the question ends with when thinking is on, e.g. ` /think`."""
-    on, off = (prober.answer(None, before=before, thinking=thinking) for thinking in (True, False))
+    text, on, off = asked.no_thinking, asked.bare, asked.bare_no_thinking
     return text if text is None or not on or not off or not text.startswith(off) else on + text[len(off) :]
 
 
@@ -227,7 +199,7 @@ def _natural(shared: str, rests: list[str]) -> str:
 
 
 def _starts_with_needle(text: str) -> bool:
-    return text.startswith((CONTENT, REASONING, make_calls(1)[0].name))
+    return text.startswith((CONTENT, REASONING, NAMES[0]))
 
 
 def _after_lead(prompt: str | None, lead: str) -> str:
@@ -250,15 +222,6 @@ def _header(lead: str, bare: str | None) -> str:
     return lead
 
 
-def _tool_lead(prober: Prober) -> str:
-    calls = make_calls(1)
-    before = [user(), assistant(calls=calls), result(calls[0])]
-    if not prober.capabilities.supports_tool_calls or not prober.capabilities.supports_tool_role:
-        return ""
-    prompts = [prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False)]
-    return _common_lead(_answers(prober, before), prompts, prober.answer(None, before=before))
-
-
 def _tool_header(lead: str, tool_lead: str) -> str:
     shared = common_suffix([lead, tool_lead])
     if shared.strip():
@@ -268,13 +231,12 @@ def _tool_header(lead: str, tool_lead: str) -> str:
     return "".join(parts[last:])
 
 
-def _appended(prober: Prober) -> str:
+def _appended(turns: Turns) -> str:
     """Compare an answer at the end of a conversation with one that a user's message follows."""
-    last = _tail(prober.answer(assistant(CONTENT)), CONTENT)
-    followed = _tail(prober.answer(assistant(CONTENT), after=[user(USER2)]), CONTENT).partition(USER2)[0]
+    last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
     if not last or not followed or followed.startswith(last):
         return ""
-    opening = (prober.render([user()]) or "").partition(USER)[0].replace(BOS, "").lstrip()
+    opening = turns.opening.replace(BOS, "").lstrip()
     end = _without_opening(common_prefix([last, followed]), opening)
     return last[len(end) :] if end else ""
 

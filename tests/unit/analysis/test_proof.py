@@ -7,6 +7,8 @@ from dataclasses import replace
 import golden_formats
 import pytest
 
+from unrender.analysis.answers import render_answers
+from unrender.analysis.asked import render_turns
 from unrender.analysis.discovery import discover
 from unrender.analysis.probes import Prober
 from unrender.analysis.proof import calls_are_refuted, find_doubts
@@ -19,12 +21,13 @@ from unrender.template.rendering import Template
 def proof():
     path = golden_formats.TEMPLATES / "json-tags.jinja"
     prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
-    return prober, find_frame(prober), golden_formats.derived(path)
+    frame = find_frame(render_turns(prober))
+    return render_answers(prober, frame), frame, golden_formats.derived(path)
 
 
 def doubts(proof, format: Format):
-    prober, frame, _ = proof
-    return find_doubts(prober, frame, format)
+    answers, frame, _ = proof
+    return find_doubts(answers, frame, format)
 
 
 def test_right_format_leaves_no_doubt(proof):
