@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, assert_never
 
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
 from unrender.grammar.encode import encode_arguments, encode_value
@@ -95,13 +95,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     opened = codec.string_open or codec.string_close
-    options: list[dict[str, Any]] = [
-        {"strings": Strings.JSON},
-        {"strings": Strings.JSON, "ascii_only": True},
-        {"strings": Strings.PYTHON},
-        {"strings": Strings.QUOTED} if opened else {"strings": Strings.RAW, "typed_by": Typing.SCHEMA},
-        {"strings": Strings.RAW, "typed_by": Typing.SCHEMA, "cdata": True},
-    ]
+    options = [option for kind in Strings for option in _string_options(kind, opened=bool(opened))]
 
     def misses(option: dict[str, Any]) -> int:
         trial = Arguments(codec=replace(codec, **option))
@@ -111,6 +105,25 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     if best["strings"] is not Strings.QUOTED:
         best = best | {"string_open": "", "string_close": ""}
     return best
+
+
+def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any]]:
+    """Yield the ways of writing strings so; `opened` says that something stands before strings and before no number."""
+    match strings:
+        case Strings.JSON:
+            yield {"strings": strings}
+            yield {"strings": strings, "ascii_only": True}
+        case Strings.PYTHON:
+            yield {"strings": strings}
+        case Strings.RAW:
+            if not opened:
+                yield {"strings": strings, "typed_by": Typing.SCHEMA}
+            yield {"strings": strings, "typed_by": Typing.SCHEMA, "cdata": True}
+        case Strings.QUOTED:
+            if opened:
+                yield {"strings": strings}
+        case _:
+            assert_never(strings)
 
 
 def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
@@ -124,15 +137,28 @@ def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
 
 
 def _container_codecs(written: Mapping[str, str], codec: Codec) -> Iterator[Codec]:
-    for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
-        yield replace(codec, containers=Containers.JSON, item_separator=item, key_separator=key, ascii_only=ascii_only)
-    for indent in _INDENTS:
-        yield replace(codec, containers=Containers.JSON, indent=indent)
-    yield replace(codec, containers=Containers.PYTHON)
-    for item, key in _SEPARATORS:
-        yield replace(codec, containers=Containers.BARE, item_separator=item, key_separator=key)
-    for tag in _item_tags(written.get("pkeyaq", "")):
-        yield replace(codec, containers=Containers.XML, item_tag=tag)
+    for containers in Containers:
+        for option in _container_options(containers, written, codec):
+            yield replace(codec, containers=containers, **option)
+
+
+def _container_options(containers: Containers, written: Mapping[str, str], codec: Codec) -> Iterator[dict[str, Any]]:
+    match containers:
+        case Containers.JSON:
+            for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
+                yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
+            for indent in _INDENTS:
+                yield {"indent": indent}
+        case Containers.PYTHON:
+            yield {}
+        case Containers.BARE:
+            for item, key in _SEPARATORS:
+                yield {"item_separator": item, "key_separator": key}
+        case Containers.XML:
+            for tag in _item_tags(written.get("pkeyaq", "")):
+                yield {"item_tag": tag}
+        case _:
+            assert_never(containers)
 
 
 def _item_tags(text: str) -> list[str]:

@@ -10,7 +10,7 @@ is missing; and what ends JSON stands behind its last bracket, so that most stri
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unrender.emit.response_patterns import (
@@ -25,7 +25,8 @@ from unrender.emit.response_patterns import (
     turn_ends,
 )
 from unrender.errors import ExportError
-from unrender.format import Arguments, Codec, Containers, Envelope, Format, Part, Slot, Strings, Tools, Words
+from unrender.format import Arguments, Envelope, Format, Part, Slot, Tools
+from unrender.grammar.notations import Exported, notation_of
 
 Field = dict[str, Any]
 
@@ -33,6 +34,11 @@ _PLACEHOLDER = re.compile(r"\w+")
 """Keys that a transform can name."""
 _LEAST_MARKER = 3
 """Characters that a marker needs that stands in free text: fewer are common there."""
+_VALUES: Mapping[Exported, Field] = {
+    Exported.TEXT: {"name": "text", "args": {"strip": False}},
+    Exported.JSON: {"name": "json", "args": {"allow_non_json": True}},
+}
+"""The parsers of values that stand between markers."""
 
 
 def calls_field(format: Format) -> Field:
@@ -72,15 +78,11 @@ def calls_opener(format: Format) -> str:
 def _check_envelope(tools: Tools, envelope: Envelope) -> None:
     if envelope.name_is_key:
         raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
-    if not _is_json(tools.arguments.codec):
+    if not notation_of(tools.arguments.codec).is_json:
         raise ExportError("tool calls: the arguments are no JSON, though what is around them is")
     odd = [key for key in (*envelope.name_field, *envelope.args_field) if not _PLACEHOLDER.fullmatch(key)]
     if odd:
         raise ExportError(f"tool calls: a transform cannot name the JSON key {odd[0]!r}")
-
-
-def _is_json(codec: Codec) -> bool:
-    return (codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON)
 
 
 def _list_field(format: Format, envelope: Envelope) -> Field:
@@ -235,15 +237,15 @@ def _is_object(arguments: Arguments, content: Field) -> bool:
 
 def _arguments(arguments: Arguments) -> Field:
     """Return how the text between a call's opener and closer is read."""
-    codec = arguments.codec
+    notation = notation_of(arguments.codec)
     if not arguments.entry:
-        if not _is_json(codec):
-            raise ExportError("tool calls: the arguments are a Python literal")
+        if not notation.is_json:
+            raise ExportError(f"tool calls: the arguments are {notation.object_kind}, not JSON")
         return {"content": "json"}
-    if codec.containers is Containers.BARE and codec.strings is Strings.QUOTED and arguments.start.strip() == "{":
-        delimiters = [[codec.string_open, codec.string_close]]
+    if notation.inside.bare_keys and notation.verbatim and arguments.start.strip() == "{":
+        delimiters = [[notation.verbatim.open, notation.verbatim.close]]
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
-    if isinstance(arguments.entry[-1], Slot) or codec.strings in (Strings.PYTHON, Strings.QUOTED):
+    if isinstance(arguments.entry[-1], Slot) or notation.exported is Exported.CODE:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
     if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
         raise ExportError("tool calls: nothing but white space stands between two arguments")
@@ -251,10 +253,7 @@ def _arguments(arguments: Arguments) -> Field:
 
 
 def _entries(arguments: Arguments) -> Field:
-    codec = arguments.codec
-    value = {"name": "text", "args": {"strip": False}}
-    if codec.strings is Strings.JSON:
-        value = {"name": "json", "args": {"allow_non_json": True}}
+    value = _VALUES[notation_of(arguments.codec).exported]
     return {"tag_pattern": _entry(arguments), "value_parser": value}
 
 

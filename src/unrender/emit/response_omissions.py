@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unrender.format import Arguments, Containers, Format, ReasoningMode, Slot, Strings, ToolMode, Tools, Typing, Words
+from unrender.format import Format, ReasoningMode, Slot, ToolMode, Tools
+from unrender.grammar.notations import notation_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +47,5 @@ def _of_calls(tools: Tools) -> Iterator[Omission]:
     if tools.arguments.when_empty is not None and not tools.arguments.entry:
         yield Omission(what="a call without arguments has no JSON to read", concerns=("no arguments",))
     if tools.arguments.entry:
-        yield from _of_values(tools.arguments)
-
-
-def _of_values(arguments: Arguments) -> Iterator[Omission]:
-    codec = arguments.codec
-    if codec.typed_by is Typing.SCHEMA:
-        yield Omission(what="values are typed by the tools' schemas, so the parser must be given `tools`")
-    if codec.typed_by is Typing.ATTRIBUTE:
-        yield Omission(what="types written beside values are not read: the tools' schemas type them, given `tools`")
-    if codec.containers is Containers.PYTHON:
-        yield Omission(
-            what="lists and objects are Python literals: those that are no JSON come as text",
-            concerns=("objects", "arrays"),
-        )
-    if codec.containers is Containers.XML:
-        yield Omission(what="lists and objects are written as tags: they come as text", concerns=("objects", "arrays"))
-    if codec.containers is Containers.BARE:
-        yield Omission(what="keys that are no words break the reading of a call", concerns=("objects", "arrays"))
-    if codec.strings is Strings.QUOTED and codec.words is not Words.JSON:
-        yield Omission(what="a null that is not spelled as in JSON breaks the reading of a call", concerns=("null",))
+        for loss in notation_of(tools.arguments.codec).losses:
+            yield Omission(what=loss.what, concerns=loss.concerns)

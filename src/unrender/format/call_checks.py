@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from unrender.format.parts import (
     Arguments,
@@ -147,13 +147,23 @@ def _one_object(arguments: Arguments, where: str) -> Iterator[Problem]:
         if getattr(arguments, name):
             yield f"{where}.{name}", "expected nothing, as the arguments are one object"
     codec = arguments.codec
-    if (codec.strings, codec.containers) not in _OBJECTS:
+    if codec.strings is not _strings_of_object(codec.containers):
         yield f"{where}.codec.strings", "expected strings and containers of one notation, `json` or `python`"
     if arguments.as_string and codec.containers is not Containers.JSON:
         yield f"{where}.as_string", "only JSON is written as a JSON string"
 
 
-_OBJECTS = ((Strings.JSON, Containers.JSON), (Strings.PYTHON, Containers.PYTHON))
+def _strings_of_object(containers: Containers) -> Strings | None:
+    """Return how strings are written in arguments that are one object; None where arguments cannot be that."""
+    match containers:
+        case Containers.JSON:
+            return Strings.JSON
+        case Containers.PYTHON:
+            return Strings.PYTHON
+        case Containers.BARE | Containers.XML:
+            return None
+        case _:
+            assert_never(containers)
 
 
 def _entry(tools: Tools, where: str) -> Iterator[Problem]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
-from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Strings, Typing, Words
+from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Typing
 from unrender.grammar import shapes
-from unrender.grammar.encode import json_type
 from unrender.grammar.json_schema import Reading
+from unrender.grammar.kinds import kinds_of
 from unrender.grammar.nodes import (
     Call,
     Chars,
@@ -30,17 +31,14 @@ from unrender.grammar.nodes import (
     Until,
     rewrite,
 )
+from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON, Lexicon, Notation, notation_of
 from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
 from unrender.grammar.shapes import Object, Property, Shape, Text, alternatives, union
 from unrender.grammar.spelling import (
     EMPTY,
-    JSON_NOTATION,
-    PYTHON_NOTATION,
     Entry,
     Extra,
-    Notation,
-    Quotes,
     Speller,
     chain,
 )
@@ -49,20 +47,6 @@ from unrender.grammar.strings import JSON, WORDS, all_but, cannot_contain, encod
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
 _ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
-_WORDS = {
-    Words.JSON: ("null", "true", "false"),
-    Words.PYTHON: ("None", "True", "False"),
-    Words.PYTHON_NULL: ("None", "true", "false"),
-}
-_TYPE_NAMES: dict[type[Shape], str] = {
-    shapes.Null: "null",
-    shapes.Boolean: "boolean",
-    shapes.Integer: "number",
-    shapes.Number: "number",
-    shapes.Text: "string",
-    shapes.Array: "array",
-    shapes.Object: "object",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +84,10 @@ class _Writer:
     @property
     def codec(self) -> Codec:
         return self.arguments.codec
+
+    @property
+    def notation(self) -> Notation:
+        return notation_of(self.codec)
 
     @property
     def hint(self) -> str:
@@ -151,10 +139,10 @@ class _Writer:
         """Return the JSON object written as a JSON string, each of its rules encoded once."""
         inner = Rules()
         codec = self.codec
-        notation = replace(
-            JSON_NOTATION, flexible=False, item_separator=codec.item_separator, key_separator=codec.key_separator
+        lexicon = replace(
+            JSON_LEXICON, flexible=False, item_separator=codec.item_separator, key_separator=codec.key_separator
         )
-        node = Speller(notation, inner, self.parameters.definitions, self.hint).spell(shape, self.hint)
+        node = Speller(lexicon, inner, self.parameters.definitions, self.hint).spell(shape, self.hint)
         names = {name: self.tools.rules.reserve(f"{name}-quoted") for name in inner.table}
         for name, body in inner.table.items():
             self.tools.rules.define(names[name], _renamed(encode(body, JSON), names))
@@ -205,7 +193,7 @@ class _Writer:
         by_word: dict[str, list[Shape]] = {}
         words = dict(self.codec.types)
         for option in alternatives(self.resolved(shape)):
-            for kind in _type_names(option):
+            for kind in _type_names(option, self.parameters.definitions):
                 by_word.setdefault(words.get(kind, kind), []).append(_of_type(option, kind))
         options = [self.typed_entry(key, union(found), word, hint, skeleton) for word, found in by_word.items()]
         return choice(options)
@@ -258,7 +246,7 @@ class _Writer:
         return choice(list(dict.fromkeys(options)))
 
     def one_value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        raw = self.codec.strings is Strings.RAW
+        raw = self.notation.unquoted
         match shape:
             case shapes.Anything() if raw or self.codec.containers is Containers.XML:
                 return Until(stops)
@@ -270,7 +258,7 @@ class _Writer:
                 return self.container(shape, hint)
             case shapes.Constant(text) if text[0] in "[{":
                 return self.container(shape, hint)
-        return self.speller(self.scalars(), hint).spell(shape, hint)
+        return self.speller(self.notation.scalars, hint).spell(shape, hint)
 
     def raw_constant(self, text: str, stops: tuple[str, ...], hint: str) -> Node:
         if any(stop in text for stop in stops):
@@ -298,42 +286,21 @@ class _Writer:
                 return self.json(shape, hint)
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
                 # Templates that write lists with `str()` may still write objects with `tojson`.
-                return choice([self.speller(n, hint).spell(shape, hint) for n in (PYTHON_NOTATION, JSON_NOTATION)])
-            case Containers.PYTHON:
-                return self.speller(PYTHON_NOTATION, hint).spell(shape, hint)
-            case Containers.BARE:
-                return self.speller(self.bare(), hint).spell(shape, hint)
-        return self.tags(shape, hint)
+                return choice(
+                    [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_LEXICON, JSON_LEXICON)]
+                )
+            case Containers.PYTHON | Containers.BARE:
+                return self.speller(self.notation.inside, hint).spell(shape, hint)
+            case Containers.XML:
+                return self.tags(shape, hint)
+            case _:
+                assert_never(self.codec.containers)
 
-    def speller(self, notation: Notation, hint: str) -> Speller:
+    def speller(self, lexicon: Lexicon, hint: str) -> Speller:
         def report(keyword: str, reason: str) -> None:
             self.tools.report(self.path(hint), keyword, reason)
 
-        return Speller(notation, self.tools.rules, self.parameters.definitions, self.hint, report)
-
-    def scalars(self) -> Notation:
-        """Return how numbers, words and quoted strings are written outside of containers."""
-        null, true, false = _WORDS[self.codec.words]
-        base = {Strings.JSON: JSON_NOTATION, Strings.PYTHON: PYTHON_NOTATION}.get(self.codec.strings, self.bare())
-        name = f"{base.name}-{self.codec.words}"
-        return replace(base, name=name, null=null, true=true, false=false)
-
-    def bare(self) -> Notation:
-        """Return the notation of dictionaries whose keys have no quotes."""
-        null, true, false = _WORDS[self.codec.words]
-        quotes = Quotes(self.codec.string_open, self.codec.string_close, None)
-        base = replace(JSON_NOTATION, flexible=False)
-        return replace(
-            base,
-            name="bare",
-            quotes=(quotes,) if self.codec.strings is Strings.QUOTED else base.quotes,
-            null=null,
-            true=true,
-            false=false,
-            item_separator=self.codec.item_separator,
-            key_separator=self.codec.key_separator,
-            bare_keys=True,
-        )
+        return Speller(lexicon, self.tools.rules, self.parameters.definitions, self.hint, report)
 
     # Nested tags.
 
@@ -392,11 +359,10 @@ _BY_TYPE: dict[str, Shape] = {
 }
 
 
-def _type_names(shape: Shape) -> list[str]:
-    """Return the JSON types that a shape may have."""
-    if isinstance(shape, shapes.Constant):
-        return [json_type(json.loads(shape.json))]
-    return [_TYPE_NAMES[type(shape)]] if type(shape) in _TYPE_NAMES else list(_BY_TYPE)
+def _type_names(shape: Shape, definitions: Mapping[str, Shape]) -> list[str]:
+    """Return the types that a shape may have, as formats name them: an integer is a number."""
+    kinds = {"number" if kind == "integer" else kind for kind in kinds_of(shape, definitions)}
+    return [kind for kind in _BY_TYPE if kind in kinds]
 
 
 def _of_type(shape: Shape, kind: str) -> Shape:

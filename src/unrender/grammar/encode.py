@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
-from unrender.format import Arguments, Codec, Containers, Content, ContentMode, Format, Slot, Strings, Tools, Words
-
-_WORDS = {
-    Words.JSON: ("true", "false", "null"),
-    Words.PYTHON: ("True", "False", "None"),
-    Words.PYTHON_NULL: ("true", "false", "None"),
-}
-_SPECIAL = "<>&"
-"""Characters for which a codec with `cdata` wraps a string."""
+from unrender.format import Arguments, Codec, Containers, Content, ContentMode, Format, Slot, Tools
+from unrender.grammar.notations import notation_of
 
 
 def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
@@ -26,12 +19,13 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
 
     `margin` is the indentation of the line on which pretty-printed JSON begins.
 
+    >>> from unrender.format import Words
     >>> encode_value(True, Arguments(codec=Codec(words=Words.PYTHON)))
     'True'
     """
     codec = arguments.codec
     if isinstance(value, str):
-        return _encode_string(value, codec)
+        return notation_of(codec).write(value)
     if isinstance(value, Mapping | list | tuple):
         return _encode_container(value, arguments, margin)
     return _encode_scalar(value, codec)
@@ -137,25 +131,12 @@ def _encode_entry(key: str, value: Any, arguments: Arguments) -> str:
     return "".join(texts.get(part, "") if isinstance(part, Slot) else part for part in arguments.entry)
 
 
-def _encode_string(value: str, codec: Codec) -> str:
-    match codec.strings:
-        case Strings.JSON:
-            return json.dumps(value, ensure_ascii=codec.ascii_only)
-        case Strings.PYTHON:
-            return repr(value)
-        case Strings.QUOTED:
-            return codec.string_open + value + codec.string_close
-        case Strings.RAW:
-            special = codec.cdata and any(character in value for character in _SPECIAL)
-            return f"<![CDATA[{value}]]>" if special else value
-
-
 def _encode_scalar(value: Any, codec: Codec) -> str:
-    true, false, null = _WORDS[codec.words]
+    words = notation_of(codec).scalars
     if value is None:
-        return "" if codec.omits_null else null
+        return "" if codec.omits_null else words.null
     if isinstance(value, bool):
-        return true if value else false
+        return words.true if value else words.false
     return json.dumps(value)
 
 
@@ -174,6 +155,8 @@ def _encode_container(value: Any, arguments: Arguments, margin: str) -> str:
             return _encode_bare(value, arguments)
         case Containers.XML:
             return _encode_xml(value, arguments)
+        case _:
+            assert_never(codec.containers)
 
 
 def _encode_bare(value: Any, arguments: Arguments) -> str:

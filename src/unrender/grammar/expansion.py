@@ -16,9 +16,10 @@ from unrender.grammar.budget import STANDARD, Budget, Scale, Weight, within
 from unrender.grammar.call_rules import Tools, call_node
 from unrender.grammar.json_schema import Reading, Unsupported, read_schema
 from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
+from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON
 from unrender.grammar.rules import Rules
 from unrender.grammar.schema_writer import write_schema
-from unrender.grammar.spelling import JSON_NOTATION, PYTHON_NOTATION, Speller
+from unrender.grammar.spelling import Speller
 from unrender.messages import JsonSchema, Tool
 
 
@@ -77,11 +78,11 @@ class _Expander:
             case JsonValue(schema):
                 return self.json(self.response(True if schema is None else schema), "json")
             case nodes.PythonValue():
-                return Speller(PYTHON_NOTATION, self.rules, {}, "python").spell(shapes.Anything(), "python")
+                return Speller(PYTHON_LEXICON, self.rules, {}, "python").spell(shapes.Anything(), "python")
             case nodes.Quoted(quote):
-                notation = JSON_NOTATION if quote == '"' else PYTHON_NOTATION
-                [quotes] = (quotes for quotes in notation.quotes if quotes.open == quote)
-                return Speller(notation, self.rules, {}, "string").quoted(shapes.Text(), quotes)
+                lexicon = JSON_LEXICON if quote == '"' else PYTHON_LEXICON
+                [quotes] = (quotes for quotes in lexicon.quotes if quotes.open == quote)
+                return Speller(lexicon, self.rules, {}, "string").quoted(shapes.Text(), quotes)
             case nodes.Interleave():
                 return self.node(node.generated)
             case nodes.Calls():
@@ -120,7 +121,7 @@ class _Expander:
         self.unsupported += reading.unsupported
         if self.values is Values.NATIVE:
             return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
-        return Speller(JSON_NOTATION, self.rules, reading.definitions, hint).spell(reading.shape, hint)
+        return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
     def call(self, call: Call) -> Node:
         """Return the choice of all tools' calls."""

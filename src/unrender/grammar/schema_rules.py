@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from unrender.grammar.json_schema import Unsupported, read_schema
 from unrender.grammar.nodes import Node
+from unrender.grammar.notations import JSON_LEXICON
 from unrender.grammar.rules import Rules
-from unrender.grammar.spelling import JSON_NOTATION, Speller
+from unrender.grammar.spelling import Speller
 from unrender.messages import JsonSchema
 
 
@@ -35,5 +36,5 @@ def schema_rules(schema: JsonSchema) -> SchemaRules:
     """
     reading = read_schema(schema, longest=sys.maxsize)
     rules = Rules()
-    node = Speller(JSON_NOTATION, rules, reading.definitions).spell(reading.shape)
+    node = Speller(JSON_LEXICON, rules, reading.definitions).spell(reading.shape)
     return SchemaRules(node=node, rules=rules.table, unsupported=reading.unsupported)

@@ -1,6 +1,6 @@
 """Shapes → nodes: how a value is written, in JSON and in notations like it.
 
-Strategy: a `Notation` holds what differs (quotes, words, brackets, separators); objects are written in their declared
+Strategy: a `Lexicon` holds what differs (quotes, words, brackets, separators); objects are written in their declared
 order, so that one rule for "what may still follow" per property makes the grammar linear in the number of properties.
 """
 
@@ -15,10 +15,11 @@ from typing import Any
 from unrender.grammar import shapes
 from unrender.grammar.integers import integer_node, multiples, number_node
 from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.grammar.notations import Lexicon, Quotes
 from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
 from unrender.grammar.shapes import Object, Shape, Text
-from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, Alphabet, all_but, between, cannot_contain, encode
+from unrender.grammar.strings import Alphabet, all_but, between, cannot_contain, encode
 
 EMPTY = Literal("")
 MAX_SPACE = 32
@@ -27,48 +28,11 @@ MAX_SPACE = 32
 _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
 
 
-@dataclass(frozen=True, slots=True)
-class Quotes:
-    """A pair of quotes, and how text is written between them; None: as it is, up to the closing one."""
-
-    open: str
-    close: str
-    alphabet: Alphabet | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notation:
-    """How values are written."""
-
-    name: str
-    quotes: tuple[Quotes, ...]
-    null: str = "null"
-    true: str = "true"
-    false: str = "false"
-    item_separator: str = ","
-    key_separator: str = ":"
-    flexible: bool = False
-    """White space may stand around every bracket and separator."""
-    bare_keys: bool = False
-
-
-JSON_NOTATION = Notation(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
-PYTHON_NOTATION = Notation(
-    name="python",
-    quotes=(Quotes("'", "'", PYTHON), Quotes('"', '"', PYTHON_DOUBLE)),
-    null="None",
-    true="True",
-    false="False",
-    item_separator=", ",
-    key_separator=": ",
-)
-
-
 @dataclass(slots=True)
 class Speller:
-    """Writes shapes in one notation; `rules` collects what they refer to."""
+    """Writes shapes with the tokens of one lexicon; `rules` collects what they refer to."""
 
-    notation: Notation
+    lexicon: Lexicon
     rules: Rules
     definitions: Mapping[str, Shape]
     scope: str = ""
@@ -90,11 +54,9 @@ class Speller:
             case shapes.Anything():
                 return self.anything()
             case shapes.Null():
-                return Literal(self.notation.null)
+                return Literal(self.lexicon.null)
             case shapes.Boolean():
-                return self.common(
-                    "boolean", lambda: Choice((Literal(self.notation.true), Literal(self.notation.false)))
-                )
+                return self.common("boolean", lambda: Choice((Literal(self.lexicon.true), Literal(self.lexicon.false))))
             case shapes.Constant(text):
                 return self.constant(json.loads(text))
             case shapes.Integer() | shapes.Number():
@@ -112,8 +74,8 @@ class Speller:
         raise ValueError("no value has this shape")
 
     def common(self, name: str, build: Callable[[], Node]) -> Ref:
-        """Return the rule of this notation with that name, built when it is first asked for."""
-        full = f"{self.notation.name}-{name}"
+        """Return the rule of this lexicon with that name, built when it is first asked for."""
+        full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
             self.rules.table[full] = EMPTY
             self.rules.table[full] = build()
@@ -126,20 +88,20 @@ class Speller:
         return Ref(self.recursive[name])
 
     def space(self) -> Node:
-        return self.common("space", lambda: _SPACE) if self.notation.flexible else EMPTY
+        return self.common("space", lambda: _SPACE) if self.lexicon.flexible else EMPTY
 
     def separator(self, text: str) -> Node:
         """Return a separator, white space around it when that is flexible."""
-        if not self.notation.flexible:
+        if not self.lexicon.flexible:
             return Literal(text)
         name = {",": "comma", ":": "colon"}[text]
         return self.common(name, lambda: Sequence((self.space(), Literal(text), self.space())))
 
     def comma(self) -> Node:
-        return self.separator(self.notation.item_separator)
+        return self.separator(self.lexicon.item_separator)
 
     def colon(self) -> Node:
-        return self.separator(self.notation.key_separator)
+        return self.separator(self.lexicon.key_separator)
 
     def anything(self) -> Node:
         """Return the rule of any value at all."""
@@ -153,7 +115,7 @@ class Speller:
             self.string(Text()),
             self.numeric(shapes.Number()),
             self.spell(shapes.Boolean()),
-            Literal(self.notation.null),
+            Literal(self.lexicon.null),
         ]
         return Choice(tuple(options))
 
@@ -172,10 +134,8 @@ class Speller:
 
     def string(self, shape: Text) -> Node:
         if shape == Text():
-            return self.common(
-                "string", lambda: choice([self.quoted(shape, quotes) for quotes in self.notation.quotes])
-            )
-        return self.rules.add("string", choice([self.quoted(shape, quotes) for quotes in self.notation.quotes]))
+            return self.common("string", lambda: choice([self.quoted(shape, quotes) for quotes in self.lexicon.quotes]))
+        return self.rules.add("string", choice([self.quoted(shape, quotes) for quotes in self.lexicon.quotes]))
 
     def quoted(self, shape: Text, quotes: Quotes) -> Node:
         inside = self.unescaped(shape, quotes.close) if quotes.alphabet is None else self.text(shape, quotes.alphabet)
@@ -212,16 +172,16 @@ class Speller:
             case str():
                 return self.word(value)
             case bool() | None:
-                return Literal({None: self.notation.null, True: self.notation.true, False: self.notation.false}[value])
+                return Literal({None: self.lexicon.null, True: self.lexicon.true, False: self.lexicon.false}[value])
         return Literal(json.dumps(value))
 
     def word(self, text: str) -> Node:
         """Return the node of one string: each way to quote it that can write it."""
-        forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in self.notation.quotes]
+        forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in self.lexicon.quotes]
         return choice(list(dict.fromkeys(forms)))
 
     def key(self, name: str) -> Node:
-        return Literal(name) if self.notation.bare_keys else self.word(name)
+        return Literal(name) if self.lexicon.bare_keys else self.word(name)
 
     def joined(self, parts: List[Node]) -> Node | None:
         if not parts:
@@ -287,7 +247,7 @@ class Speller:
         return (self.bracketed if required else self.optionally_bracketed)("{", body, "}")
 
     def extra_key(self, keys: Text) -> Node:
-        if not self.notation.bare_keys:
+        if not self.lexicon.bare_keys:
             return self.string(keys)
         return Chars(tuple((c, c) for c in "\t\n\r \"',:[]{}<>|"), negated=True, maximum=None)
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.format import Arguments, Codec, Containers, Slot, Strings, Tools, Typing, Words
+from unrender.format import Arguments, Slot, Tools, Typing
 from unrender.grammar.encode import encode_calls
+from unrender.grammar.notations import notation_of
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
 
 _WORDS = {
@@ -23,21 +24,6 @@ _WORDS = {
     Slot.KEY: "KEY",
     Slot.VALUE: "VALUE",
     Slot.TYPE: "TYPE",
-}
-_STRINGS = {
-    Strings.JSON: "strings in double quotes, as in JSON",
-    Strings.PYTHON: "strings in quotes, as in Python",
-    Strings.RAW: "strings as they are, without quotes",
-}
-_CONSTANTS = {
-    Words.JSON: "true, false and null",
-    Words.PYTHON: "True, False and None",
-    Words.PYTHON_NULL: "true, false and None",
-}
-_CONTAINERS = {
-    Containers.JSON: "lists and objects as JSON",
-    Containers.PYTHON: "lists and dicts as in Python",
-    Containers.BARE: "lists and objects as in JSON, but keys without quotes",
 }
 _BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
 _DEEPEST = 4
@@ -136,7 +122,7 @@ def _explained(syntax: Tools) -> Iterator[str]:
 
 
 def _explained_object(arguments: Arguments) -> str:
-    kind = "a Python dict" if arguments.codec.containers is Containers.PYTHON else "one JSON object"
+    kind = notation_of(arguments.codec).object_kind
     encoded = ", written as a JSON string" if arguments.as_string else ""
     return f"ARGUMENTS is {kind} with all arguments by name{encoded}."
 
@@ -144,19 +130,10 @@ def _explained_object(arguments: Arguments) -> str:
 def _explained_entry(arguments: Arguments) -> Iterator[str]:
     between = f", with {_named(arguments.separator)} between them" if arguments.separator else ""
     yield f"`{_entry(arguments).strip()}` is written once for each argument{between}."
-    yield f"KEY is the argument's name, VALUE its value: {'; '.join(_explained_values(arguments.codec))}."
+    yield f"KEY is the argument's name, VALUE its value: {'; '.join(notation_of(arguments.codec).sentences)}."
     if arguments.codec.typed_by is Typing.ATTRIBUTE:
         words = ", ".join(f"{word} for {kind}" for kind, word in arguments.codec.types)
         yield f"TYPE tells the type of the value: {words}."
-
-
-def _explained_values(codec: Codec) -> Iterator[str]:
-    quoted = f"strings between {codec.string_open} and {codec.string_close}"
-    yield _STRINGS.get(codec.strings, quoted)
-    yield f"{_CONSTANTS[codec.words]} as words"
-    yield _CONTAINERS.get(codec.containers, f"lists and objects as nested tags, a list's items named {codec.item_tag}")
-    if codec.omits_null:
-        yield "an argument that is null is left out"
 
 
 def _named(text: str) -> str:

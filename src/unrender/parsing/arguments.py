@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
-from unrender.format import Codec, Containers, Strings, Typing
+from unrender.format import Codec, Strings, Typing
 from unrender.grammar.nodes import Role
+from unrender.grammar.notations import notation_of
 from unrender.messages import CallStatus
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.finder import Finder
@@ -111,6 +113,8 @@ class Value:
     codec: Codec
     suffix: Finder | Follow
     """What ends a raw value."""
+    style: LiteralStyle
+    """How values are read that end by themselves."""
     tags: TagStyle | None = None
 
     def step(self, machine: Machine) -> bool:
@@ -150,31 +154,40 @@ class Value:
 
     def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner:
         """Return a new scanner for the current value of `call`; `quoted` says whether it begins with a quotation mark."""
-        codec = self.codec
         if quoted and isinstance(self.suffix, Follow):
             return LiteralScanner(LiteralStyle())
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:
             return XmlScanner(self.tags, call.key, call.types)
-        if isinstance(self.suffix, Follow) or codec.strings is Strings.RAW:
-            return RawScanner(self.suffix, self._types(call))
-        return LiteralScanner(literal_style(codec, self.suffix))
+        match self.codec.strings:
+            case Strings.RAW:
+                return RawScanner(self.suffix, self._types(call))
+            case Strings.JSON | Strings.PYTHON | Strings.QUOTED:
+                return LiteralScanner(self.style)
+            case _:
+                assert_never(self.codec.strings)
 
     def _types(self, call: CallState) -> frozenset[str]:
-        if self.codec.typed_by is not Typing.ATTRIBUTE:
-            return call.types.types(call.key)
-        named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
-        return STRING if "string" in named else named or ANY
+        match self.codec.typed_by:
+            case Typing.SYNTAX | Typing.SCHEMA:
+                return call.types.types(call.key)
+            case Typing.ATTRIBUTE:
+                named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
+                return STRING if "string" in named else named or ANY
+            case _:
+                assert_never(self.codec.typed_by)
 
 
-def literal_style(codec: Codec, suffix: Finder) -> LiteralStyle:
+def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
     """Return how values of `codec` that end by themselves are read, with `suffix` behind them."""
+    notation = notation_of(codec)
+    verbatim = notation.verbatim
     return LiteralStyle(
-        stop=min(suffix.literals, key=len, default="")[:1],
-        quote_open=codec.string_open if codec.strings is Strings.QUOTED else "",
-        quote_close=codec.string_close if codec.strings is Strings.QUOTED else "",
-        bare_keys=codec.containers is Containers.BARE,
+        stop=min(suffix.literals, key=len, default="")[:1] if isinstance(suffix, Finder) else "",
+        quote_open=verbatim.open if verbatim else "",
+        quote_close=verbatim.close if verbatim else "",
+        bare_keys=notation.inside.bare_keys,
     )
 
 

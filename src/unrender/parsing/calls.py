@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from unrender.format import Arguments, Part, Slot, Strings, Tools
+from unrender.format import Arguments, Part, Slot, Tools
 from unrender.grammar.nodes import Calls
+from unrender.grammar.notations import notation_of
 from unrender.parsing.arguments import (
     FENCE,
     CloseArguments,
@@ -23,6 +24,7 @@ from unrender.parsing.arguments import (
     NoArguments,
     Tail,
     Value,
+    literal_style,
 )
 from unrender.parsing.code import Code
 from unrender.parsing.envelope import ReadEnvelope
@@ -260,7 +262,7 @@ class CallCode:
 
     def _written_arguments(self, arguments: Arguments) -> None:
         if not arguments.entry:
-            strict = self.syntax.whole and arguments.codec.strings is Strings.JSON
+            strict = self.syntax.whole and notation_of(arguments.codec).is_json
             self.code.emit(JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict)))
             return
         self.code.emit(*self._literal(arguments.start))
@@ -286,7 +288,7 @@ class CallCode:
     def _entry(self, arguments: Arguments, between: int) -> int:
         start = len(self.code)
         entry = arguments.entry
-        raw = arguments.codec.strings is Strings.RAW
+        raw = notation_of(arguments.codec).unquoted
         for i, part in enumerate(entry):
             if part is Slot.KEY:
                 again = Slot.KEY in entry[:i]
@@ -321,13 +323,13 @@ class CallCode:
     def _value(self, arguments: Arguments, i: int) -> Value:
         entry = arguments.entry
         if Follow.needed(self.syntax):
-            return Value(arguments.codec, Follow(self.syntax))
+            return _read_value(arguments, Follow(self.syntax))
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)] if core else ""
         texts = [core, *self._whole_closers()] if core else self._ends_of_value(arguments)
         variants = [lead[k:] + text for text in texts for k in range(len(lead) + 1)]
-        return Value(arguments.codec, Finder(variants), _tags(arguments, i))
+        return _read_value(arguments, Finder(variants), _tags(arguments, i))
 
     def _ends_of_value(self, arguments: Arguments) -> list[str]:
         """What follows a value that has no marker of its own behind it."""
@@ -417,6 +419,10 @@ def _markers(pieces: list[str]) -> list[str]:
 def _stops(entry: tuple[Part, ...], i: int) -> Finder:
     following = next((part for part in entry[i + 1 :] if not isinstance(part, Slot) and part.strip()), "")
     return Finder(following.split()[:1])
+
+
+def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:
+    return Value(arguments.codec, suffix, literal_style(arguments.codec, suffix), tags)
 
 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:

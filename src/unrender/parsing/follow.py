@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from unrender.format import Part, Slot, Strings, Tools
+from unrender.format import Part, Slot, Tools
+from unrender.grammar.notations import notation_of
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
@@ -29,7 +30,7 @@ class Follow:
     def needed(cls, syntax: Tools) -> bool:
         """Return whether raw values of `syntax` have no marker of their own that closes them."""
         arguments = syntax.arguments
-        open_ended = arguments.entry[-1:] == (Slot.VALUE,) and arguments.codec.strings is Strings.RAW
+        open_ended = arguments.entry[-1:] == (Slot.VALUE,) and notation_of(arguments.codec).unquoted
         return open_ended and bool(arguments.separator.strip() and arguments.end.strip())
 
     def find(self, text: str, start: int) -> tuple[int, str]:

@@ -1,0 +1,268 @@
+"""A codec → its notation: words, quotes, escapes and separators, and what instructions and exports say of them.
+
+What is known of how a codec writes values is known here, and nowhere else; the code that walks through values asks.
+
+Rules: each axis of a codec is read by one `match` that ends in `assert_never`, here and wherever else code depends on the
+axis: mypy lists the places that a new member needs (docs/dev/extending.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import lru_cache, partial
+from typing import assert_never
+
+from unrender.format import Codec, Containers, Strings, Typing, Words
+from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, Alphabet
+
+_SPECIAL = "<>&"
+"""Characters for which a codec with `cdata` wraps a string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """A pair of quotes, and how text is written between them; None: as it is, up to the closing one."""
+
+    open: str
+    close: str
+    alphabet: Alphabet | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """The tokens of JSON and of notations like it."""
+
+    name: str
+    """Tells the rules of this lexicon from those of others."""
+    quotes: tuple[Quotes, ...]
+    null: str = "null"
+    true: str = "true"
+    false: str = "false"
+    item_separator: str = ","
+    key_separator: str = ":"
+    flexible: bool = False
+    """White space may stand around every bracket and separator."""
+    bare_keys: bool = False
+
+
+JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
+PYTHON_LEXICON = Lexicon(
+    name="python",
+    quotes=(Quotes("'", "'", PYTHON), Quotes('"', '"', PYTHON_DOUBLE)),
+    null="None",
+    true="True",
+    false="False",
+    item_separator=", ",
+    key_separator=": ",
+)
+
+
+class Exported(Enum):
+    """What an exported spec can read a codec's scalar values as."""
+
+    JSON = auto()
+    TEXT = auto()
+    """Everything up to the value's end marker."""
+    CODE = auto()
+    """Nothing: only the codec's own syntax says where a value ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Something of a codec that an exported spec does not say."""
+
+    what: str
+    """In a sentence, e.g. `lists and objects are written as tags: they come as text`."""
+    concerns: tuple[str, ...] = ()
+    """The capabilities that it may cost, named as `unrender.verify` names them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notation:
+    """How one codec writes values."""
+
+    write: Callable[[str], str]
+    """A string → the text that is written for it."""
+    unquoted: bool
+    """Strings have no quotes: they end at a marker of the format."""
+    scalars: Lexicon
+    """The tokens of values outside of lists and objects; strings only where they have quotes."""
+    inside: Lexicon
+    """The tokens of lists and objects, and of the values in them; means nothing where they are tags."""
+    object_kind: str
+    """What arguments are called that are one object, e.g. `one JSON object`."""
+    sentences: tuple[str, ...]
+    """What a model is told of values, one fact each."""
+    exported: Exported
+    is_json: bool
+    """Every value is JSON."""
+    losses: tuple[Loss, ...]
+    """What exports lose, in addition to what `exported` says."""
+
+    @property
+    def verbatim(self) -> Quotes | None:
+        """The quotes between which strings stand as they are, if strings have such."""
+        return next((quotes for quotes in self.scalars.quotes if quotes.alphabet is None), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Strings:
+    write: Callable[[str], str]
+    lexicon: Lexicon
+    said: str
+    exported: Exported
+    unquoted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Containers:
+    lexicon: Lexicon
+    said: str
+    object_kind: str = "one JSON object"
+    losses: tuple[Loss, ...] = ()
+
+
+@lru_cache(maxsize=256)
+def notation_of(codec: Codec) -> Notation:
+    """Return how `codec` writes values.
+
+    >>> print(notation_of(Codec(strings=Strings.PYTHON)).write("it's"))
+    "it's"
+    """
+    strings, words, containers = _strings(codec), _words(codec.words), _containers(codec)
+    true, false, null = words
+    base = strings.lexicon
+    omitted = ("an argument that is null is left out",) if codec.omits_null else ()
+    return Notation(
+        write=strings.write,
+        unquoted=strings.unquoted,
+        scalars=replace(base, name=f"{base.name}-{codec.words}", null=null, true=true, false=false),
+        inside=containers.lexicon,
+        object_kind=containers.object_kind,
+        sentences=(strings.said, f"{true}, {false} and {null} as words", containers.said, *omitted),
+        exported=strings.exported,
+        is_json=(codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON),
+        losses=(*_typing_losses(codec.typed_by), *containers.losses, *_word_losses(codec)),
+    )
+
+
+def _strings(codec: Codec) -> _Strings:
+    match codec.strings:
+        case Strings.JSON:
+            return _Strings(
+                write=partial(json.dumps, ensure_ascii=codec.ascii_only),
+                lexicon=JSON_LEXICON,
+                said="strings in double quotes, as in JSON",
+                exported=Exported.JSON,
+            )
+        case Strings.PYTHON:
+            return _Strings(
+                write=repr,
+                lexicon=PYTHON_LEXICON,
+                said="strings in quotes, as in Python",
+                exported=Exported.CODE,
+            )
+        case Strings.QUOTED:
+            opened, closed = codec.string_open, codec.string_close
+            return _Strings(
+                write=lambda text: f"{opened}{text}{closed}",
+                lexicon=_bare(codec),
+                said=f"strings between {opened} and {closed}",
+                exported=Exported.CODE,
+            )
+        case Strings.RAW:
+            return _Strings(
+                write=_in_cdata if codec.cdata else str,
+                lexicon=_bare(codec),
+                said="strings as they are, without quotes",
+                exported=Exported.TEXT,
+                unquoted=True,
+            )
+        case _:
+            assert_never(codec.strings)
+
+
+def _in_cdata(text: str) -> str:
+    return f"<![CDATA[{text}]]>" if any(character in text for character in _SPECIAL) else text
+
+
+def _words(words: Words) -> tuple[str, str, str]:
+    """Return true, false and null."""
+    match words:
+        case Words.JSON:
+            return "true", "false", "null"
+        case Words.PYTHON:
+            return "True", "False", "None"
+        case Words.PYTHON_NULL:
+            return "true", "false", "None"
+        case _:
+            assert_never(words)
+
+
+def _bare(codec: Codec) -> Lexicon:
+    """Return the tokens of dictionaries whose keys have no quotes."""
+    true, false, null = _words(codec.words)
+    quotes = (Quotes(codec.string_open, codec.string_close, None),) if codec.string_open else JSON_LEXICON.quotes
+    return Lexicon(
+        name="bare",
+        quotes=quotes,
+        null=null,
+        true=true,
+        false=false,
+        item_separator=codec.item_separator,
+        key_separator=codec.key_separator,
+        bare_keys=True,
+    )
+
+
+def _containers(codec: Codec) -> _Containers:
+    both = ("objects", "arrays")
+    match codec.containers:
+        case Containers.JSON:
+            return _Containers(lexicon=JSON_LEXICON, said="lists and objects as JSON")
+        case Containers.PYTHON:
+            lost = "lists and objects are Python literals: those that are no JSON come as text"
+            return _Containers(
+                lexicon=PYTHON_LEXICON,
+                said="lists and dicts as in Python",
+                object_kind="a Python dict",
+                losses=(Loss(what=lost, concerns=both),),
+            )
+        case Containers.BARE:
+            lost = "keys that are no words break the reading of a call"
+            return _Containers(
+                lexicon=_bare(codec),
+                said="lists and objects as in JSON, but keys without quotes",
+                losses=(Loss(what=lost, concerns=both),),
+            )
+        case Containers.XML:
+            lost = "lists and objects are written as tags: they come as text"
+            return _Containers(
+                lexicon=JSON_LEXICON,
+                said=f"lists and objects as nested tags, a list's items named {codec.item_tag}",
+                losses=(Loss(what=lost, concerns=both),),
+            )
+        case _:
+            assert_never(codec.containers)
+
+
+def _typing_losses(typing: Typing) -> tuple[Loss, ...]:
+    match typing:
+        case Typing.SYNTAX:
+            return ()
+        case Typing.SCHEMA:
+            return (Loss(what="values are typed by the tools' schemas, so the parser must be given `tools`"),)
+        case Typing.ATTRIBUTE:
+            lost = "types written beside values are not read: the tools' schemas type them, given `tools`"
+            return (Loss(what=lost),)
+        case _:
+            assert_never(typing)
+
+
+def _word_losses(codec: Codec) -> tuple[Loss, ...]:
+    if codec.strings is not Strings.QUOTED or codec.words is Words.JSON:
+        return ()
+    return (Loss(what="a null that is not spelled as in JSON breaks the reading of a call", concerns=("null",)),)
