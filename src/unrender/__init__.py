@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrender.chat_template import ChatTemplate, Turn
+    from unrender.chat_template import ChatTemplate
     from unrender.emit.response_template import Exported
     from unrender.emit.triggers import Trigger, TriggerKind
     from unrender.errors import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from unrender.parsing.parser import Parser, Span
     from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
+    from unrender.turn import Turn
 
 __version__ = "0.1.0"
 
@@ -102,7 +103,8 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
-        "unrender.chat_template": ("ChatTemplate", "Turn"),
+        "unrender.chat_template": ("ChatTemplate",),
+        "unrender.turn": ("Turn",),
         "unrender.emit.response_template": ("Exported",),
         "unrender.emit.triggers": ("Trigger", "TriggerKind"),
         "unrender.errors": (

@@ -15,28 +15,29 @@ from typing import Any, Literal
 from unrender.analysis import Analysis, analyze
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import REASONING_FIELDS, call_ids, shape_context, shape_messages
-from unrender.emit.answer import Answer
+from unrender.cache import Cache
 from unrender.emit.response_template import Exported, Target, response_template
-from unrender.emit.triggers import Trigger
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
-from unrender.injection import Injection, plan_tools
-from unrender.inputs import plain_messages, plain_tools
+from unrender.injection import Injection, Plan, plan_tools
+from unrender.inputs import plain_messages
 from unrender.messages import (
-    Message,
     Request,
     read_allowed_tools,
     read_messages,
     read_response_schema,
     read_tool_choice,
-    read_tools,
 )
+from unrender.offer import Offer, read_offer
 from unrender.parsing.begun import begun_by
 from unrender.parsing.ids import IdMaker
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
+from unrender.turn import Turn
+
+__all__ = ["ChatTemplate", "Turn"]
 
 ReasoningFormat = Literal["auto", "none"]
 Continued = Literal["content", "reasoning", True]
@@ -44,104 +45,6 @@ Continued = Literal["content", "reasoning", True]
 # What transformers calls the switch; templates have names of their own for it, which are found by analysis.
 _THINKING = "enable_thinking"
 _DEVELOPER = "developer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One turn: the prompt that asks for an answer, and how the answer is read."""
-
-    prompt: str
-    """What the model is given, generation prompt included."""
-    request: Request
-    """What may be said in the answer."""
-    format: Format
-    """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
-    begun: str = ""
-    """What the prompt has written of the answer: `<think>\\n`, an empty thought, or the text that is to be continued."""
-    continued: bool = False
-    """What is begun is an answer to be gone on with, and part of the message."""
-    injected: Injection | None = None
-    """What the prompt says of the tools because the template ignores them; None when the template was given them."""
-    known_ids: tuple[str, ...] = ()
-    """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
-
-        An end of turn that ends reasoning, too, is none where there is another: generation would stop before the answer.
-        """
-        turn = self.format.turn
-        texts = tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
-        inside = self.format.reasoning.end + turn.reasoning_to_content + turn.reasoning_to_tools
-        return tuple(text for text in texts if text not in inside) or texts
-
-    @property
-    def preserved_tokens(self) -> tuple[str, ...]:
-        """Special tokens that an engine must not strip from the output, since the parser reads them."""
-        return self.format.preserved_tokens
-
-    @property
-    def triggers(self) -> tuple[Trigger, ...]:
-        """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
-        return self._answer.triggers
-
-    def gbnf(self) -> str:
-        """Return what may be generated behind the prompt in GBNF (llama.cpp).
-
-        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
-        `SchemaWarning`. The same holds for the other dialects.
-        """
-        return self._answer.gbnf()
-
-    def lark(self) -> str:
-        """Return the same in the Lark of llguidance."""
-        return self._answer.lark()
-
-    def structural_tag(self) -> dict[str, Any]:
-        """Return the same as the structural tag of xgrammar, plain JSON data."""
-        return self._answer.structural_tag()
-
-    def sample(self, seed: int) -> str:
-        """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
-        return self._answer.sample(seed)
-
-    def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
-        """Return a parser for one answer; what the prompt has already written of it counts as written.
-
-        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
-        error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's name; by
-        default they are random, so that no other call of the conversation, or of another request, has the same.
-        """
-        return Parser(
-            self.format,
-            self.request,
-            prompt=self.prompt,
-            begun=self.begun,
-            continued=self.continued,
-            strict=strict,
-            policy=policy,
-            ids=ids,
-            known_ids=self.known_ids,
-        )
-
-    def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
-        """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
-
-        Raises `StateError` when the state belongs to another turn's format or tools, or was changed.
-        """
-        return Parser.restore(self.format, self.request, state, ids=ids)
-
-    def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
-        """Return the message that a whole answer means; never raises on account of the text. `ids` as for `parser`."""
-        parser = self.parser(ids=ids)
-        parser.feed(text)
-        parser.finish()
-        return parser.message
-
-    @property
-    def _answer(self) -> Answer:
-        return Answer(format=self.format, request=self.request, begun=self.begun)
 
 
 class ChatTemplate:
@@ -251,13 +154,11 @@ class ChatTemplate:
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
         """
-        tools = plain_tools(tools)
-        request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
-        template = self._with_tools if tools else self._default
-        analysis = _analysis(template)
-        format = self._given_format or analysis.format
-        plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
-        format = plan.format if tools else format
+        offer = read_offer(tools)
+        request = _request(offer, tool_choice, parallel_tool_calls, response_format, reasoning_format)
+        template = self._with_tools if offer.tools else self._default
+        planned = _planned(template, self._given_format, tool_format, offered=bool(offer.tools))
+        format, capabilities, plan = planned.format, planned.capabilities, planned.plan
         conversation = read_messages(plain_messages(messages), more_roles=template.string_constants)
         continued = ""
         if continue_final_message:
@@ -265,20 +166,19 @@ class ChatTemplate:
             place = f"messages[{len(conversation_before)}]"
             continued = _begun(last, format, request, continue_final_message, where=place)
             conversation = tuple(conversation_before)
-        offered = None if plan.withholds else tools
-        context = _context(offered, analysis.capabilities, documents, template_kwargs)
+        offered = () if plan.withholds else offer.plain
+        context = _context(offered, capabilities, documents, template_kwargs)
         known = _with_known_roles(conversation, template)
-        said, injected = plan.inject(known, tools or (), parallel=parallel_tool_calls)
-        shaped = shape_messages(said, analysis.capabilities)
+        injected = _injection(plan, offer, request)
+        shaped = shape_messages(plan.inject(known, injected), capabilities)
         prompt = _rendered(template, shaped, context)
         begun = begun_by(format, prompt, lambda: _without_prompt(template, shaped, context))
         if continue_final_message:
             prompt, begun = prompt.removesuffix(begun) + continued, continued
-        ended = format.ended_by(template.eos_token)
         return Turn(
             prompt=prompt,
             request=request,
-            format=ended,
+            format=planned.ended,
             begun=begun,
             continued=bool(continue_final_message),
             injected=injected,
@@ -307,10 +207,10 @@ class ChatTemplate:
         message. As in `prepare`, nothing is a call without `tools`. `ids` is as for `Turn.parser`; `known_ids` are the ids
         of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
-        tools = plain_tools(tools, repeats=True)
-        request = _request(tools, tool_choice, parallel_tool_calls, response_format, reasoning_format)
+        offer = read_offer(tools, repeats=True)
+        request = _request(offer, tool_choice, parallel_tool_calls, response_format, reasoning_format)
         return Parser(
-            self.format.ended_by(self._loaded.eos_token),
+            _ended(self.format, self._loaded.eos_token),
             request,
             prompt=prompt,
             begun=begun,
@@ -341,8 +241,46 @@ def _analysis(template: Template) -> Analysis:
     return analyze(template)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """What depends on the template alone, and on whether tools are offered."""
+
+    format: Format
+    ended: Format
+    """The format, with the template's own end-of-sequence token among the ends of a turn."""
+    capabilities: Capabilities
+    plan: Plan
+
+
+@lru_cache(maxsize=256)
+def _planned(template: Template, given: Format | None, tool_format: str, *, offered: bool) -> _Planned:
+    analysis = _analysis(template)
+    format = given or analysis.format
+    plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
+    format = plan.format if offered else format
+    ended = _ended(format, template.eos_token)
+    return _Planned(format=format, ended=ended, capabilities=analysis.capabilities, plan=plan)
+
+
+_injections: Cache[Injection] = Cache(limit=8_000_000)
+"""What is said of tools, weighed by characters."""
+
+
+def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
+    key = (plan, offer.key, request.key)
+    found = _injections.get(key) if plan.offers and offer.key else None
+    if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
+        _injections.put(key, found, len(found.text))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _ended(format: Format, eos_token: str) -> Format:
+    return format.ended_by(eos_token)
+
+
 def _request(
-    tools: Sequence[Any] | None,
+    offer: Offer,
     tool_choice: Any,
     parallel_tool_calls: bool,
     response_format: Any,
@@ -350,7 +288,7 @@ def _request(
 ) -> Request:
     if reasoning_format not in ("auto", "none"):
         raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
-    tool_choice, offered = read_allowed_tools(tool_choice, read_tools(tools))
+    tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
     choice, named = read_tool_choice(tool_choice, offered)
     return Request(
         tools=offered,
@@ -363,7 +301,7 @@ def _request(
 
 
 def _context(
-    tools: Sequence[Any] | None,
+    tools: Sequence[Mapping[str, Any]],
     capabilities: Capabilities,
     documents: Sequence[Any] | None,
     template_kwargs: Mapping[str, Any],
@@ -371,11 +309,10 @@ def _context(
     for name in ("messages", "add_generation_prompt"):
         if name in template_kwargs:
             raise MessageError(f"{name}: set by prepare() itself, found it among the template's variables")
-    wrapped = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools or ()]
     thinking = template_kwargs.get(_THINKING)
     if not isinstance(thinking, bool | None):
         raise MessageError(f"{_THINKING}: expected True or False, found {thinking!r:.60}")
-    context = shape_context(wrapped, capabilities, thinking=thinking)
+    context = shape_context(tools, capabilities, thinking=thinking)
     if documents is not None:
         context["documents"] = documents
     return context | dict(template_kwargs)

@@ -5,11 +5,12 @@ These are pure values: nothing here knows a template, a format or a model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NoReturn
 
+from unrender.cache import content_key
 from unrender.errors import MessageError
 
 JsonSchema = Mapping[str, Any] | bool
@@ -95,6 +96,16 @@ class Tool:
     parameters: JsonSchema = field(default_factory=dict)
     description: str = ""
     strict: bool = False
+    _key: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def key(self) -> bytes:
+        """Bytes that are equal for no two tools that differ, for caches; empty where `parameters` is not plain data."""
+        if self._key is None:
+            key = content_key((self.name, self.description, self.parameters, self.strict))
+            object.__setattr__(self, "_key", key)
+            return key
+        return self._key
 
     @classmethod
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
@@ -175,6 +186,16 @@ class Request:
     def one_call(self) -> bool:
         """True when an answer may hold no more than one call."""
         return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
+
+    @property
+    def key(self) -> Hashable | None:
+        """A value that is equal for no two requests that differ, for caches; None where a schema is not plain data."""
+        tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
+        schema = content_key(self.response_schema)
+        if not schema or (tools and not all(tools)):
+            return None
+        said = (self.tool_choice, self.named_tool, self.parallel_tool_calls, self.reasoning_format)
+        return (tools, schema, *said)
 
     def tool(self, name: str) -> Tool | None:
         """Return the offered tool of that name, or None."""

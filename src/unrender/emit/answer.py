@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from unrender.assemble import assemble, calls_of, ending, generated_calls
@@ -22,6 +23,24 @@ from unrender.grammar.handmade import written_for
 from unrender.grammar.json_schema import Unsupported
 from unrender.grammar.nodes import Call, Calls, Choice, Grammar, Literal, Node, Sequence, walk
 from unrender.messages import Request
+
+
+class Dialect(StrEnum):
+    """What constrains an answer."""
+
+    GBNF = "gbnf"
+    LARK = "lark"
+    STRUCTURAL_TAG = "structural_tag"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer in one dialect."""
+
+    said: Any
+    """The grammar's text, or the structural tag."""
+    unsupported: tuple[Unsupported, ...]
+    """The keywords of schemas that it does not enforce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +76,31 @@ class Answer:
 
         Where there are `triggers` it also accepts what begins at one, so it serves from the start and lazily alike.
         """
-        run = self._run() if self.triggers else None
-        return write_gbnf(self._warned(self._expansion(Values.SPELLED, run)))
+        text: str = self._warned(Dialect.GBNF)
+        return text
 
     def lark(self) -> str:
         """Return the answer in llguidance's Lark."""
-        return write_lark(self._warned(self._expansion(Values.NATIVE)))
+        text: str = self._warned(Dialect.LARK)
+        return text
 
     def structural_tag(self) -> dict[str, Any]:
         """Return the answer as xgrammar's structural tag, plain JSON data."""
+        tag: dict[str, Any] = self._warned(Dialect.STRUCTURAL_TAG)
+        return tag
+
+    def written(self, dialect: Dialect) -> Written:
+        """Return the answer in a dialect, with what it does not enforce; warns of nothing."""
+        if dialect is Dialect.LARK:
+            native = self._expansion(Values.NATIVE)
+            return Written(write_lark(native), native.unsupported)
+        if dialect is Dialect.GBNF:
+            spelled = self._expansion(Values.SPELLED, self._run() if self.triggers else None)
+            return Written(write_gbnf(spelled), spelled.unsupported)
         native, spelled = self._expansion(Values.NATIVE), self._expansion(Values.SPELLED)
         # What is not read natively is spelled out, with the losses of that.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
-        return write_structural_tag(self._warned(replace(native, unsupported=tuple(lost))), spelled)
+        return Written(write_structural_tag(native, spelled), tuple(lost))
 
     def sample(self, seed: int) -> str:
         """Return a random answer, the same for the same seed."""
@@ -118,10 +149,16 @@ class Answer:
     def _run(self) -> Calls:
         return generated_calls(calls_of(self.format, self.request)[0], self.request)
 
-    def _warned(self, expansion: Expansion) -> Expansion:
-        for item in expansion.unsupported:
-            warnings.warn(str(item), SchemaWarning, stacklevel=4)
-        return expansion
+    def _warned(self, dialect: Dialect) -> Any:
+        written = self.written(dialect)
+        warn_of(written.unsupported, stacklevel=4)
+        return written.said
+
+
+def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:
+    """Warn of each keyword that is not enforced; `stacklevel` as for `warnings.warn`, counted from here."""
+    for item in unsupported:
+        warnings.warn(str(item), SchemaWarning, stacklevel=stacklevel)
 
 
 def _leading_space(node: Node) -> str:

@@ -16,6 +16,7 @@ from unrender.format import Arguments, Slot, Tools, Typing
 from unrender.grammar.encode import encode_calls
 from unrender.grammar.notations import notation_of
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
+from unrender.messages import ToolChoice
 
 _WORDS = {
     Slot.NAME: "NAME",
@@ -37,15 +38,18 @@ class Instructions:
     syntax: Tools
     parallel: bool = True
     """More than one call may be asked for in one answer."""
+    choice: ToolChoice = ToolChoice.AUTO
+    """Whether a call has to be written, and of which tool."""
+    named: str = ""
+    """The tool that has to be called, if it is named."""
     tools_first: bool = False
     """Words to the user stand behind calls."""
     results_as_text: bool = False
     """Results come as messages of the user."""
 
-    def write(self, tools: Sequence[Any]) -> str:
-        """Return the text that offers these tools, given in OpenAI's form."""
-        wrapped = [tool if "function" in tool else {"type": "function", "function": tool} for tool in tools]
-        schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in wrapped)
+    def write(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        """Return the text that offers these tools, each `{"type": "function", "function": {…}}`."""
+        schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         paragraphs = [
             "# Tools",
             "You can call functions. These are offered, each with the JSON Schema of its arguments:",
@@ -54,22 +58,35 @@ class Instructions:
             call_form(self.syntax, 1),
             _listed(_explained(self.syntax)),
             "For example:",
-            _example(self.syntax, wrapped),
+            self._example(tools),
             *self._several(),
             _listed(self._rules()),
         ]
         return "\n\n".join(paragraphs)
 
+    def _example(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        functions = [tool["function"] for tool in tools]
+        chosen = [function for function in functions if function["name"] == self.named]
+        speaking = [function for function in functions if (function.get("parameters") or {}).get("properties")]
+        function = (chosen or speaking or functions)[0]
+        values = _example_object(function.get("parameters") or {}, 0)
+        return encode_calls([(function["name"], values, "call_1")], self.syntax).strip()
+
     def _several(self) -> Iterator[str]:
-        if self.parallel and self.syntax.parallel:
+        if self.parallel and self.syntax.parallel and self.choice is not ToolChoice.NAMED:
             yield "Several calls in one answer stand together in this form:"
             yield call_form(self.syntax, 2)
 
     def _rules(self) -> Iterator[str]:
-        if not (self.parallel and self.syntax.parallel):
+        if self.choice is ToolChoice.NAMED:
+            yield f"Answer with exactly one call of `{self.named}`. Write nothing before it."
+        elif not (self.parallel and self.syntax.parallel):
             yield "Write at most one call in an answer."
-        place = "behind" if self.tools_first else "before"
-        yield f"Call a function only when it is needed. What you say to the user stands {place} the calls."
+        if self.choice is ToolChoice.REQUIRED:
+            yield "Answer with a call. Write nothing before it."
+        if self.choice is ToolChoice.AUTO:
+            place = "behind" if self.tools_first else "before"
+            yield f"Call a function only when it is needed. What you say to the user stands {place} the calls."
         if self.results_as_text:
             opened = RESULT_OPEN.format(name="NAME").strip()
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
@@ -140,14 +157,6 @@ def _named(text: str) -> str:
     """Return a text in words where it is only white space."""
     names = {"": "nothing", " ": "a space", "\n": "a line break", "\n\n": "an empty line"}
     return names.get(text, f"`{text}`")
-
-
-def _example(syntax: Tools, tools: Sequence[Mapping[str, Any]]) -> str:
-    functions = [tool["function"] for tool in tools]
-    speaking = [function for function in functions if (function.get("parameters") or {}).get("properties")]
-    function = (speaking or functions)[0]
-    values = _example_object(function.get("parameters") or {}, 0)
-    return encode_calls([(function["name"], values, "call_1")], syntax).strip()
 
 
 def _example_object(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:

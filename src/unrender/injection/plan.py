@@ -18,6 +18,7 @@ from unrender.format import Format, ToolMode, Tools
 from unrender.formats import Declared, declared_formats
 from unrender.injection.history import write_calls, write_results
 from unrender.injection.instructions import Instructions
+from unrender.messages import Request
 
 AUTO = "auto"
 NONE = "none"
@@ -51,26 +52,33 @@ class Plan:
     writes_results: bool = False
     """Their results become text."""
 
-    def inject(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any], *, parallel: bool
-    ) -> tuple[list[Mapping[str, Any]], Injection | None]:
-        """Return the conversation that the template can render, and what was injected into it, if anything.
+    def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> Injection | None:
+        """Return what is said of the tools that the request allows; None where nothing is to be said."""
+        if not (self.offers and request.calls_allowed and request.tools):
+            return None
+        allowed = {tool.name for tool in request.tools}
+        instructions = Instructions(
+            syntax=self.format.tools,
+            parallel=request.parallel_tool_calls,
+            choice=request.tool_choice,
+            named=request.named_tool,
+            tools_first=self.format.turn.tools_first,
+            results_as_text=self.writes_results,
+        )
+        text = instructions.write([tool for tool in tools if tool["function"]["name"] in allowed])
+        return Injection(format_name=self.format_name, text=text)
 
-        Tools are injected once: a system message that already has the text stays as it is. No argument is changed.
+    def inject(self, messages: Sequence[Mapping[str, Any]], injection: Injection | None) -> Sequence[Mapping[str, Any]]:
+        """Return the conversation that the template can render, with what is said of tools in it.
+
+        Tools are described once: a system message that already has the text stays as it is. No argument is changed.
         """
-        conversation = list(messages)
+        conversation = messages
         if self.writes_results:
             conversation = write_results(conversation)
         if self.writes_calls:
             conversation = write_calls(conversation, self.format)
-        if not (self.offers and tools):
-            return conversation, None
-        instructions = Instructions(
-            syntax=self.format.tools, parallel=parallel, tools_first=self.format.turn.tools_first,
-            results_as_text=self.writes_results,
-        )  # fmt: skip
-        text = instructions.write(tools)
-        return _with_system_text(conversation, text), Injection(format_name=self.format_name, text=text)
+        return _with_system_text(conversation, injection.text) if injection else conversation
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
@@ -125,7 +133,7 @@ def _speaking(format: Format, declared: Declared) -> Format:
     )
 
 
-def _with_system_text(messages: list[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
+def _with_system_text(messages: Sequence[Mapping[str, Any]], text: str) -> Sequence[Mapping[str, Any]]:
     first = messages[0] if messages else {}
     if first.get("role") not in ("system", "developer"):
         return [{"role": "system", "content": text}, *messages]

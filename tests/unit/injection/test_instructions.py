@@ -9,7 +9,7 @@ import pytest
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, ToolMode, Tools, Typing, Words
 from unrender.formats import declared_format, declared_formats
 from unrender.injection.instructions import Instructions
-from unrender.messages import Request, read_tools
+from unrender.messages import Request, ToolChoice, read_tools
 from unrender.parsing.parser import Parser
 
 SCHEMA = {
@@ -24,6 +24,10 @@ SCHEMA = {
 }
 TOOL = {"type": "function", "function": {"name": "get_weather", "description": "É!", "parameters": SCHEMA}}
 SPOKEN = [item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE]
+
+
+def wrapped(function):
+    return {"type": "function", "function": function}
 
 
 def example_of(text):
@@ -57,7 +61,7 @@ def test_the_form_shows_every_marker(declared):
 
 def test_schemas_are_whole():
     """Each tool stands there with all that the caller said of it, characters as they are."""
-    text = Instructions(syntax=declared_format("qwen3").tools).write([TOOL, TOOL["function"]])
+    text = Instructions(syntax=declared_format("qwen3").tools).write([TOOL, TOOL])
 
     assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2
     assert "É!" in text
@@ -131,8 +135,29 @@ def test_schemas_that_say_little_have_an_example():
     }
     function = {"name": "f", "parameters": {"type": "object", "properties": odd, "required": list(odd)}}
 
-    text = Instructions(syntax=declared_format("qwen3").tools).write([function, {"name": "g"}])
-    bare = Instructions(syntax=declared_format("qwen3").tools).write([{"name": "g"}])
+    text = Instructions(syntax=declared_format("qwen3").tools).write([wrapped(function), wrapped({"name": "g"})])
+    bare = Instructions(syntax=declared_format("qwen3").tools).write([wrapped({"name": "g"})])
 
     assert '{"name": "f", "arguments": {"a": "text", "b": null, "c": 1, "d": "text", "e": ["text"]}}' in text
     assert '{"name": "g", "arguments": {}}' in example_of(bare)
+
+
+@pytest.mark.parametrize(
+    ("choice", "said", "unsaid"),
+    [
+        (ToolChoice.AUTO, "Call a function only when it is needed", "Write nothing before it"),
+        (ToolChoice.REQUIRED, "Answer with a call. Write nothing before it.", "only when it is needed"),
+        (ToolChoice.NAMED, "Answer with exactly one call of `get_weather`. Write nothing before it.", "Several calls"),
+    ],
+)
+def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
+    """What the request wants of calls, and of words before them, is what the model is told."""
+    syntax = declared_format("qwen3").tools
+    other = wrapped({"name": "other", "parameters": {"properties": {"a": {}}}})
+
+    text = Instructions(syntax=syntax, choice=choice, named="get_weather").write([other, TOOL])
+
+    assert said in text
+    assert unsaid not in text
+    if choice is ToolChoice.NAMED:
+        assert '"name": "get_weather"' in example_of(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender import Format, MessageError
@@ -9,11 +11,14 @@ from unrender.analysis.capabilities import Capabilities
 from unrender.format import Slot, ToolMode, Tools, Turn
 from unrender.formats import declared_format
 from unrender.injection import DEFAULT_FORMAT, plan_tools
+from unrender.messages import Request, ToolChoice, read_tools
 
 OWN = Tools(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
 SPEAKING = Format(tools=OWN, turn=Turn(tools_first=True, content_to_tools="[then]"))
 USER = {"role": "user", "content": "Hello"}
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
+
+ASKED = Request(tools=read_tools(TOOLS))
 
 
 def can(**capabilities):
@@ -71,7 +76,8 @@ def test_none_injects_nothing():
     """The way out leaves the conversation as it is."""
     conversation = [USER, {"role": "tool", "content": "42"}]
 
-    assert plan_tools(Format(), can(), "none").inject(conversation, TOOLS, parallel=True) == (conversation, None)
+    assert plan_tools(Format(), can(), "none").inject(conversation, None) == conversation
+    assert plan_tools(Format(), can(), "none").offer(TOOLS, ASKED) is None
 
 
 @pytest.mark.parametrize("name", ["json", "", "common-call-lists"])
@@ -85,8 +91,9 @@ def test_tools_are_injected_once():
     """A system message that has the text already stays as it is, however often it is given."""
     plan = plan_tools(Format(), can(), "auto")
 
-    once, injected = plan.inject([{"role": "system", "content": "Be kind."}, USER], TOOLS, parallel=True)
-    twice, _ = plan.inject(once, TOOLS, parallel=True)
+    injected = plan.offer(TOOLS, ASKED)
+    once = plan.inject([{"role": "system", "content": "Be kind."}, USER], injected)
+    twice = plan.inject(once, injected)
 
     assert injected is not None
     assert once == twice
@@ -103,7 +110,9 @@ def test_tools_are_injected_once():
 )
 def test_the_system_message_is_extended_or_made(given, expected):
     """The text goes behind what the system message says, or becomes one, and the rest is as it was."""
-    messages, injected = plan_tools(Format(), can(), "auto").inject(given, TOOLS, parallel=True)
+    plan = plan_tools(Format(), can(), "auto")
+    injected = plan.offer(TOOLS, ASKED)
+    messages = plan.inject(given, injected)
 
     assert injected is not None
     assert messages[0]["content"] == expected.format(text=injected.text)
@@ -115,8 +124,8 @@ def test_parts_of_a_system_message_are_kept():
     part = {"type": "text", "text": "Be kind."}
     plan = plan_tools(Format(), can(), "auto")
 
-    once, _ = plan.inject([{"role": "system", "content": [part]}, USER], TOOLS, parallel=True)
-    twice, _ = plan.inject(once, TOOLS, parallel=True)
+    once = plan.inject([{"role": "system", "content": [part]}, USER], plan.offer(TOOLS, ASKED))
+    twice = plan.inject(once, plan.offer(TOOLS, ASKED))
 
     assert once[0]["content"][0] == part
     assert len(once[0]["content"]) == 2
@@ -125,4 +134,18 @@ def test_parts_of_a_system_message_are_kept():
 
 def test_without_tools_nothing_is_offered():
     """A conversation without tools gets no system message."""
-    assert plan_tools(Format(), can(), "auto").inject([USER], (), parallel=True) == ([USER], None)
+    plan = plan_tools(Format(), can(), "auto")
+
+    assert plan.offer((), Request()) is None
+    assert plan.inject([USER], None) == [USER]
+
+
+def test_tools_that_must_not_be_called_are_not_described():
+    """Nothing is said of tools where no call may be made, and only of those that may be called."""
+    plan = plan_tools(Format(), can(), "auto")
+    other = {"type": "function", "function": {"name": "other"}}
+    allowed = plan.offer([*TOOLS, other], ASKED)
+
+    assert plan.offer(TOOLS, replace(ASKED, tool_choice=ToolChoice.NONE)) is None
+    assert allowed is not None
+    assert "other" not in allowed.text

@@ -1,0 +1,83 @@
+"""Keys into values that were made for them before: the latest ones are kept, within a weight, for all threads.
+
+Strategy: values are kept under everything that decides them, so they never go stale. A value that is asked for by two
+threads at once may be made twice; they are equal, and one of them is kept.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class Cache(Generic[Value]):
+    """The values that were used last, as many as together weigh no more than `limit`.
+
+    One that weighs more than a quarter of it is not kept at all: it would drive out too many others.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._weight = 0
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> Value | None:
+        """Return the value that is kept under `key`, or None."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Hashable, value: Value, weight: int) -> None:
+        """Keep `value` under `key`, and drop what was not used for longest where it becomes too much."""
+        if weight > self.limit // 4:
+            return
+        with self._lock:
+            _, before = self._kept.pop(key, (None, 0))
+            self._kept[key] = (value, weight)
+            self._weight += weight - before
+            while self._weight > self.limit:
+                _, (_, dropped) = self._kept.popitem(last=False)
+                self._weight -= dropped
+
+    def made(self, key: Hashable, make: Callable[[], Value], weigh: Callable[[Value], int]) -> Value:
+        """Return the value of `key`, made by `make` where none is kept; what `make` raises is not kept."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found, weigh(found))
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+            self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def content_key(value: Any) -> bytes:
+    """Return bytes that are equal for no two plain values that differ, be it in the type of a number; else b"".
+
+    Equal values that share their parts in different ways may have different keys. It takes time linear in the number of
+    distinct parts, whatever holds what.
+
+    >>> content_key([1]) == content_key([True])
+    False
+    >>> content_key(object())
+    b''
+    """
+    try:
+        return marshal.dumps(value)
+    except ValueError:
+        return b""

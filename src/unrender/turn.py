@@ -1,0 +1,144 @@
+"""One turn: the prompt that asks for an answer, how the answer is read, and what may be generated.
+
+What constrains an answer depends on format, request and begun text alone, so turns that agree in these share it.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.cache import Cache
+from unrender.emit.answer import Answer, Dialect, Written, warn_of
+from unrender.emit.triggers import Trigger
+from unrender.format import Format
+from unrender.injection import Injection
+from unrender.messages import Message, Request
+from unrender.parsing.ids import IdMaker
+from unrender.parsing.parser import Parser
+from unrender.parsing.policy import Policy
+
+_constraints: Cache[Any] = Cache(limit=64_000_000)
+"""What constrains answers, weighed by characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn: the prompt that asks for an answer, and how the answer is read."""
+
+    prompt: str
+    """What the model is given, generation prompt included."""
+    request: Request
+    """What may be said in the answer."""
+    format: Format
+    """How the answer is written, the template's own end-of-sequence token among the ends of a turn."""
+    begun: str = ""
+    """What the prompt has written of the answer: `<think>\\n`, an empty thought, or the text that is to be continued."""
+    continued: bool = False
+    """What is begun is an answer to be gone on with, and part of the message."""
+    injected: Injection | None = None
+    """What the prompt says of the tools because the template ignores them; None when the template was given them."""
+    known_ids: tuple[str, ...] = ()
+    """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
+
+        An end of turn that ends reasoning, too, is none where there is another: generation would stop before the answer.
+        """
+        turn = self.format.turn
+        texts = tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
+        inside = self.format.reasoning.end + turn.reasoning_to_content + turn.reasoning_to_tools
+        return tuple(text for text in texts if text not in inside) or texts
+
+    @property
+    def preserved_tokens(self) -> tuple[str, ...]:
+        """Special tokens that an engine must not strip from the output, since the parser reads them."""
+        return self.format.preserved_tokens
+
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
+        found: tuple[Trigger, ...] = self._shared("triggers", lambda: self._answer.triggers, len)
+        return found
+
+    def gbnf(self) -> str:
+        """Return what may be generated after the prompt in GBNF (llama.cpp).
+
+        Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
+        `SchemaWarning`. The same holds for the other dialects. Turns of the same format, request and begun text share it.
+        """
+        text: str = self._written(Dialect.GBNF)
+        return text
+
+    def lark(self) -> str:
+        """Return the same in the Lark of llguidance."""
+        text: str = self._written(Dialect.LARK)
+        return text
+
+    def structural_tag(self) -> dict[str, Any]:
+        """Return the same as the structural tag of xgrammar, plain JSON data."""
+        tag: dict[str, Any] = marshal.loads(self._written(Dialect.STRUCTURAL_TAG))  # noqa: S302 -- written here
+        return tag
+
+    def sample(self, seed: int) -> str:
+        """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
+        return self._answer.sample(seed)
+
+    def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
+        """Return a parser for one answer; what the prompt has already written of it counts as written.
+
+        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
+        error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's name; by
+        default they are random, so that no other call of the conversation, or of another request, has the same.
+        """
+        return Parser(
+            self.format,
+            self.request,
+            prompt=self.prompt,
+            begun=self.begun,
+            continued=self.continued,
+            strict=strict,
+            policy=policy,
+            ids=ids,
+            known_ids=self.known_ids,
+        )
+
+    def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
+        """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
+
+        Raises `StateError` when the state belongs to another turn's format or tools, or was changed.
+        """
+        return Parser.restore(self.format, self.request, state, ids=ids)
+
+    def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
+        """Return the message that a whole answer means; never raises on account of the text. `ids` as for `parser`."""
+        parser = self.parser(ids=ids)
+        parser.feed(text)
+        parser.finish()
+        return parser.message
+
+    def _written(self, dialect: Dialect) -> Any:
+        """Return the answer in a dialect, a structural tag as bytes that nobody can change."""
+
+        def write() -> Written:
+            written = self._answer.written(dialect)
+            return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(written.said))
+
+        written: Written = self._shared(dialect, write, lambda written: len(written.said))
+        warn_of(written.unsupported, stacklevel=4)
+        return written.said
+
+    def _shared(self, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
+        """Return what `make` gives, made once for all turns of this format, request and begun text."""
+        request = self.request.key
+        if request is None:
+            return make()
+        return _constraints.made((what, self.format, request, self.begun), make, weigh)
+
+    @property
+    def _answer(self) -> Answer:
+        return Answer(format=self.format, request=self.request, begun=self.begun)

@@ -1,0 +1,91 @@
+"""Values are kept under what decides them, within a weight."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from unrender.cache import Cache, content_key
+
+
+def test_a_value_is_made_once():
+    """What is asked for again is the same object."""
+    cache: Cache[list[int]] = Cache(limit=10)
+
+    first = cache.made("a", lambda: [1], len)
+
+    assert cache.made("a", lambda: [2], len) is first
+
+
+def test_the_weight_is_bounded_and_what_was_used_last_stays():
+    """The value that was not asked for the longest goes first."""
+    cache: Cache[str] = Cache(limit=4)
+    for key in "abcd":
+        cache.put(key, key, 1)
+    cache.get("a")
+
+    cache.put("e", "e", 1)
+
+    assert [key for key in "abcde" if cache.get(key)] == ["a", "c", "d", "e"]
+
+
+def test_replacing_a_value_does_not_count_it_twice():
+    """The weight of a value that is put again is the new one's."""
+    cache: Cache[str] = Cache(limit=8)
+    for _ in range(100):
+        cache.put("a", "aa", 2)
+    for key in "bcd":
+        cache.put(key, "xx", 2)
+
+    assert len(cache) == 4
+
+
+def test_what_is_too_heavy_is_not_kept():
+    """One value never drives out all others."""
+    cache: Cache[str] = Cache(limit=8)
+    cache.put("a", "a", 1)
+    cache.put("b", "bbb", 3)
+
+    assert (cache.get("a"), cache.get("b")) == ("a", None)
+
+
+def test_what_making_raises_is_not_kept():
+    """An error is the next caller's as well, until the value can be made."""
+    cache: Cache[str] = Cache(limit=8)
+
+    with pytest.raises(ZeroDivisionError):
+        cache.made("a", lambda: str(1 // 0), len)
+
+    assert cache.made("a", lambda: "a", len) == "a"
+
+
+def test_threads_agree():
+    """Many threads at once find what belongs to each key, and the weight stays within its limit."""
+    cache: Cache[str] = Cache(limit=40)
+
+    def ask(number: int) -> bool:
+        key = str(number % 23)
+        return cache.made(key, lambda: key, lambda _: 2) == key
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(4000)))
+    assert len(cache) <= 20
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), ("1", 1), ([1], (1,)), (None, "")])
+def test_values_that_differ_have_different_keys(one, other):
+    """Python's `==` takes True for 1; a schema does not."""
+    assert content_key({"enum": [one]}) != content_key({"enum": [other]})
+
+
+def test_values_that_hold_each_other_many_times_have_a_key_at_once():
+    """Neither a value that holds itself nor one that unfolds into 2 ** 200 parts takes long."""
+    endless: list[object] = []
+    endless += [endless, endless]
+    shared: dict[str, object] = {}
+    for _ in range(200):
+        shared = {"a": shared, "b": shared}
+
+    assert content_key(endless)
+    assert content_key(shared)

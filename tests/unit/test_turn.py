@@ -1,0 +1,87 @@
+"""Turns share what constrains their answers, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from unrender import ChatTemplate, SchemaWarning
+from unrender.formats import declared_format
+from unrender.turn import Turn
+
+SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+HELLO = [{"role": "user", "content": "Hello"}]
+
+
+def tools(values):
+    schema = {"type": "object", "properties": {"zone": {"enum": values}}}
+    return [{"type": "function", "function": {"name": "now", "parameters": schema}}]
+
+
+def prepared(values=("a",), **options) -> Turn:
+    template = ChatTemplate.from_string(SOURCE, format=declared_format("qwen3"))
+    return template.prepare(HELLO, tools=json.loads(json.dumps(tools(values))), **options)
+
+
+@pytest.mark.parametrize("dialect", ["gbnf", "lark"])
+def test_a_grammar_is_written_once(dialect):
+    """Turns of other templates, with the same format and request, have the same text, and not only an equal one."""
+    first = getattr(prepared(), dialect)()
+
+    assert getattr(prepared(), dialect)() is first
+    assert prepared().triggers is prepared().triggers
+
+
+@pytest.mark.parametrize("dialect", ["gbnf", "lark", "structural_tag"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"values": [True]},
+        {"tool_choice": "required"},
+        {"tool_choice": {"type": "function", "function": {"name": "now"}}},
+        {"parallel_tool_calls": False},
+        {"response_format": {"type": "json_object"}},
+    ],
+    ids=str,
+)
+def test_what_differs_is_written_for_itself(dialect, changed):
+    """No turn gets what was made for another request, even one whose tools Python takes for equal."""
+    one, other = prepared([1]), prepared(**{"values": [1], **changed})
+    begun = replace(one, begun="<think>")
+
+    assert json.dumps(getattr(one, dialect)()) != json.dumps(getattr(other, dialect)())
+    for turn in (one, other, begun):
+        assert json.dumps(getattr(turn, dialect)()) == json.dumps(getattr(turn._answer, dialect)())
+
+
+def test_a_structural_tag_may_be_changed():
+    """Each caller gets a tag of its own."""
+    turn = prepared()
+    changed = turn.structural_tag()
+    changed.clear()
+
+    assert turn.structural_tag()["type"] == "structural_tag"
+
+
+def test_every_caller_is_warned():
+    """A keyword that is not enforced is a warning each time, at the line that asked."""
+    turn = prepared()
+    schema = {"type": "object", "properties": {"a": {"type": "number", "multipleOf": 0.3}}}
+    turn = replace(turn, request=replace(turn.request, response_schema=schema))
+
+    for _ in range(2):
+        with pytest.warns(SchemaWarning, match="multipleOf") as caught:
+            turn.gbnf()
+        assert caught[0].filename == __file__
+
+
+def test_a_schema_that_is_no_plain_data_is_written_each_time():
+    """Nothing is shared where it cannot be told what is equal."""
+    turn = prepared()
+    odd = type("Odd", (dict,), {})(type="integer")
+    turn = replace(turn, request=replace(turn.request, response_schema=odd))
+
+    assert turn.gbnf() == turn.gbnf()
+    assert turn.request.key is None
