@@ -1,9 +1,10 @@
 """Minutes of random inputs → what broke: runs the generators of `tests/hunting` in limited child processes.
 
-python scripts/hunt.py --minutes 10 [--only NAME] [--seed S] [--keep FOLDER]
+python scripts/hunt.py --minutes 10 [--only NAME] [--seed S] [--keep FOLDER] [--processes N]
 
-Prints the inputs tried and refused, and one minimised failure of each kind, and keeps their inputs as regressions, which
-the tests replay. The exit status is 1 when anything broke.
+Minutes are minutes of processor time, so a busy machine makes a hunt longer and not smaller. Prints the inputs tried and
+refused, and one minimised failure of each kind, and keeps their inputs as regressions, which the tests replay. The exit
+status is 1 when anything broke.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import itertools
 import json
+import math
 import random
 import resource
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,14 +26,16 @@ import environment
 TESTS = environment.ROOT / "tests"
 sys.path[:0] = [str(environment.ROOT / "src"), str(TESTS)]
 
-from hunting.tally import REGRESSIONS, Failure, Generator, Tally  # noqa: E402
+from hunting.tally import REGRESSIONS, Failure, Generator, Tally, spent  # noqa: E402
 
 MODULES = ("formats", "templates", "outputs")
 PROCESSES = 2
 SLICE = 60.0
-"""Seconds that one child hunts; what it found is safe when the next one dies."""
-GRACE = 60.0
-"""Seconds after which a child that does not end is stopped."""
+"""Seconds of processor time that one child hunts; what it found is safe when the next one dies."""
+GRACE = 60
+"""Seconds of processor time on top of that, after which the system stops a child that does not end."""
+PATIENCE = 20.0
+"""How many times its processor time a child may take by the clock on the wall before it is stopped: it may be waiting."""
 MEMORY = 3 << 30
 """Bytes of address space that a child may take."""
 
@@ -54,7 +56,7 @@ def main() -> None:
     names = [name for name in generators() if options.only in (None, name)]
     if not names:
         sys.exit(f"--only: expected one of {sorted(generators())}, found {options.only!r}")
-    tallies = hunt(names, options.minutes * 60, options.seed, options.keep)
+    tallies = hunt(names, options.minutes * 60, options.seed, options.keep, options.processes)
     for name, tally in tallies.items():
         print(*report(name, tally), sep="\n")
     sys.exit(any(tally.failures for tally in tallies.values()))
@@ -62,7 +64,8 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, required=True, help="how long, over all generators together")
+    parser.add_argument("--minutes", type=float, required=True, help="processor time over all generators")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="how many hunt at once")
     parser.add_argument("--only", help="the name of one generator")
     parser.add_argument("--seed", type=int, default=0, help="the same seed draws the same inputs")
     parser.add_argument("--keep", type=Path, default=REGRESSIONS, help="the folder for inputs that fail")
@@ -70,23 +73,18 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def hunt(names: list[str], seconds: float, seed: int, keep: Path) -> dict[str, Tally]:
-    """Run the generators in turn, a slice of time each, in `PROCESSES` children at once; return what each found."""
-    deadline = time.monotonic() + seconds
+def hunt(names: list[str], seconds: float, seed: int, keep: Path, processes: int = PROCESSES) -> dict[str, Tally]:
+    """Run the generators in turn, a slice of processor time each, some at once; return what each found."""
     tallies = dict.fromkeys(names, Tally())
+    slices = math.ceil(seconds / SLICE)
 
-    def work(first: int) -> None:
-        for turn in itertools.count(first, PROCESSES):
-            left = deadline - time.monotonic()
-            if left <= 0 and turn >= PROCESSES:
-                return
-            name = names[turn % len(names)]
-            found = child(name, seed * 1_000_003 + turn, max(1.0, min(SLICE, left)), keep)
+    def work(turn: int) -> tuple[str, Tally]:
+        name = names[turn % len(names)]
+        return name, child(name, seed * 1_000_003 + turn, min(SLICE, seconds - turn * SLICE), keep)
+
+    with ThreadPoolExecutor(processes) as pool:
+        for name, found in pool.map(work, range(slices)):
             tallies[name] = tallies[name] + found
-
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        for done in [pool.submit(work, first) for first in range(PROCESSES)]:
-            done.result()
     return tallies
 
 
@@ -98,11 +96,11 @@ def child(name: str, seed: int, seconds: float, keep: Path) -> Tally:
             [sys.executable, __file__, *options],
             capture_output=True,
             text=True,
-            timeout=seconds + GRACE,
+            timeout=PATIENCE * (seconds + GRACE),
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _died(name, seed, f"it did not end within {GRACE} s of its time")
+        return _died(name, seed, f"it did not end within {PATIENCE * (seconds + GRACE):.0f} s")
     if done.returncode:
         return _died(name, seed, done.stderr[-2_000:] or f"exit status {done.returncode}")
     data = json.loads(done.stdout.splitlines()[-1])
@@ -117,7 +115,8 @@ def _died(name: str, seed: int, detail: str) -> Tally:
 
 def _hunt_here(name: str, seed: int, seconds: float, keep: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    tally = generators()[name].hunt(random.Random(seed), time.monotonic() + seconds, keep)  # noqa: S311 - no secrets
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds) + GRACE, resource.RLIM_INFINITY))
+    tally = generators()[name].hunt(random.Random(seed), spent() + seconds, keep)  # noqa: S311 - no secrets
     print(json.dumps(dataclasses.asdict(tally)))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from random import Random
 from typing import Any
 
 from hunting.drawn_formats import Data, cases
-from hunting.tally import Failure, Tally, keep_failure
+from hunting.tally import Failure, Tally, keep_failure, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import FlakyFailure
 from meaning import differences
@@ -61,7 +60,7 @@ class Slow(Exception):
 def hunt(random: Random, deadline: float, keep: Path) -> Tally:
     """Draw Formats until `deadline`, check each, and write one minimised failure of each kind into `keep`."""
     hunter = _Hunter(deadline)
-    while time.monotonic() < deadline:
+    while spent() < deadline:
         hunter.batch(random.getrandbits(32))
     for failure in hunter.found.values():
         keep_failure(keep, NAME, failure)
@@ -90,7 +89,7 @@ class _Hunter:
         smallest: dict[str, Failure] = {}
 
         def one(case: Data) -> None:
-            if time.monotonic() > self.deadline:
+            if spent() > self.deadline:
                 return
             self.tried += 1
             try:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from hunting.tally import Failure, Tally, keep_failure
+from hunting.tally import Failure, Tally, keep_failure, spent
 from properties.attacks import Reading, markers, readings
 from properties.invariants import check_copies, check_events, check_spans
 from splitting import fed, merged, pieces
@@ -148,7 +147,7 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
     """Try mutated outputs until `deadline`, and keep the smallest of each kind of failure in the folder `keep`."""
     tried = refused = 0
     failures: dict[str, Failure] = {}
-    while time.monotonic() < deadline:
+    while spent() < deadline:
         text = _draw(random)
         tried += 1
         failure = replay(text)
@@ -370,12 +369,12 @@ def _kind(check: str, error: Exception) -> str:
 
 def _minimised(failure: Failure) -> Failure:
     """Return the failure with the smallest text found that fails alike."""
-    until = time.monotonic() + MINIMISING
+    until = spent() + MINIMISING
     data = json.loads(failure.input)
     size = len(data["text"]) // 2
-    while size and time.monotonic() < until:
+    while size and spent() < until:
         at, smaller = 0, False
-        while at < len(data["text"]) and time.monotonic() < until:
+        while at < len(data["text"]) and spent() < until:
             shorter = data | {"text": data["text"][:at] + data["text"][at + size :]}
             found = replay(json.dumps(shorter))
             if found and found.kind == failure.kind:

@@ -3,7 +3,7 @@
 A generator is a module in this folder with three names:
 
 - `NAME: str`, for `--only` and for the files of its regressions;
-- `hunt(random, deadline, keep) -> Tally`: draw inputs until `time.monotonic()` passes `deadline`, check each, minimise what
+- `hunt(random, deadline, keep) -> Tally`: draw inputs until `spent()` passes `deadline`, check each, minimise what
   fails and write it with `keep_failure`;
 - `replay(text) -> Failure | None`: check one kept input again.
 
@@ -14,6 +14,7 @@ replays all files of `regressions/`.
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -64,12 +65,17 @@ class Generator(Protocol):
     NAME: str
 
     def hunt(self, random: Random, deadline: float, keep: Path) -> Tally:
-        """Draw and check inputs until `deadline`, a time of `time.monotonic()`; write failures into the folder `keep`."""
+        """Draw and check inputs until `deadline`, a time of `spent()`; write failures into the folder `keep`."""
         ...
 
     def replay(self, text: str) -> Failure | None:
         """Return what is wrong with one input, if anything is."""
         ...
+
+
+def spent() -> float:
+    """Return the seconds of processor time that this process and its ended children have taken."""
+    return sum(os.times()[:4])
 
 
 def keep_failure(folder: Path, name: str, failure: Failure) -> Path:

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, NoReturn
 
 from hunting.mutation import mutate
-from hunting.tally import Failure, Tally, keep_failure
+from hunting.tally import Failure, Tally, keep_failure, spent
 from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate
@@ -38,8 +38,8 @@ SECONDS = 20
 """Processor time that one step may take; analysis has a budget of its own, of 3 seconds."""
 _ALL_SECONDS = 90
 """Processor time of all steps together."""
-_PATIENCE = 4
-"""How much longer than that a child may take on a busy machine before it is ended."""
+_PATIENCE = 20
+"""How many times that a child may take by the clock on the wall before it is ended: it may be waiting."""
 _TRIALS = 40
 """Attempts to make one failure smaller."""
 _OWN = Path(__file__).resolve().parent.parent / "templates"
@@ -78,7 +78,7 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
     """Mutate templates until `deadline`; keep the smallest mutant of each kind of failure in the folder `keep`."""
     sources = originals()
     tally = Tally()
-    while time.monotonic() < deadline:
+    while spent() < deadline:
         source = mutate(random.choice(sources), random)
         refused, failure = look_at(source, verified=random.random() < 0.3)
         if failure and failure.kind not in {known.kind for known in tally.failures}:
@@ -117,7 +117,7 @@ def smaller(failure: Failure, deadline: float) -> Failure:
         lines = failure.input.splitlines(keepends=True)
         for start in range(0, len(lines), size):
             trials += 1
-            if trials > _TRIALS or time.monotonic() > deadline:
+            if trials > _TRIALS or spent() > deadline:
                 return failure
             shorter = "".join(lines[:start] + lines[start + size :])
             found = look_at(shorter, verified=failure.kind.startswith("verify"))[1]
@@ -266,7 +266,7 @@ def _lines_of(reading: int, deadline: float) -> list[str]:
 
 
 if __name__ == "__main__":
-    found = hunt(Random(int(sys.argv[1])), time.monotonic() + float(sys.argv[2]), Path(sys.argv[3]))
+    found = hunt(Random(int(sys.argv[1])), spent() + float(sys.argv[2]), Path(sys.argv[3]))
     print(found.tried, "tried,", found.refused, "refused")  # noqa: T201
     for each in found.failures:
         print(f"{each.kind}\n    {each.detail}\n    {len(each.input.splitlines())} lines")  # noqa: T201

@@ -93,9 +93,9 @@ def test_a_hunt_in_children_counts_its_inputs(tmp_path: Path) -> None:
 
 def test_a_child_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that does not come to an end, or breaks down, is reported with the seed that leads there again."""
-    monkeypatch.setattr(hunt, "GRACE", -0.5)
+    monkeypatch.setattr(hunt, "PATIENCE", 0.01)
     (late,) = hunt.child("formats", 7, 1.0, tmp_path).failures
-    monkeypatch.setattr(hunt, "GRACE", 60.0)
+    monkeypatch.setattr(hunt, "PATIENCE", 20.0)
     (broken,) = hunt.child("no such generator", 7, 1.0, tmp_path).failures
 
     assert (late.kind, broken.kind) == ("the process died", "the process died")

@@ -49,6 +49,7 @@ def test_planted_failures_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failure.kind == "prepare: KeyError at test_templates.py:broken"
 
     monkeypatch.setattr(templates, "_ALL_SECONDS", 1)
+    monkeypatch.setattr(templates, "_PATIENCE", 4)
     monkeypatch.setattr(ChatTemplate, "prepare", lambda *_args, **_kwargs: time.sleep(30))
     failure = templates.look_at(source, verified=False)[1]
     assert failure is not None
