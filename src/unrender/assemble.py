@@ -83,8 +83,17 @@ def _after_reasoning(turn: Turn) -> str:
 def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
     """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
     own = format.reasoning
-    others = [other for other in known if other.start.strip() != own.start.strip()]
+    begun = set(_openers(format))
+    others = [other for other in known if other.start.strip() not in begun]
     return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
+
+
+def _openers(format: Format) -> Iterator[str]:
+    """Yield the markers with which the format's own parts begin: none of them can begin anything else."""
+    yield format.reasoning.start.strip()
+    texts = [wrapper.start for wrapper in format.wrappers]
+    texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
+    yield from (text.split(maxsplit=1)[0] for text in texts if text.strip())
 
 
 def _content(format: Format, wrapper: Content) -> Node:

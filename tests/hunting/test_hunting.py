@@ -27,14 +27,10 @@ OPEN = {
     "formats-lark-recursion": "lark: RecursionError at <string> __hash__",
     "formats-lark-raw-value": "lark refuses",
     "formats-lark-section-end": "lark refuses",
-    "formats-json-end-in-content": "another content (json_native, json, tag_based)",
-    "formats-undeclared-opener-of-calls": "malformed (tag_with_tagged, raw, none)",
-    "formats-json-arguments-first": "another content (json_native, json, tools_only)",
 }
 """Kept inputs that still break a promise, and the kinds of their failures. A lexer's longest match loses a joint beside free
 text, where two joints before calls differ, and ends of calls that look like other markers; lowering recurses too deeply where
-a call's name stands twice; JSON calls that nothing opens and that name their tool last are left in content; a format that
-begins its calls with an opener of reasoning that other models use reads that opener."""
+a call's name stands twice."""
 
 
 @pytest.mark.parametrize(("name", "kind"), OPEN.items())

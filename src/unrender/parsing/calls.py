@@ -168,7 +168,8 @@ class CallCode:
     def _envelope(self) -> None:
         syntax = self.syntax
         assert syntax.envelope is not None
-        order = [part for part in syntax.function if part in (Slot.NAME, Slot.ID)]
+        slots = [part for part in syntax.function if isinstance(part, Slot)]
+        order = [slot for slot in slots if slot in (Slot.NAME, Slot.ID)]
         marked = [
             token for text in (syntax.section_start, syntax.call_start) for token in self.split(text) if len(token) > 1
         ]
@@ -176,6 +177,7 @@ class CallCode:
             fields=syntax.envelope,
             recover=self.tail,
             bare=not marked,
+            arguments_first=Slot.ARGUMENTS in slots[: slots.index(Slot.NAME)],
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),

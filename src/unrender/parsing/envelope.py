@@ -1,7 +1,8 @@
 """A call written as one JSON object: reads name, id and arguments from their fields, in any order.
 
 Strategy: the object's own structure is walked here; values go to scanners. The name commits the call; arguments that
-come before it wait. A bare object (no marker before it) must begin with the name, or it is content.
+come before it wait. A bare object (no marker before it) must begin with the name, or with the arguments where the format
+writes them first; else it is content.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ class ReadEnvelope:
     fields: Envelope
     recover: int
     bare: bool
+    """No marker stands before the object."""
+    arguments_first: bool
+    """The format writes the arguments before the name."""
     waits: bool
     """The id comes after the arguments, which wait for it."""
     strict: bool
@@ -156,6 +160,8 @@ class ReadEnvelope:
         named = machine.call is not None and bool(machine.call.name)
         path = (*state.path, state.key)
         fields = (self.fields.name_field, self.fields.id_field, self.fields.gen_id_field)
+        if self.arguments_first and self._is_arguments(path):
+            return True
         return named or path in fields or state.key in ("type", "function") or self._is_wrapper(path)
 
     def _is_wrapper(self, path: tuple[str, ...]) -> bool:

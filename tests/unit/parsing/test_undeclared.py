@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from properties.families import JSON_ENVELOPE, REQUEST, TOOLS
 from properties.invariants import check, check_copies, check_strict
 
-from unrender.format import Format, Reasoning, ReasoningMode
+from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode
 from unrender.formats.reasoning import known_reasoning
 from unrender.messages import Message, Request
 from unrender.parsing.events import Malformed
@@ -115,3 +117,13 @@ def test_copies_and_strict_parsers() -> None:
 
     check_copies(parser, text, list(range(0, len(text), 3)))
     check_strict(lambda: Parser(PLAIN, REQUEST, strict=True), text)
+
+
+def test_an_opener_of_the_formats_own_calls_or_content_is_not_undeclared() -> None:
+    """What the format begins another part with begins that part, whatever other models open with it."""
+    tools = replace(PLAIN.tools, section_start="<think>\n", section_end="\n</think>")
+    wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<think>", end="</think>")
+
+    message = read(f"<think>\n{CALL}\n</think>", format=replace(PLAIN, tools=tools))
+    assert (message.reasoning, message.content, len(message.tool_calls)) == ("", "", 1)
+    assert read("<think>So.</think>", format=replace(PLAIN, content=wrapped)) == Message(content="So.")
