@@ -19,7 +19,7 @@ OLDEST = (3, 11)
 
 
 def ready(group: str = "") -> Path:
-    """Return the Python of `.venv`, with the project, its CLI and the dependency `group` installed.
+    """Return the Python of `.venv`, with the project, its CLI, its gateway and the dependency `group` installed.
 
     Work is done only when `pyproject.toml` has changed since the last time. Ends the process with a sentence when
     Python is too old or the installation fails.
@@ -45,7 +45,7 @@ def _install(group: str) -> None:
         venv.create(VENV, with_pip=True)
     # Dependency groups need pip 25.1; what comes with Python is often older.
     _pip("install", "--upgrade", "pip>=25.1")
-    _pip("install", "--editable", ".[cli]", *(["--group", group] if group else []))
+    _pip("install", "--editable", ".[cli,gateway]", *(["--group", group] if group else []))
 
 
 def _pip(*arguments: str) -> None:

@@ -24,6 +24,7 @@ from unrender.cli.inspect import inspect
 from unrender.cli.lint import lint_
 from unrender.cli.parse import parse
 from unrender.cli.replay import replay_
+from unrender.cli.serve import serve
 from unrender.cli.terminal import let_go, logged, plainly, remark, remark_warning, verbosely
 from unrender.cli.verify import verify_
 from unrender.errors import SchemaWarning
@@ -104,6 +105,20 @@ verbose_option = click.Option(
     help="Print each decision of the analysis on standard error.",
 )
 app.params += [plain_option, verbose_option]
-for command in (inspect, chat, parse, explain_, replay_, verify_, lint_, grammar, export, format_, diff_, declared):
+for command in (
+    inspect,
+    chat,
+    parse,
+    explain_,
+    replay_,
+    verify_,
+    lint_,
+    grammar,
+    export,
+    format_,
+    diff_,
+    declared,
+    serve,
+):
     command.params += [plain_option, verbose_option]
     app.add_command(command)

@@ -154,4 +154,4 @@ class ChoiceStream:
 def _broken(event: ToolCallFinished) -> Iterator[dict[str, Any]]:
     """Yield a delta that names a call whose fragments must not be executed."""
     if event.status is not CallStatus.COMPLETE:
-        yield {"tool_calls": [{"index": event.index, "status": event.status.value}]}
+        yield {"tool_calls": [{"index": event.index, "function": {"arguments": ""}, "status": event.status.value}]}

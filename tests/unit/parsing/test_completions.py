@@ -91,7 +91,9 @@ def test_a_broken_call_is_named_in_the_stream():
     events = [*EVENTS[:4], ToolCallFinished(0, CallStatus.TRUNCATED)]
     chunks = list(COMPLETION.choice().chunks(events))
 
-    assert chunks[-1]["choices"][0]["delta"] == {"tool_calls": [{"index": 0, "status": "truncated"}]}
+    assert chunks[-1]["choices"][0]["delta"] == {
+        "tool_calls": [{"index": 0, "function": {"arguments": ""}, "status": "truncated"}]
+    }
     ChatCompletionChunk.model_validate(chunks[-1], strict=True)
 
 

@@ -1,0 +1,32 @@
+"""Any engine that completes text, behind OpenAI's and Anthropic's APIs, for any model that has a chat template.
+
+Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
+
+Rules: model text never gives an error of the server's. No parameter is ignored silently. Nothing is kept between requests.
+"""
+
+from __future__ import annotations
+
+from unrender.gateway.backends.backend import Backend, Capabilities, EngineError, Grammar, Job, Piece
+from unrender.gateway.backends.sampler import Sampler
+from unrender.gateway.gateway import Gateway, Keys, Limits
+from unrender.gateway.models import Model
+from unrender.gateway.routes import app
+from unrender.gateway.turns import Constrain, Turns
+
+__all__ = [
+    "Backend",
+    "Capabilities",
+    "Constrain",
+    "EngineError",
+    "Gateway",
+    "Grammar",
+    "Job",
+    "Keys",
+    "Limits",
+    "Model",
+    "Piece",
+    "Sampler",
+    "Turns",
+    "app",
+]

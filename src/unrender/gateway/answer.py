@@ -1,0 +1,155 @@
+"""A prepared turn → the frames of its answer: jobs for the engine, one for each choice, and what comes of them.
+
+Rules: a job is sent again only while nothing of its answer has come back. Leaving the generator cancels the engine's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from unrender.gateway.ask import Ask
+from unrender.gateway.backends.backend import EngineError, Job, Piece
+from unrender.gateway.choice import Choice
+from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.gateway.models import Model
+from unrender.gateway.surfaces.surface import Outcome, Surface
+from unrender.gateway.turns import Prepared
+from unrender.parsing.completions import Usage
+
+_PAUSE = 0.2
+"""Seconds before a job is sent again."""
+_WAITING = 16
+"""Frames of several choices that may wait to be sent."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Answer:
+    """One answer, with all its choices."""
+
+    ask: Ask
+    model: Model
+    prepared: Prepared
+    surface: Surface
+    request_id: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
+        wants = self.ask.logprobs is not None
+        self.choices = [Choice(self.prepared.turn, self.ask.stop, logprobs=wants) for _ in range(self.ask.choices)]
+        source = self._one(0) if self.ask.choices == 1 else self._all()
+        head = self.surface.begin()
+        async with aclosing(source):
+            async for frame in source:
+                if head or frame:
+                    yield head + frame
+                    head = b""
+        yield head + self.surface.finish(self.usage)
+
+    @property
+    def usage(self) -> Usage:
+        """What all choices have cost together; they share one prompt."""
+        counted = [choice.counted for choice in self.choices]
+        return replace(
+            counted[0],
+            completion_tokens=sum(usage.completion_tokens for usage in counted),
+            reasoning_tokens=sum(usage.reasoning_tokens or 0 for usage in counted),
+        )
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """How the choices have ended."""
+        return [choice.outcome for choice in self.choices]
+
+    async def _one(self, index: int) -> AsyncGenerator[bytes, None]:
+        choice, surface = self.choices[index], self.surface
+        try:
+            first, pieces = await self._begun(self._job(index))
+            async with aclosing(pieces):
+                yield self._read(index, first)
+                async for piece in pieces:
+                    if choice.stopped_by:
+                        break
+                    yield self._read(index, piece)
+        except EngineError as error:
+            raise _failure(error) from error
+        last = choice.finish()
+        yield surface.frames(index, last, self._logprobs(choice)) + surface.end(index, choice.outcome)
+
+    def _read(self, index: int, piece: Piece) -> bytes:
+        choice = self.choices[index]
+        events = choice.feed(piece)
+        return self.surface.frames(index, events, self._logprobs(choice)) if events else b""
+
+    def _logprobs(self, choice: Choice) -> list[Mapping[str, object]]:
+        return choice.content_logprobs() if self.ask.logprobs is not None else []
+
+    async def _begun(self, job: Job) -> tuple[Piece, AsyncGenerator[Piece, None]]:
+        """Send a job, and return the first piece of the answer with the rest. Raises `EngineError`."""
+        for left in reversed(range(self.model.attempts)):
+            pieces = self.model.backend.generate(job)
+            try:
+                return await anext(pieces), pieces
+            except StopAsyncIteration:
+                return Piece("", 0), pieces
+            except EngineError as error:
+                if not (left and error.transient):
+                    raise
+            except BaseException:
+                await pieces.aclose()
+                raise
+            await asyncio.sleep(_PAUSE)
+        raise AssertionError("a job is sent at least once")
+
+    def _job(self, index: int) -> Job:
+        ask = self.ask
+        name = self.request_id if ask.choices == 1 else f"{self.request_id}-{index}"
+        return Job(
+            turn=self.prepared.turn,
+            request_id=name,
+            grammar=self.prepared.grammar,
+            limit=ask.limit,
+            sampling=ask.sampling,
+            seed=None if ask.seed is None else ask.seed + index,
+            logprobs=ask.logprobs,
+            headers=self.headers,
+        )
+
+    async def _all(self) -> AsyncGenerator[bytes, None]:
+        """Yield the frames of several choices as they come; one that fails ends them all."""
+        queue: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(_WAITING)
+        tasks = [asyncio.create_task(self._into(queue, index)) for index in range(self.ask.choices)]
+        try:
+            left = len(tasks)
+            while left:
+                item = await queue.get()
+                if isinstance(item, BaseException):
+                    raise item
+                left -= item is None
+                yield item or b""
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _into(self, queue: asyncio.Queue[bytes | BaseException | None], index: int) -> None:
+        try:
+            async with aclosing(self._one(index)) as frames:
+                async for frame in frames:
+                    await queue.put(frame)
+            await queue.put(None)
+        except Exception as error:  # noqa: BLE001 - whoever reads the queue raises it
+            await queue.put(error)
+
+
+def _failure(error: EngineError) -> Failure:
+    """Return what the client is told: its own fault where the engine says so, else the engine's."""
+    if error.status in (400, 413, 422):
+        return invalid(f"the engine refuses the request: {error}")
+    if error.status in (429, 503):
+        return Failure(Kind.BUSY, f"the engine is busy: {error}")
+    return Failure(Kind.ENGINE, str(error))

@@ -1,0 +1,65 @@
+"""What a request asks for, whichever API it came through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_CHOICES = 16
+MOST_STOPS = 16
+"""Stop texts of one request."""
+MOST_MESSAGES = 10_000
+MOST_TOKENS = 10_000_000
+MOST_TOP_LOGPROBS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request, checked as far as it can be without the model's template."""
+
+    model: str = ""
+    """The name that the client gives; "" where it gives none."""
+    messages: tuple[Any, ...] = ()
+    """The conversation in OpenAI's form."""
+    tools: tuple[Any, ...] = ()
+    tool_choice: Any = None
+    parallel_tool_calls: bool = True
+    response_format: Any = None
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the template, e.g. `enable_thinking`."""
+    effort: str | None = None
+    """How much the model should think: "none", or one of OpenAI's words."""
+    continues: bool = False
+    """The last message is the assistant's and is to be written on."""
+    stream: bool = False
+    include_usage: bool = False
+    choices: int = 1
+    stop: tuple[str, ...] = ()
+    """Texts that end the content; not looked for in reasoning and arguments."""
+    limit: int | None = None
+    """The most tokens that may be generated; None for all that fit."""
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    """`temperature`, `top_p`, …, by OpenAI's and the engines' common names."""
+    seed: int | None = None
+    logprobs: int | None = None
+    """How many alternatives are wanted beside each token's own log probability; None when not even that is."""
+    custom: frozenset[str] = frozenset()
+    """The tools whose one argument, `input`, is free text."""
+    unheeded: tuple[str, ...] = ()
+    """What the request says that has no effect; the answer names it."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that the answer repeats."""
+
+
+SAMPLING = {
+    "temperature": (0.0, 100.0),
+    "top_p": (0.0, 1.0),
+    "top_k": (-1.0, 1e9),
+    "min_p": (0.0, 1.0),
+    "presence_penalty": (-2.0, 2.0),
+    "frequency_penalty": (-2.0, 2.0),
+    "repetition_penalty": (0.0, 100.0),
+}
+"""What steers sampling, and its range."""
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

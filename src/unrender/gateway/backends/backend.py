@@ -1,0 +1,104 @@
+"""What an engine is asked, what it gives, and what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from unrender.chat_template import Turn
+from unrender.emit.triggers import Trigger
+from unrender.parsing.completions import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What an engine honours."""
+
+    dialect: str = ""
+    """The grammar that it takes: "gbnf", "structural_tag", "lark", "json_schema"; "" for none."""
+    lazy: bool = False
+    """A grammar may wait for its triggers, so free text before calls stays free."""
+    obeys: bool = False
+    """It needs no grammar: what it writes is always well-formed."""
+    logprobs: bool = False
+    sampling: frozenset[str] = frozenset()
+    """The names in `Job.sampling` that have an effect."""
+    seed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grammar:
+    """A constraint in an engine's own dialect; with `triggers` it waits until one of them is met."""
+
+    dialect: str
+    text: str
+    triggers: tuple[Trigger, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One answer to be generated."""
+
+    turn: Turn
+    """The prompt, the texts that end an answer, and the special tokens that must not be stripped."""
+    request_id: str
+    grammar: Grammar | None = None
+    limit: int | None = None
+    """The most tokens to generate; None for all that fit."""
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    seed: int | None = None
+    logprobs: int | None = None
+    """Alternatives wanted beside each token's log probability; None for none at all."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that are handed on, e.g. `traceparent`."""
+
+
+class Piece(NamedTuple):
+    """More of an answer."""
+
+    text: str
+    tokens: int = 1
+    """How many tokens it is made of, as far as the engine tells."""
+    finish: str | None = None
+    """"stop" or "length" in the last piece that has one."""
+    usage: Usage | None = None
+    """What the engine has counted, in the last piece."""
+    logprobs: tuple[Mapping[str, Any], ...] = ()
+    """Its tokens as `{"token", "logprob", "bytes", "top_logprobs"}`."""
+
+
+class EngineError(Exception):
+    """The engine cannot be reached, refuses the job, or breaks off; the message says which, and where."""
+
+    def __init__(self, message: str, *, status: int | None = None, transient: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        """The engine's HTTP status, where it gave one."""
+        self.transient = transient
+        """The same job may succeed if it is sent again."""
+
+
+class Backend(Protocol):
+    """An engine."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it honours."""
+        ...
+
+    def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield the answer's pieces. Raises `EngineError`. Closing the generator cancels the engine's work."""
+        ...
+
+    async def count(self, text: str) -> int | None:
+        """Return how many tokens a text is; None when the engine does not tell."""
+        ...
+
+    async def ready(self) -> str | None:
+        """Return None when answers can be generated, else why not."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

@@ -1,0 +1,67 @@
+"""The bytes of a request → JSON, within bounds.
+
+Rule: what two readers could understand differently is refused: keys that come twice, NaN, text that is not UTF-8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from unrender.gateway.failure import Failure, Kind, invalid
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_QUICK = 200_000
+"""Bytes that are read on the event loop; more would let other streams wait."""
+
+
+class Gone(Exception):
+    """The client has closed the connection."""
+
+
+async def read_json(receive: Receive, most: int) -> Any:
+    """Return the body's JSON. Raises `Failure` for more than `most` bytes or what is not JSON, `Gone` for half a body."""
+    data = await _read(receive, most)
+    return _parsed(data) if len(data) <= _QUICK else await asyncio.to_thread(_parsed, data)
+
+
+async def _read(receive: Receive, most: int) -> bytes:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        part, more = message.get("body", b""), message.get("more_body", False)
+        size += len(part)
+        if size > most:
+            raise Failure(Kind.TOO_LARGE, f"body: expected at most {most} bytes, found more")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise invalid(f"body: expected UTF-8, found byte {data[error.start]:#x} at {error.start}") from None
+    except RecursionError:
+        raise invalid("body: expected JSON, found lists or objects nested too deeply") from None
+    except ValueError as error:
+        raise invalid(f"body: expected JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counted = Counter(name for name, _ in pairs)
+        twice = next(name for name, times in counted.items() if times > 1)
+        raise invalid(f"body: expected every key once, found {twice!r:.80} again")
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise invalid(f"body: expected JSON, found {word}")

@@ -1,0 +1,141 @@
+"""The pieces of one choice → events, and how it ended: parsing, stop texts, and counting.
+
+Rule: work per piece does not grow with what came before. Stop texts are looked for in the content alone; what could become
+one is held back, at most as long as the longest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from unrender.chat_template import Turn
+from unrender.gateway.backends.backend import Piece
+from unrender.gateway.surfaces.surface import Outcome
+from unrender.grammar.nodes import Role
+from unrender.parsing.completions import Usage
+from unrender.parsing.events import ContentText, Event, Malformed, ReasoningText
+from unrender.parsing.finder import Finder
+from unrender.parsing.message import MessageFold
+
+
+class Choice:
+    """One answer as it is generated."""
+
+    __slots__ = ("_finder", "_fold", "_held", "_length", "_logprobs", "_reasoned", "_thinking", "_tokens", "finish_reason",
+                 "parser", "stopped_by", "usage")  # fmt: skip
+
+    def __init__(self, turn: Turn, stop: Sequence[str] = (), *, logprobs: bool = False) -> None:
+        self.parser = turn.parser()
+        self.finish_reason: str | None = None
+        self.stopped_by = ""
+        """The stop text that has ended the content; nothing more is wanted then."""
+        self.usage: Usage | None = None
+        """What the engine has counted."""
+        self._finder = Finder(stop) if stop else None
+        self._fold = MessageFold() if stop else None
+        self._held = ""
+        self._tokens = 0
+        self._thinking = False
+        self._reasoned: int | None = None
+        """How many tokens were generated when reasoning ended; None before that."""
+        self._length = 0
+        self._logprobs: deque[tuple[int, Mapping[str, Any]]] | None = deque() if logprobs else None
+        """Tokens that may be content, with the place in the output where each ends."""
+
+    def feed(self, piece: Piece) -> list[Event]:
+        """Take a piece; returns the events that are final now."""
+        text, tokens, finish, usage, logprobs = piece
+        if finish is not None:
+            self.finish_reason = finish
+        if usage is not None:
+            self.usage = usage
+        self._tokens += tokens
+        if not text:
+            return []
+        if self._logprobs is not None:
+            self._place(text, logprobs)
+        return self._taken(self.parser.feed(text), tokens)
+
+    def finish(self) -> list[Event]:
+        """End the answer; returns the last events."""
+        return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended, after `finish`."""
+        message = self._fold.message if self._fold else self.parser.message
+        reason = "stop" if self.stopped_by else self.finish_reason
+        return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
+
+    @property
+    def counted(self) -> Usage:
+        """What was generated, by the engine's count where it gives one."""
+        completion = self.usage.completion_tokens if self.usage else self._tokens
+        whole = completion if self._thinking else 0
+        return Usage(
+            prompt_tokens=self.usage.prompt_tokens if self.usage else 0,
+            completion_tokens=completion,
+            reasoning_tokens=min(self._reasoned, completion) if self._reasoned is not None else whole,
+            cached_tokens=self.usage.cached_tokens if self.usage else None,
+        )
+
+    def content_logprobs(self) -> list[Mapping[str, Any]]:
+        """Return the tokens of the content that has come out since the last time."""
+        settled, found = self.parser.settled, []
+        if not self._logprobs or self._logprobs[0][0] > settled:
+            return []
+        spans = self.parser.spans
+        ends = [span.end for span in spans]
+        while self._logprobs and self._logprobs[0][0] <= settled:
+            end, token = self._logprobs.popleft()
+            if spans[bisect_left(ends, end)].role is Role.CONTENT:
+                found.append(token)
+        return found
+
+    def _place(self, text: str, tokens: Sequence[Mapping[str, Any]]) -> None:
+        """Note where each token ends; tokens that are no whole characters end with their piece."""
+        assert self._logprobs is not None
+        at, self._length = self._length, self._length + len(text)
+        whole = sum(len(str(token["token"])) for token in tokens) == len(text)
+        for token in tokens:
+            at = at + len(str(token["token"])) if whole else self._length
+            self._logprobs.append((at, token))
+
+    def _taken(self, events: list[Event], tokens: int) -> list[Event]:
+        if events and self._reasoned is None:
+            self._count_reasoning(events, tokens)
+        if self._finder is None or self._fold is None:
+            return events
+        kept = [] if self.stopped_by else list(self._up_to_stop(events, self._finder))
+        self._fold.add(kept)
+        return kept
+
+    def _count_reasoning(self, events: Sequence[Event], tokens: int) -> None:
+        self._thinking = self._thinking or type(events[0]) is ReasoningText
+        if not self._thinking:
+            self._reasoned = 0
+        elif type(events[-1]) is not ReasoningText:
+            self._reasoned = self._tokens - tokens
+
+    def _up_to_stop(self, events: Sequence[Event], finder: Finder) -> Iterator[Event]:
+        for event in events:
+            if isinstance(event, ContentText):
+                text = self._held + event.text
+                at, self.stopped_by = finder.decided(text, 0)
+            elif isinstance(event, Malformed):
+                yield event
+                continue
+            else:
+                text = self._held
+                at, self.stopped_by = finder.find(text, 0)
+                at = at if self.stopped_by else len(text)
+            self._held = text[at:]
+            if at:
+                yield ContentText(text[:at])
+            if self.stopped_by:
+                return
+            if not isinstance(event, ContentText):
+                yield event

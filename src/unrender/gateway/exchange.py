@@ -1,0 +1,181 @@
+"""One HTTP request of an API → its answer: read, prepared, generated, streamed or whole, or an error in the API's own shape."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import secrets
+import time
+from collections.abc import Mapping, MutableMapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.gateway.answer import Answer
+from unrender.gateway.ask import Ask
+from unrender.gateway.body import Gone, Receive, read_json
+from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.gateway import Gateway
+from unrender.gateway.models import Model
+from unrender.gateway.stream import EventStream, Headers, Send
+from unrender.gateway.surfaces.surface import Api, Head
+from unrender.gateway.turns import Prepared
+
+_log = logging.getLogger("unrender.gateway")
+
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_LONGEST_HEADER = 1000
+"""Characters of warnings that a header repeats; the body has them whole."""
+_FORWARDED = (b"traceparent", b"tracestate")
+_RETRY_AFTER = (b"retry-after", b"1")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The ASGI application of one API."""
+
+    gateway: Gateway
+    api: Api
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await Exchange(self.gateway, self.api, scope, receive, send).run()
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(self, gateway: Gateway, api: Api, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self._gateway = gateway
+        self._api = api
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._receive = receive
+        self._send = send
+        self._gone = False
+        self._stream: EventStream | None = None
+        self._answer: Answer | None = None
+        given = self._headers.get(b"x-request-id", b"").decode("latin-1")
+        self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
+        self._own: Headers = [(b"x-request-id", self._id.encode())]
+
+    async def run(self) -> None:
+        """Answer the request; returns when the answer is out, or the client has gone."""
+        task = asyncio.current_task()
+        try:
+            async with asyncio.timeout(self._gateway.limits.seconds):
+                await self._run()
+        except Gone:
+            self._gone = True
+        except TimeoutError:
+            await self._fail(Failure(Kind.TIMEOUT, f"the answer took more than {self._gateway.limits.seconds} seconds"))
+        except Failure as failure:
+            await self._fail(failure)
+        except asyncio.CancelledError:
+            if not self._gone:
+                raise
+            assert task is not None
+            task.uncancel()
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
+            _log.exception("request %s: a defect of the gateway", self._id)
+            await self._fail(Failure(Kind.INTERNAL, f"the gateway has a defect; request {self._id}"))
+        finally:
+            if self._stream is not None:
+                self._stream.close()
+
+    async def _run(self) -> None:
+        gateway = self._gateway
+        gateway.keys.check(self._headers)
+        ask = self._api.read(await read_json(self._receive, gateway.limits.body))
+        model = gateway.models.find(ask.model)
+        gateway.keys.check(self._headers, model.name)
+        with gateway.slot():
+            watcher = asyncio.create_task(self._watch(asyncio.current_task()))
+            try:
+                await self._answered(ask, model)
+            finally:
+                watcher.cancel()
+
+    async def _watch(self, task: asyncio.Task[Any] | None) -> None:
+        """Cancel the answer, and with it the engine's work, when the client goes away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        if task is not None:
+            task.cancel()
+
+    async def _answered(self, ask: Ask, model: Model) -> None:
+        prepared = await model.turns.prepare(ask, model.backend.capabilities)
+        answer = self._answer = self._answer_to(ask, model, prepared)
+        if not ask.stream:
+            async with aclosing(answer.frames()) as frames:
+                async for _ in frames:
+                    pass
+            await self._json(200, answer.surface.body())
+            return
+        stream = self._stream = EventStream(
+            self._send, self._own, ping=answer.surface.ping(), interval=self._gateway.limits.ping
+        )
+        async with aclosing(answer.frames()) as frames:
+            async for frame in frames:
+                await stream.send(frame)
+        await stream.end()
+
+    def _answer_to(self, ask: Ask, model: Model, prepared: Prepared) -> Answer:
+        warnings = tuple(_warnings(ask, model, prepared))
+        if warnings:
+            self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
+        head = Head(
+            id=self._api.new_id(),
+            model=model.name,
+            created=int(time.time()),
+            warnings=warnings,
+            reasoning_field=model.reasoning_field,
+        )
+        return Answer(
+            ask=ask,
+            model=model,
+            prepared=prepared,
+            surface=self._api.surface(ask, head),
+            request_id=self._id,
+            headers={
+                name.decode(): self._headers[name].decode("latin-1") for name in _FORWARDED if name in self._headers
+            },
+        )
+
+    async def _fail(self, failure: Failure) -> None:
+        if self._gone:
+            return
+        if self._stream is not None and self._stream.begun and self._answer is not None:
+            await self._stream.end(self._answer.surface.failed(failure))
+            return
+        if failure.kind is Kind.BUSY:
+            self._own.append(_RETRY_AFTER)
+        await self._json(failure.status, self._api.refusal(failure))
+
+    async def _json(self, status: int, body: Mapping[str, Any]) -> None:
+        data = json.dumps(body, separators=(",", ":")).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode()), *self._own]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:
+    """Return what the client should know: above all, which parameters have no effect."""
+    engine = model.backend.capabilities
+    ignored = [name for name in ask.sampling if name not in engine.sampling]
+    if ask.logprobs is not None and not engine.logprobs:
+        ignored.append("logprobs")
+    if ask.seed is not None and not engine.seed:
+        ignored.append("seed")
+    found = [f"{name}: not honoured" for name in (*ask.unheeded, *ignored)]
+    if ask.model and ask.model not in (model.name, *model.aliases):
+        found.append(f"model: answered by {model.name}")
+    return [*found, *prepared.warnings]
+
+
+def _header(text: str) -> bytes:
+    """Return a text as the value of a header: ASCII, on one line, and not too long."""
+    plain = "".join(character if " " <= character <= "~" else "?" for character in text)
+    return plain[:_LONGEST_HEADER].encode()

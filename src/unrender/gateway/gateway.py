@@ -1,0 +1,81 @@
+"""What all requests of one gateway share: models, limits, keys, and how many answers are on their way."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.models import Models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one request, and all together, may take."""
+
+    body: int = 32_000_000
+    """Bytes of a request."""
+    streams: int = 1024
+    """Answers at a time; more are refused, none waits."""
+    seconds: float | None = None
+    """How long an answer may take altogether; None for as long as the engine writes."""
+    ping: float = 15.0
+    """Seconds of silence after which a stream is kept open with a frame that means nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Who may use what. Without keys, everybody may use everything."""
+
+    models: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """A key → the names of the models it opens; "*" for all."""
+
+    def check(self, headers: Mapping[bytes, bytes], model: str | None = None) -> None:
+        """Raise `Failure` unless the request has a key, and one that opens the model. Takes the same time for all keys."""
+        if not self.models:
+            return
+        given = sha256(_given(headers)).digest()
+        opened: frozenset[str] | None = None
+        for key, models in self.models.items():
+            if hmac.compare_digest(sha256(key.encode()).digest(), given):
+                opened = models
+        if opened is None:
+            raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
+        if model is not None and not opened & {model, "*"}:
+            raise Failure(Kind.NOT_FOUND, f"model: {model!r} is not open to this API key", param="model")
+
+
+def _given(headers: Mapping[bytes, bytes]) -> bytes:
+    bearer = headers.get(b"authorization", b"")
+    return bearer[7:].strip() if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway:
+    """One gateway. It keeps no state that a second one would miss."""
+
+    models: Models
+    limits: Limits = field(default_factory=Limits)
+    keys: Keys = field(default_factory=Keys)
+    draining: bool = False
+    """No new request is taken; those that are on their way are finished."""
+    streams: int = 0
+    """Answers on their way."""
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Count an answer while it is on its way. Raises `Failure` when there are too many, or none is taken any more."""
+        if self.draining:
+            raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
+        if self.streams >= self.limits.streams:
+            raise Failure(
+                Kind.BUSY, f"expected at most {self.limits.streams} answers at a time", code="too_many_streams"
+            )
+        self.streams += 1
+        try:
+            yield
+        finally:
+            self.streams -= 1

@@ -1,0 +1,162 @@
+"""Models → the ASGI application: all paths, and errors of paths that are none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from unrender.gateway.body import read_json
+from unrender.gateway.exchange import Endpoint
+from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
+from unrender.gateway.gateway import Gateway, Keys, Limits
+from unrender.gateway.models import Model, Models
+from unrender.gateway.surfaces import chat
+from unrender.parsing.events import Malformed
+
+
+def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | None = None) -> Starlette:
+    """Return the gateway as an ASGI application, to be served or mounted into another one.
+
+    Its `state.gateway` is the `Gateway`.
+    """
+    gateway = Gateway(models=Models(models), limits=limits or Limits(), keys=keys or Keys())
+    own = _Own(gateway)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await asyncio.gather(*(model.turns.warm_up() for model in gateway.models))
+        yield
+        await asyncio.gather(*(model.backend.close() for model in gateway.models))
+
+    routes = [
+        Route("/v1/chat/completions", Endpoint(gateway, chat.CHAT), methods=["POST"]),
+        Route("/v1/models", own.models),
+        Route("/v1/models/{name:path}", own.model),
+        Route("/v1/format", own.format),
+        Route("/v1/render", own.render, methods=["POST"]),
+        Route("/v1/parse", own.parse, methods=["POST"]),
+        Route("/health", own.health),
+        Route("/ready", own.ready),
+    ]
+    handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused}
+    application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    application.state.gateway = gateway
+    return application
+
+
+class _Own:
+    """The paths that generate nothing."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def _check(self, request: Request, model: str | None = None) -> None:
+        self._gateway.keys.check(dict(request.scope["headers"]), model)
+
+    def _model(self, request: Request, name: str) -> Model:
+        self._check(request)
+        model = self._gateway.models.find(name)
+        self._check(request, model.name)
+        return model
+
+    async def models(self, request: Request) -> Response:
+        """List the models, in the fields that each API's clients look for."""
+        self._check(request)
+        listed = [_described(model) for model in self._gateway.models]
+        first, last = listed[0]["id"], listed[-1]["id"]
+        body = {
+            "object": "list",
+            "data": listed,
+            "models": listed,
+            "has_more": False,
+            "first_id": first,
+            "last_id": last,
+        }
+        return JSONResponse(body)
+
+    async def model(self, request: Request) -> Response:
+        """Describe one model."""
+        return JSONResponse(_described(self._model(request, request.path_params["name"])))
+
+    async def format(self, request: Request) -> Response:
+        """Return the format that was derived from a model's template."""
+        model = self._model(request, request.query_params.get("model", ""))
+        return Response(model.turns.template.format.to_json(), media_type="application/json")
+
+    async def render(self, request: Request) -> Response:
+        """Return the prompt of a chat request, and what an engine is told with it."""
+        body = await self._body(request)
+        turn, warnings = await self._model(request, chat.read(body).model).turns.turn(chat.read(body))
+        said = {"stop": turn.stop, "preserved_tokens": turn.preserved_tokens, "begun": turn.begun, "warnings": warnings}
+        return JSONResponse({"prompt": turn.prompt, **said})
+
+    async def parse(self, request: Request) -> Response:
+        """Return the message that a text means as the answer to a chat request."""
+        body = await self._body(request)
+        text = body.pop("text", None)
+        if not isinstance(text, str):
+            raise invalid(f"text: expected a string, found {text!r:.80}", param="text")
+        turn, warnings = await self._model(request, chat.read(body).model).turns.turn(chat.read(body))
+        parser = turn.parser()
+        events = [*parser.feed(text), *parser.finish()]
+        broken = [
+            {"text": event.text, "position": event.position, "expected": event.expected}
+            for event in events
+            if isinstance(event, Malformed)
+        ]
+        message = parser.message
+        reason = message.finish_reason()
+        return JSONResponse(
+            {"message": message.to_openai(), "finish_reason": reason, "malformed": broken, "warnings": warnings}
+        )
+
+    async def health(self, _: Request) -> Response:
+        """Say that the process lives."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, _: Request) -> Response:
+        """Say whether answers can be generated: every engine is there, and the gateway is not shutting down."""
+        found = await asyncio.gather(*(model.backend.ready() for model in self._gateway.models))
+        problems = {model.name: why for model, why in zip(self._gateway.models, found, strict=True) if why}
+        if self._gateway.draining:
+            problems["gateway"] = "shutting down"
+        status = {"status": "not ready" if problems else "ready", "problems": problems}
+        return JSONResponse(status, STATUSES[Kind.BUSY] if problems else 200)
+
+    async def _body(self, request: Request) -> dict[str, Any]:
+        body = await read_json(request.receive, self._gateway.limits.body)
+        if not isinstance(body, dict):
+            raise invalid(f"body: expected an object, found {type(body).__name__}")
+        return body
+
+
+def _described(model: Model) -> dict[str, Any]:
+    """Return what OpenAI's, Anthropic's and Codex's clients want to know of a model."""
+    return {
+        "id": model.name,
+        "object": "model",
+        "type": "model",
+        "created": model.created,
+        "created_at": "1970-01-01T00:00:00Z",
+        "owned_by": "unrender",
+        "slug": model.name,
+        "display_name": model.name,
+    }
+
+
+async def _refused(_: Request, failure: Failure) -> Response:
+    return JSONResponse(chat.refusal(failure), failure.status)
+
+
+async def _no_such_path(request: Request, error: HTTPException) -> Response:
+    kind = Kind.WRONG_METHOD if error.status_code == STATUSES[Kind.WRONG_METHOD] else Kind.NOT_FOUND
+    failure = Failure(kind, f"{request.method} {request.url.path}: {error.detail}")
+    return JSONResponse(chat.refusal(failure), error.status_code, headers=error.headers)

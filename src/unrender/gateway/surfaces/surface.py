@@ -1,0 +1,94 @@
+"""What every API's state machine offers to the rest of the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring, encode_basestring_ascii
+from typing import Any, NamedTuple, Protocol
+
+from unrender.gateway.ask import Ask
+from unrender.gateway.failure import Failure
+from unrender.messages import Message
+from unrender.parsing.completions import Usage
+from unrender.parsing.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one choice has ended."""
+
+    message: Message
+    reason: str | None = None
+    """The engine's finish reason; None where it gave none."""
+    stopped_by: str = ""
+    """The client's stop text that ended the content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What all frames of an answer share."""
+
+    id: str
+    model: str
+    created: int
+    """Seconds since 1970."""
+    prompt_tokens: int = 0
+    """Tokens of the prompt, as far as they are known before the engine has spoken."""
+    warnings: tuple[str, ...] = ()
+    """What of the request has no effect, and what else the client should know."""
+    reasoning_field: str = "reasoning_content"
+
+
+class Surface(Protocol):
+    """One answer in one API's form: frames as it streams, and the whole of it afterwards."""
+
+    def begin(self) -> bytes:
+        """Return the frames that come before all others."""
+        ...
+
+    def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
+        """Return the frames of more events of a choice; `logprobs` belong to the content among them."""
+        ...
+
+    def end(self, index: int, outcome: Outcome) -> bytes:
+        """Return the frames that end a choice."""
+        ...
+
+    def finish(self, usage: Usage) -> bytes:
+        """Return the frames that end the answer, when all choices have."""
+        ...
+
+    def body(self) -> dict[str, Any]:
+        """Return the whole answer, after `finish`."""
+        ...
+
+    def failed(self, failure: Failure) -> bytes:
+        """Return the frames that end an answer that has begun and cannot be finished."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return what keeps a silent connection open, and means nothing."""
+        ...
+
+
+class Api(NamedTuple):
+    """One API: how a request is read, answered and refused."""
+
+    name: str
+    read: Callable[[Any], Ask]
+    surface: Callable[[Ask, Head], Surface]
+    refusal: Callable[[Failure], dict[str, Any]]
+    new_id: Callable[[], str]
+
+
+def quoted(text: str) -> bytes:
+    """Return a text as JSON; half a surrogate pair stays an escape, since UTF-8 has no form for it.
+
+    >>> quoted("é!").decode()
+    '"é!"'
+    """
+    try:
+        return encode_basestring(text).encode()
+    except UnicodeEncodeError:
+        return encode_basestring_ascii(text).encode()

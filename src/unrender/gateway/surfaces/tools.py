@@ -1,0 +1,131 @@
+"""Tools of the three APIs → function tools, and calls of custom tools between text and one JSON argument.
+
+Rule: a custom tool is a function with one argument, `input`, which is text. A tool that only its vendor's servers can run
+(web search, a code interpreter) is left out and named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unrender.gateway.failure import invalid
+from unrender.gateway.fields import Fields
+
+_OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
+_LONGEST_OPENING = 100
+_WHOLE = re.compile(
+    r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u])))*+"
+)
+"""What of a JSON string can be decoded: up to its end, to an escape that is not all there, or to half a surrogate pair."""
+
+
+@dataclass(slots=True)
+class Tools:
+    """Tools as they are read: functions, the names of custom ones, and what was left out."""
+
+    functions: list[Mapping[str, Any]] = field(default_factory=list)
+    custom: set[str] = field(default_factory=set)
+    unheeded: list[str] = field(default_factory=list)
+
+
+def read_tools(tools: Sequence[Any]) -> Tools:
+    """Sort the tools of a request; raises `Failure` for what is not an object."""
+    found = Tools()
+    for i, tool in enumerate(tools):
+        where = f"tools[{i}]"
+        if not isinstance(tool, Mapping):
+            raise invalid(f"{where}: expected an object, found {type(tool).__name__}", param=where)
+        kind = tool.get("type")
+        if kind == "custom" and "input_schema" not in tool:
+            function, unheeded = _of_custom(Fields(tool.get("custom", tool), where))
+            found.functions.append({"type": "function", "function": function})
+            found.custom.add(function["name"])
+            found.unheeded += unheeded
+        elif kind in (None, "function") or "input_schema" in tool:
+            found.functions.append(_without_type(tool) if "input_schema" in tool else tool)
+        else:
+            found.unheeded.append(f"{where} ({kind!s:.60})")
+    return found
+
+
+def _without_type(tool: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in tool.items() if name not in ("type", "cache_control")}
+
+
+def _of_custom(tool: Fields) -> tuple[dict[str, Any], list[str]]:
+    name, description, form = tool.text("name"), tool.text("description") or "", tool.inside("format")
+    if not name:
+        raise invalid(f"{tool.place('name')}: expected a name, found none", param=tool.place("name"))
+    text: dict[str, Any] = {"type": "string"}
+    unheeded = []
+    nested = form.inside("grammar")  # in Chat Completions; flat in Responses
+    definition = nested.text("definition") or form.text("definition")
+    if definition and "regex" in (nested.any("syntax"), form.any("syntax")):
+        text["pattern"] = f"^(?:{definition})$"
+    elif definition:
+        description = f"{description}\n\nThe input follows this grammar:\n{definition}".strip()
+        unheeded.append(f"{form.where} (described in the prompt, not enforced)")
+    parameters = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
+    return {"name": name, "description": description, "parameters": parameters}, unheeded
+
+
+def custom_arguments(text: str) -> str:
+    """Return the JSON arguments of a custom tool's call; the inverse of `custom_input`."""
+    return json.dumps({"input": text}, ensure_ascii=False)
+
+
+def custom_input(arguments: str) -> str:
+    """Return the text that a custom tool's call gives; arguments that hold none come back as they are.
+
+    >>> custom_input(custom_arguments('say "hi"'))
+    'say "hi"'
+    """
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return arguments
+    text = value.get("input") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else arguments
+
+
+class InputText:
+    r"""The arguments of a custom tool's call, as they stream → its text, as it streams.
+
+    >>> stream = InputText()
+    >>> stream.feed('{"input": "a\\'), stream.feed('nb"'), stream.feed("}")
+    ('a', '\nb', '')
+    """
+
+    __slots__ = ("_done", "_held", "_open")
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._open = self._done = False
+
+    def feed(self, text: str) -> str:
+        """Take more JSON; return the text that is certain now."""
+        if self._done:
+            return ""
+        self._held += text
+        if not self._open:
+            found = _OPENING.match(self._held)
+            if found is None:
+                self._done = len(self._held) > _LONGEST_OPENING
+                return ""
+            self._open, self._held = True, self._held[found.end() :]
+        return self._decoded()
+
+    def _decoded(self) -> str:
+        found = _WHOLE.match(self._held)
+        ready = found.group() if found else ""
+        self._held = self._held[len(ready) :]
+        self._done = self._held.startswith('"')
+        try:
+            return str(json.loads(f'"{ready}"', strict=False))
+        except ValueError:
+            return ready

@@ -1,0 +1,172 @@
+"""Ask → Turn, and the grammar that an engine is given with it.
+
+Strategy: templates are rendered and grammars built in threads, so that no stream waits for them. A grammar depends on the
+format, the tools, the choice and what the prompt has begun, and is kept for the next request that has the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from inspect import Parameter, signature
+from typing import Any
+
+from unrender.chat_template import ChatTemplate, Turn
+from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
+from unrender.gateway.ask import Ask
+from unrender.gateway.backends.backend import Capabilities, Grammar
+from unrender.gateway.failure import Failure, invalid
+from unrender.messages import ToolChoice
+
+MOST_GRAMMARS = 256
+"""Grammars that are kept for one model."""
+_RESERVED = frozenset(
+    name
+    for name, parameter in signature(ChatTemplate.prepare).parameters.items()
+    if parameter.kind is not Parameter.VAR_KEYWORD and name != "documents"
+) | {"add_generation_prompt", "bos_token", "eos_token"}
+"""What no client may set as a variable of the template."""
+_THREADS = 2
+
+
+class Constrain(StrEnum):
+    """When the engine is given a grammar."""
+
+    ALWAYS = "always"
+    """Whenever there are tools or a response format, lazily where the model may answer freely."""
+    REQUIRED = "required"
+    """When a call, or a response format, is required."""
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A turn, ready to be generated."""
+
+    turn: Turn
+    grammar: Grammar | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Turns:
+    """Makes the turns of one model. `variables` are the template's, the same for every request; a request's own win."""
+
+    template: ChatTemplate
+    constrain: Constrain = Constrain.ALWAYS
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    tool_format: str = "auto"
+    _grammars: OrderedDict[Hashable, tuple[Grammar | None, tuple[str, ...]]] = field(default_factory=OrderedDict)
+    _prompts: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "unrender-prompt"))
+    _builders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "unrender-grammar"))
+
+    async def warm_up(self) -> None:
+        """Analyse the template, which takes a moment, before the first request needs it."""
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+        ask = Ask(messages=({"role": "user", "content": "Hello"},), tools=(tool,))
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._prompts, lambda: self.template.format)
+        try:
+            await self.turn(ask)
+        except Failure:  # A template may refuse this conversation and take others.
+            return
+
+    async def turn(self, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+        """Return the turn, and the parameters that the template does not heed. Raises `Failure`."""
+        return await asyncio.get_running_loop().run_in_executor(self._prompts, self._turn, ask)
+
+    async def prepare(self, ask: Ask, engine: Capabilities) -> Prepared:
+        """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
+        turn, unheeded = await self.turn(ask)
+        if not (engine.dialect and self._constrained(turn, engine)):
+            return Prepared(turn=turn, warnings=unheeded)
+        loop = asyncio.get_running_loop()
+        grammar, losses = await loop.run_in_executor(self._builders, self._grammar, turn, engine)
+        return Prepared(turn=turn, grammar=grammar, warnings=(*unheeded, *losses))
+
+    def _turn(self, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+        variables, unheeded = self._variables(ask)
+        try:
+            turn = self.template.prepare(
+                ask.messages,
+                tools=ask.tools or None,
+                tool_choice=ask.tool_choice,
+                parallel_tool_calls=ask.parallel_tool_calls,
+                response_format=ask.response_format,
+                continue_final_message=ask.continues,
+                tool_format=self.tool_format,
+                **variables,
+            )
+        except MessageError as error:
+            where, colon, _ = str(error).partition(":")
+            raise invalid(str(error), param=where if colon else None) from error
+        except TemplateError as error:
+            raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
+        return turn, unheeded
+
+    def _variables(self, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
+        for name in ask.template:
+            if name in _RESERVED or not name.isidentifier():
+                raise invalid(f"chat_template_kwargs.{name}: not a variable that a request may set", param=name)
+        given: dict[str, Any] = {**self.variables, **ask.template}
+        if ask.effort is None:
+            return given, ()
+        heeded = False
+        template = self.template.template
+        if ask.effort != "none" and "reasoning_effort" in template.variables:
+            heeded, given = True, {"reasoning_effort": ask.effort, **given}
+        if self.template.capabilities.supports_enable_thinking:
+            heeded, given = True, {"enable_thinking": ask.effort != "none", **given}
+        return given, () if heeded else ("reasoning_effort: the template knows no such thing",)
+
+    def _constrained(self, turn: Turn, engine: Capabilities) -> bool:
+        request = turn.request
+        due = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) or request.response_schema is not None
+        free = request.calls_allowed and (engine.lazy or engine.dialect == "structural_tag")
+        return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
+
+    def _grammar(self, turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...]]:
+        key = _key(turn, engine)
+        if key not in self._grammars:
+            self._grammars[key] = _build(turn, engine)
+            if len(self._grammars) > MOST_GRAMMARS:
+                self._grammars.popitem(last=False)
+        self._grammars.move_to_end(key)
+        return self._grammars[key]
+
+
+def _key(turn: Turn, engine: Capabilities) -> Hashable:
+    request = turn.request
+    tools = [tool.to_openai() for tool in request.tools or ()]
+    said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
+    choice = (request.tool_choice, request.parallel_tool_calls)
+    return turn.format, choice, json.dumps(said, sort_keys=True), turn.begun, engine.dialect, engine.lazy
+
+
+def _build(turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...]]:
+    """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SchemaWarning)
+        try:
+            triggers = turn.triggers if engine.lazy else ()
+            grammar = Grammar(dialect=engine.dialect, text=_written(turn, engine.dialect), triggers=triggers)
+        except GrammarError as error:
+            return None, (f"not constrained: {error}",)
+    return grammar, tuple(f"not constrained: {item.message}" for item in caught)
+
+
+def _written(turn: Turn, dialect: str) -> str:
+    match dialect:
+        case "gbnf":
+            return turn.gbnf()
+        case "lark":
+            return turn.lark()
+        case "structural_tag":
+            return json.dumps(turn.structural_tag())
+    raise GrammarError(f"no grammar is written in {dialect!r}")

@@ -1,0 +1,97 @@
+"""A gateway in this process, for tests: engines that say what they are told, and the vendors' clients in front."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+from starlette.applications import Starlette
+
+from unrender import ChatTemplate
+from unrender.gateway import Backend, Capabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
+
+TEMPLATES = Path(__file__).parent / "templates"
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+TOOL = {"type": "function", "function": WEATHER}
+HELLO = [{"role": "user", "content": "Hello"}]
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+
+
+class Told:
+    """An engine that gives these pieces, or raises the errors among them, the same for every job."""
+
+    def __init__(
+        self, said: str | Sequence[str | Piece | EngineError | float], *, capabilities: Capabilities | None = None
+    ) -> None:
+        self.said = [said] if isinstance(said, str) else said
+        self.capabilities = capabilities or Capabilities(seed=False)
+        self.jobs: list[Job] = []
+        self.asked = asyncio.Event()
+        self.closed = 0
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces; a number is a pause in seconds."""
+        self.jobs.append(job)
+        self.asked.set()
+        try:
+            for item in self.said:
+                if isinstance(item, EngineError):
+                    raise item
+                if isinstance(item, float):
+                    await asyncio.sleep(item)
+                else:
+                    yield Piece(item) if isinstance(item, str) else item
+        finally:
+            self.closed += 1
+
+    async def count(self, text: str) -> int | None:
+        """Count words."""
+        return len(text.split())
+
+    async def ready(self) -> str | None:
+        """Be ready."""
+        return None
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+
+def template(name: str = "") -> ChatTemplate:
+    """Return a template of the tests, or the one of the sampler."""
+    from unrender.cli.serve import own_template  # noqa: PLC0415
+
+    return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else ChatTemplate.from_string(own_template())
+
+
+def served(engine: Backend | None = None, name: str = "", **settings: Any) -> Starlette:
+    """Return a gateway with one model, `m`, behind this engine, the sampler by default."""
+    model = Model(name="m", turns=Turns(template=template(name)), backend=engine or Sampler())
+    return app([model], **settings)
+
+
+def browser(application: Any) -> httpx2.AsyncClient:
+    """Return a plain HTTP client of a gateway in this process."""
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=application), base_url="http://gateway")
+
+
+def openai_client(application: Any) -> openai.AsyncOpenAI:
+    """Return OpenAI's client, which validates strictly."""
+    return openai.AsyncOpenAI(
+        base_url="http://gateway/v1",
+        api_key="key",
+        http_client=browser(application),
+        max_retries=0,
+        _strict_response_validation=True,
+    )
+
+
+def chunked(text: str, size: int) -> Iterable[str]:
+    """Return a text in pieces of `size` characters."""
+    return [text[at : at + size] for at in range(0, len(text), size)]

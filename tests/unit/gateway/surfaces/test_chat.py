@@ -1,0 +1,223 @@
+"""Chat Completions, judged by OpenAI's own client with strict validation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import openai
+import pytest
+from serving import CALL, HELLO, TOOL, Told, browser, chunked, openai_client, served
+
+from unrender.gateway import Piece, Sampler
+from unrender.gateway.failure import Failure
+from unrender.gateway.surfaces.chat import read
+
+FORMATS = (
+    "json-tags", "tag-json", "tagged-key", "tagged-raw", "python-calls", "channels", "forced-open", "json-array",
+    "bracket-id", "name-line", "answer-wrapped", "message-parts", "",
+)  # fmt: skip
+ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
+
+
+def said(message):
+    """Return what a message says, without the ids, which are random."""
+    calls = [(call.function.name, call.function.arguments) for call in message.tool_calls or ()]
+    return message.content or "", getattr(message, "reasoning_content", None) or "", calls
+
+
+async def both(client, **request):
+    """Return the whole completion, and the one that the stream adds up to."""
+    whole = await client.chat.completions.create(model="m", messages=HELLO, **request)
+    options = {"include_usage": True}
+    async with client.chat.completions.stream(model="m", messages=HELLO, stream_options=options, **request) as stream:
+        async for _ in stream:
+            pass
+        return whole, await stream.get_final_completion()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_stream_and_whole_agree(name):
+    """In every format a stream adds up to what the whole answer says, and both are valid."""
+
+    async def run():
+        client = openai_client(served(Sampler(), name))
+        for seed in range(3):
+            whole, streamed = await both(client, tools=[TOOL], seed=seed)
+            for one, other in zip(whole.choices, streamed.choices, strict=True):
+                assert said(one.message) == said(other.message)
+                assert one.finish_reason == other.finish_reason
+            assert whole.usage == streamed.usage
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_answer_is_read(size):
+    """Reasoning, content and calls come apart, however the engine cuts its text; no syntax is left in the content."""
+    engine = Told(chunked(ANSWER, size))
+
+    whole, streamed = asyncio.run(both(openai_client(served(engine)), tools=[TOOL]))
+
+    expected = ("I'll look.", "Rain?", [("get_weather", '{"city": "Paris"}')])
+    assert said(whole.choices[0].message) == said(streamed.choices[0].message) == expected
+    assert whole.choices[0].finish_reason == streamed.choices[0].finish_reason == "tool_calls"
+
+
+def test_several_choices_are_kept_apart():
+    """Each of n choices has its own text, whole and streamed, and the usage is that of all."""
+    client = openai_client(served(Sampler()))
+
+    whole, streamed = asyncio.run(both(client, n=3, seed=7))
+    singles = [asyncio.run(both(client, seed=7 + index))[0] for index in range(3)]
+
+    alone = [said(single.choices[0].message) for single in singles]
+    assert [said(choice.message) for choice in whole.choices] == alone
+    assert [said(choice.message) for choice in streamed.choices] == alone
+    assert whole.usage.completion_tokens == sum(single.usage.completion_tokens for single in singles)
+
+
+def test_choice_is_enforced():
+    """A required, a named and an allowed tool are called."""
+    other = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
+    named = {"type": "function", "function": {"name": "other"}}
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}
+
+    async def called(choice):
+        client = openai_client(served(Sampler()))
+        whole, _ = await both(client, tools=[TOOL, other], tool_choice=choice, seed=1)
+        return {call.function.name for call in whole.choices[0].message.tool_calls}
+
+    assert asyncio.run(called("required")) <= {"get_weather", "other"}
+    assert asyncio.run(called(named)) == asyncio.run(called(allowed)) == {"other"}
+
+
+def test_response_format_is_kept():
+    """With a JSON schema the content is JSON that it admits."""
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+
+    whole, _ = asyncio.run(both(openai_client(served(Sampler())), response_format=form, seed=3))
+
+    assert isinstance(json.loads(whole.choices[0].message.content)["n"], int)
+
+
+def test_custom_tool_gets_text():
+    """A custom tool is called with its text; streamed, with the text as the one argument `input`."""
+    tool = {"type": "custom", "custom": {"name": "run", "description": "Run code."}}
+    text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb"}}\n</tool_call>'
+
+    async def run():
+        async with browser(served(Told(chunked(text, 4)))) as client:
+            return await client.post("/v1/chat/completions", json={"messages": HELLO, "tools": [tool]})
+
+    call = asyncio.run(run()).json()["choices"][0]["message"]["tool_calls"][0]
+    assert (call["type"], call["custom"]) == ("custom", {"name": "run", "input": "a\nb"})
+
+
+def test_stop_text_ends_the_content():
+    """A stop text cuts the content, across pieces, not the reasoning; the engine is told to stop."""
+    engine = Told(chunked("<think>\nno STOP here\n</think>\nOne STOP two" + " more" * 50, 3))
+
+    whole, streamed = asyncio.run(both(openai_client(served(engine)), stop="STOP"))
+
+    assert said(whole.choices[0].message) == said(streamed.choices[0].message) == ("One ", "no STOP here", [])
+    assert whole.choices[0].finish_reason == "stop"
+    assert engine.closed == 2
+
+
+def test_truncated_call_is_no_call():
+    """A call that the limit cuts off is not among the calls, and the reason is `length`, as the client understands."""
+    engine = Told([CALL[:40], Piece("", 0, "length")])
+    client = openai_client(served(engine))
+
+    whole = asyncio.run(client.chat.completions.create(model="m", messages=HELLO, tools=[TOOL]))  # type: ignore[list-item]
+
+    assert whole.choices[0].message.tool_calls is None
+    assert whole.choices[0].finish_reason == "length"
+    with pytest.raises(openai.LengthFinishReasonError):
+        asyncio.run(both(client, tools=[TOOL]))
+
+
+def test_logprobs_are_those_of_the_content():
+    """With a parser at work, the log probabilities are those of the content's tokens, whole and streamed."""
+    tokens = ["<think>", "\n", "Rain", "?", "\n", "</think>", "\n", "It ", "rains", ".", "<|end|>"]
+    pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
+    engine = Told(pieces)
+
+    whole, streamed = asyncio.run(both(openai_client(served(engine)), logprobs=True))
+
+    for completion in (whole, streamed):
+        assert [item.token for item in completion.choices[0].logprobs.content] == ["It ", "rains", "."]
+
+
+def test_what_has_no_effect_is_named():
+    """Parameters that nothing heeds are named in a header and in the body, streamed or not."""
+    request = {"messages": HELLO, "top_k": 3, "logit_bias": {"1": 2}, "store": False, "tools": [{"type": "web_search"}]}
+
+    async def run(**more):
+        async with browser(served(Told("Hi"))) as client:
+            return await client.post("/v1/chat/completions", json=request | more)
+
+    answer, stream = asyncio.run(run()), asyncio.run(run(stream=True))
+
+    named = ["tools[0] (web_search): not honoured", "logit_bias: not honoured", "top_k: not honoured"]
+    assert answer.json()["warnings"] == named
+    assert answer.headers["x-unrender-warnings"] == stream.headers["x-unrender-warnings"] == "; ".join(named)
+    assert json.loads(stream.text.split("\n")[0].removeprefix("data: "))["warnings"] == named
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"messages": "Hi"}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "wizard", "content": ""}]}, "messages[0].role"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"n": 0}, "n"),
+        ({"n": True}, "n"),
+        ({"stop": [1]}, "stop"),
+        ({"tools": {}}, "tools"),
+        ({"tools": [1]}, "tools[0]"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"reasoning_effort": "huge"}, "reasoning_effort"),
+        ({"chat_template": "{{ 1 }}"}, "chat_template"),
+        ({"chat_template_kwargs": {"tools": []}}, "tools"),
+        ({"stream_options": 1}, "stream_options"),
+        ({"max_tokens": 1.5}, "max_tokens"),
+        ({"model": "other"}, "model"),
+    ],
+)
+def test_mistake_is_named(change, param):
+    """What is wrong with a request is a 4xx that names the field."""
+
+    async def run():
+        async with browser(served(Told("Hi"))) as client:
+            return await client.post("/v1/chat/completions", json={"messages": HELLO} | change)
+
+    answer = asyncio.run(run())
+
+    assert answer.status_code == (404 if param == "model" else 400)
+    assert answer.json()["error"]["param"] == param
+
+
+def test_openai_client_raises_its_own_errors():
+    """OpenAI's client understands the refusal."""
+    client = openai_client(served())
+
+    with pytest.raises(openai.NotFoundError, match="expected one of"):
+        asyncio.run(client.chat.completions.create(model="other", messages=HELLO))
+
+
+def test_body_that_is_no_object_is_refused():
+    """Reading never raises anything but `Failure`."""
+    for body in (None, 1, "x", [], {"messages": 1}):
+        with pytest.raises(Failure, match="expected"):
+            read(body)

@@ -1,0 +1,45 @@
+"""Custom tools between text and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unrender.gateway.surfaces.tools import InputText, custom_arguments, custom_input, read_tools
+
+TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_text_streams_out_of_json(text, escaped):
+    """However the JSON is cut, the text comes out, and nothing of it is taken back."""
+    arguments = json.dumps({"input": text}, ensure_ascii=escaped)
+    for size in range(1, len(arguments) + 1):
+        stream = InputText()
+        assert "".join(stream.feed(arguments[at : at + size]) for at in range(0, len(arguments), size)) == text
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_arguments_and_input_are_inverse(text):
+    """What is written for a custom call is read back."""
+    assert custom_input(custom_arguments(text)) == text
+
+
+def test_regex_becomes_a_pattern_and_lark_a_description():
+    """A regular expression constrains the input; another grammar is described, and named as not enforced."""
+    tools = [
+        {"type": "custom", "name": "flat", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}},
+        {
+            "type": "custom",
+            "custom": {"name": "deep", "format": {"grammar": {"syntax": "lark", "definition": "start: X"}}},
+        },
+    ]
+
+    found = read_tools(tools)
+
+    assert found.custom == {"flat", "deep"}
+    assert found.functions[0]["function"]["parameters"]["properties"]["input"]["pattern"] == "^(?:a+)$"
+    assert "start: X" in found.functions[1]["function"]["description"]
+    assert found.unheeded == ["tools[1].format (described in the prompt, not enforced)"]

@@ -1,0 +1,193 @@
+"""One request's way through the gateway: what fails, what is cancelled, and what keeps a stream open."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from serving import HELLO, Told, browser, served
+
+from unrender.gateway import EngineError, Keys, Limits
+
+
+async def asked(application, path="/v1/chat/completions", headers=None, **request):
+    async with browser(application) as client:
+        return await client.post(path, json={"messages": HELLO} | request, headers=headers)
+
+
+class Client:
+    """An ASGI client that goes away when it is told."""
+
+    def __init__(self, **request: Any) -> None:
+        self.body = json.dumps({"messages": HELLO} | request).encode()
+        self.gone = asyncio.Event()
+        self.sent: list[dict[str, Any]] = []
+        self.asked = False
+
+    async def receive(self):
+        if not self.asked:
+            self.asked = True
+            return {"type": "http.request", "body": self.body, "more_body": False}
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message):
+        self.sent.append(message)
+
+    async def run(self, application):
+        scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": [], "query_string": b""}
+        await application(scope, self.receive, self.send)
+
+    @property
+    def text(self):
+        return b"".join(message.get("body", b"") for message in self.sent).decode()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_client_that_goes_cancels_the_engine(stream):
+    """When the client goes away, the engine's work ends at once, streamed or not, and the slot is free."""
+
+    async def run():
+        engine = Told(["Hello", 60.0, "never"])
+        application = served(engine)
+        client = Client(stream=stream)
+        task = asyncio.create_task(client.run(application))
+        await asyncio.wait_for(engine.asked.wait(), 5)
+        await asyncio.sleep(0.02)
+        client.gone.set()
+        await asyncio.wait_for(task, 0.5)
+        assert engine.closed == 1
+        assert application.state.gateway.streams == 0
+        assert "never" not in client.text
+
+    asyncio.run(run())
+
+
+def test_silent_engine_is_waited_for_with_pings():
+    """While the engine is silent the stream is kept open with comments, before the first piece and after it."""
+
+    async def run():
+        application = served(Told([0.12, "Hello", 0.12, " you"]), limits=Limits(ping=0.03))
+        return (await asked(application, stream=True)).text
+
+    text = asyncio.run(run())
+
+    before, _, after = text.partition("Hello")
+    assert before.count(": ping") >= 2
+    assert after.count(": ping") >= 2
+    assert text.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (EngineError("no connection"), 502),
+        (EngineError("too long", status=400), 400),
+        (EngineError("full", status=503), 503),
+        (EngineError("defect", status=500), 502),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+def test_engine_that_fails_first_gives_a_status(error, status, stream):
+    """An engine that fails before the first piece gives a status and an error in the API's shape, streamed or not."""
+    answer = asyncio.run(asked(served(Told([error])), stream=stream))
+
+    assert answer.status_code == status
+    assert str(error) in answer.json()["error"]["message"]
+
+
+def test_engine_that_breaks_off_ends_the_stream_with_an_error():
+    """An engine that fails in the middle gives an error frame after the text that was there; a whole answer is a 502."""
+    engine = Told(["Hello", EngineError("cut off")])
+
+    stream = asyncio.run(asked(served(engine), stream=True))
+    whole = asyncio.run(asked(served(engine)))
+
+    assert stream.status_code == 200
+    assert "Hello" in stream.text
+    *_, error, done = stream.text.strip().split("\n\n")
+    assert "cut off" in json.loads(error.removeprefix("data: "))["error"]["message"]
+    assert done == "data: [DONE]"
+    assert whole.status_code == 502
+
+
+def test_transient_failure_is_tried_again_only_before_the_first_piece():
+    """A job that failed for a moment is sent again once; one whose answer has begun is not."""
+    refused = Told([EngineError("refused", transient=True)])
+    begun = Told(["Hello", EngineError("reset", transient=True)])
+
+    asyncio.run(asked(served(refused)))
+    asyncio.run(asked(served(begun)))
+
+    assert (len(refused.jobs), len(begun.jobs)) == (2, 1)
+
+
+def test_failing_choice_ends_all():
+    """Of several choices one that fails ends the answer, and no job goes on."""
+    engine = Told(["Hello", EngineError("cut off")])
+
+    answer = asyncio.run(asked(served(engine), n=3))
+
+    assert answer.status_code == 502
+    assert engine.closed == len(engine.jobs)
+
+
+def test_text_of_any_kind_is_no_error():
+    """Whatever the model writes, the answer is a 200 whose content is valid JSON."""
+    for text in ("", "\0", "\ud800", "</think></think>", '<tool_call>\n{"name": 1', "<|end|>" * 3, "\u2028data: x\n\n"):
+        answer = asyncio.run(asked(served(Told(text)), tools=[], stream=True))
+        assert answer.status_code == 200
+        for frame in answer.text.strip().split("\n\n"):
+            assert frame == "data: [DONE]" or json.loads(frame.removeprefix("data: "))["choices"]
+
+
+def test_limits_hold():
+    """Too many answers at a time, too long ones and too large bodies are refused, each with its status."""
+    full = served(Told("Hi"), limits=Limits(streams=0))
+    slow = served(Told([5.0]), limits=Limits(seconds=0.05))
+    small = served(Told("Hi"), limits=Limits(body=10))
+
+    busy = asyncio.run(asked(full))
+    assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
+    assert asyncio.run(asked(slow)).status_code == 504
+    assert asyncio.run(asked(small)).status_code == 413
+
+
+def test_keys_open_models():
+    """A request needs a key, as a bearer token or in `x-api-key`, and one that opens the model."""
+    application = served(Told("Hi"), keys=Keys(models={"good": frozenset({"m"}), "other": frozenset({"x"})}))
+
+    def status(**headers):
+        return asyncio.run(asked(application, headers={k.replace("_", "-"): v for k, v in headers.items()})).status_code
+
+    assert status(authorization="Bearer good") == status(x_api_key="good") == 200
+    assert status() == status(authorization="Bearer bad") == status(x_api_key="") == 401
+    assert status(authorization="Bearer other") == 404
+
+
+def test_draining_gateway_refuses_and_says_so():
+    """While the gateway shuts down, it takes no request, and `/ready` tells a balancer; `/health` does not change."""
+
+    async def run():
+        application = served(Told("Hi"))
+        application.state.gateway.draining = True
+        async with browser(application) as client:
+            paths = [await client.get("/ready"), await client.get("/health")]
+            return [answer.status_code for answer in (*paths, await asked(application))]
+
+    assert asyncio.run(run()) == [503, 200, 503]
+
+
+def test_request_ids_and_traces_are_handed_on():
+    """The client's request id comes back, one that cannot be a header is replaced, and the trace reaches the engine."""
+    engine = Told("Hi")
+    application = served(engine)
+
+    kept = asyncio.run(asked(application, headers={"x-request-id": "abc-1", "traceparent": "00-1-2-01"}))
+    made = asyncio.run(asked(application, headers={"x-request-id": "a b"}))
+
+    assert kept.headers["x-request-id"] == "abc-1"
+    assert made.headers["x-request-id"].startswith("req-")
+    assert engine.jobs[0].headers == {"traceparent": "00-1-2-01"}
