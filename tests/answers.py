@@ -11,8 +11,9 @@ from typing import Any
 from vendor import ROOT, vendor_templates
 
 from unrender.analysis import shape_context, shape_messages
-from unrender.chat_template import ChatTemplate, Turn
+from unrender.chat_template import ChatTemplate
 from unrender.messages import read_messages
+from unrender.turn import Turn
 
 QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]
 

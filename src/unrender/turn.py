@@ -5,23 +5,19 @@ What constrains an answer depends on format, request and begun text alone, so tu
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from unrender.cache import Cache
-from unrender.emit.answer import Answer, Dialect, Written, warn_of
-from unrender.emit.triggers import Trigger
 from unrender.format import Format
-from unrender.injection import Injection
 from unrender.messages import Message, Request
 from unrender.parsing.ids import IdMaker
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
 
-_constraints: Cache[Any] = Cache(limit=64_000_000)
-"""What constrains answers, weighed by characters."""
+if TYPE_CHECKING:
+    from unrender.emit.triggers import Trigger
+    from unrender.injection import Injection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +58,9 @@ class Turn:
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
-        found: tuple[Trigger, ...] = self._shared("triggers", lambda: self._answer.triggers, len)
-        return found
+        from unrender.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
+
+        return triggers(self.format, self.request, self.begun)
 
     def gbnf(self) -> str:
         """Return what may be generated after the prompt in GBNF (llama.cpp).
@@ -71,22 +68,24 @@ class Turn:
         Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
         `SchemaWarning`. The same holds for the other dialects. Turns of the same format, request and begun text share it.
         """
-        text: str = self._written(Dialect.GBNF)
+        text: str = self._constraint("gbnf")
         return text
 
     def lark(self) -> str:
         """Return the same in the Lark of llguidance."""
-        text: str = self._written(Dialect.LARK)
+        text: str = self._constraint("lark")
         return text
 
     def structural_tag(self) -> dict[str, Any]:
         """Return the same as the structural tag of xgrammar, plain JSON data."""
-        tag: dict[str, Any] = marshal.loads(self._written(Dialect.STRUCTURAL_TAG))  # noqa: S302 -- written here
+        tag: dict[str, Any] = self._constraint("structural_tag")
         return tag
 
     def sample(self, seed: int) -> str:
         """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
-        return self._answer.sample(seed)
+        from unrender.emit.answer import Answer  # noqa: PLC0415 -- loaded when it is used
+
+        return Answer(format=self.format, request=self.request, begun=self.begun).sample(seed)
 
     def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
@@ -121,24 +120,7 @@ class Turn:
         parser.finish()
         return parser.message
 
-    def _written(self, dialect: Dialect) -> Any:
-        """Return the answer in a dialect, a structural tag as bytes that nobody can change."""
+    def _constraint(self, dialect: str) -> Any:
+        from unrender.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
 
-        def write() -> Written:
-            written = self._answer.written(dialect)
-            return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(written.said))
-
-        written: Written = self._shared(dialect, write, lambda written: len(written.said))
-        warn_of(written.unsupported, stacklevel=4)
-        return written.said
-
-    def _shared(self, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
-        """Return what `make` gives, made once for all turns of this format, request and begun text."""
-        request = self.request.key
-        if request is None:
-            return make()
-        return _constraints.made((what, self.format, request, self.begun), make, weigh)
-
-    @property
-    def _answer(self) -> Answer:
-        return Answer(format=self.format, request=self.request, begun=self.begun)
+        return constraint(self.format, self.request, self.begun, dialect)

@@ -16,11 +16,11 @@ from vendor import vendor_templates
 
 from unrender import ChatTemplate, Message
 from unrender.analysis import Capabilities
-from unrender.chat_template import Turn
 from unrender.format import ToolMode
 from unrender.formats import declared_formats
 from unrender.grammar.encode import encode_answer
 from unrender.parsing.ids import numbered_id
+from unrender.turn import Turn
 from unrender.verify.engines import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))

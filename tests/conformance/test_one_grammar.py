@@ -23,7 +23,6 @@ from engines import converted_reader
 from meaning import differences
 
 from unrender.assemble import entry_literals
-from unrender.chat_template import Turn
 from unrender.emit.answer import Answer
 from unrender.emit.sample import draw
 from unrender.emit.triggers import TriggerKind
@@ -32,6 +31,7 @@ from unrender.grammar.nodes import Grammar
 from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import prefill
+from unrender.turn import Turn
 from unrender.verify.engines import END, Accepts, gbnf_reader, installed, lark_matcher, lark_reader, tag_reader
 
 pytestmark = pytest.mark.engine

@@ -26,9 +26,9 @@ from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.analysis.analyze import UNEXPECTED
-from unrender.chat_template import Turn
 from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
 from unrender.parsing.ids import numbered_id
+from unrender.turn import Turn
 from unrender.verify import verify
 
 NAME = "templates"

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from unrender.chat_template import ChatTemplate, Turn
+from unrender.chat_template import ChatTemplate
 from unrender.cli.inputs import QUESTION, load, read_json, read_settings
+from unrender.turn import Turn
 
 _CHOICES = ("auto", "none", "required")
 _FORMATS = ("text", "json_object")

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from unrender.chat_template import Turn
 from unrender.cli.asked import Asked, request_options
 from unrender.cli.inputs import BadInput, json_option, read_text
 from unrender.cli.output import INDENT, event_line, print_heading, unfinished
 from unrender.cli.terminal import NO_STYLE, print_block, print_document, print_json, remark
 from unrender.messages import Message
 from unrender.parsing.events import Malformed
+from unrender.turn import Turn
 
 _FIELDS = {
     "messages": "messages",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from unrender.chat_template import Turn
 from unrender.cli.asked import Asked, asked_options
 from unrender.cli.terminal import print_document, print_json
+from unrender.turn import Turn
 
 _DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.structural_tag}
 

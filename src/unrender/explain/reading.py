@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from unrender.chat_template import Turn
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.parsing.events import Event, Malformed
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Span
+from unrender.turn import Turn
 
 UNREAD = (Role.CONTENT, Role.REASONING, Role.MALFORMED)
 """What a stretch of text is when no call, and no part of one, was read there."""

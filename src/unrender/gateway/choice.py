@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unrender.chat_template import Turn
 from unrender.gateway.backends.backend import Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar.nodes import Role
@@ -19,6 +18,7 @@ from unrender.parsing.completions import Usage
 from unrender.parsing.events import ContentText, Event, Malformed, ReasoningText
 from unrender.parsing.finder import Finder
 from unrender.parsing.message import MessageFold
+from unrender.turn import Turn
 
 
 class Choice:

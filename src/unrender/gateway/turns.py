@@ -17,12 +17,13 @@ from enum import StrEnum
 from inspect import Parameter, signature
 from typing import Any
 
-from unrender.chat_template import ChatTemplate, Turn
+from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
 from unrender.gateway.ask import Ask
 from unrender.gateway.backends.backend import Capabilities, Grammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.messages import ToolChoice
+from unrender.turn import Turn
 
 MOST_GRAMMARS = 256
 """Grammars that are kept for one model."""

@@ -19,12 +19,13 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
-from unrender.chat_template import ChatTemplate, Turn
+from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError, TemplateError
 from unrender.messages import ToolChoice
 from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
 from unrender.parsing.finder import Finder
+from unrender.turn import Turn
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",

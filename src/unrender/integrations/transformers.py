@@ -16,12 +16,13 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from unrender.chat_template import ChatTemplate, Turn
+from unrender.chat_template import ChatTemplate
 from unrender.errors import TemplateError
 from unrender.messages import Message
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Parser
 from unrender.template.loading import LoadedTemplates
+from unrender.turn import Turn
 
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 """How output has to be decoded: markers are special tokens, and every space counts."""

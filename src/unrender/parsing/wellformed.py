@@ -31,17 +31,28 @@ def _whole(levels: int) -> str:
 
 _A_VALUE = rf'(?P<value>{_whole(LEVELS)})|(?P<list>\[)|(?P<object>\{{)|(?P<text>"{_INSIDE}\Z)'
 _A_KEY = rf'(?P<key>{_TEXT}{_GAP}:)|(?P<name>{_TEXT})|(?P<key_text>"{_INSIDE}\Z)'
-_STEPS = {
-    VALUE: re.compile(rf"{_GAP}(?:{_A_VALUE})"),
-    FIRST_ITEM: re.compile(rf"{_GAP}(?:{_A_VALUE}|(?P<close>\]))"),
-    FIRST_KEY: re.compile(rf"{_GAP}(?:{_A_KEY}|(?P<close>\}}))"),
-    KEY: re.compile(rf"{_GAP}(?:{_A_KEY})"),
-    COLON: re.compile(rf"{_GAP}(?P<key>:)"),
-    NEXT: re.compile(rf"{_GAP}(?:(?P<comma>,)|(?P<close>[\]}}]))"),
-    STRING: re.compile(rf'{_INSIDE}(?:(?P<value>")|(?P<text>\Z))'),
-    KEY_STRING: re.compile(rf'{_INSIDE}(?:(?P<name>")|(?P<key_text>\Z))'),
+_PATTERNS = {
+    VALUE: rf"{_GAP}(?:{_A_VALUE})",
+    ITEM: rf"{_GAP}(?:{_A_VALUE})",
+    FIRST_ITEM: rf"{_GAP}(?:{_A_VALUE}|(?P<close>\]))",
+    FIRST_KEY: rf"{_GAP}(?:{_A_KEY}|(?P<close>\}}))",
+    KEY: rf"{_GAP}(?:{_A_KEY})",
+    COLON: rf"{_GAP}(?P<key>:)",
+    NEXT: rf"{_GAP}(?:(?P<comma>,)|(?P<close>[\]}}]))",
+    STRING: rf'{_INSIDE}(?:(?P<value>")|(?P<text>\Z))',
+    KEY_STRING: rf'{_INSIDE}(?:(?P<name>")|(?P<key_text>\Z))',
 }
-_STEPS[ITEM] = _STEPS[VALUE]
+
+
+class _Steps(dict[int, re.Pattern[str]]):
+    """The regex of each state, compiled when it is first wanted: together they take longer than the rest of an import."""
+
+    def __missing__(self, state: int) -> re.Pattern[str]:
+        step = self[state] = re.compile(_PATTERNS[state])
+        return step
+
+
+_STEPS = _Steps()
 _FOLLOWING: dict[str | None, int] = {
     "value": NEXT,
     "key": VALUE,

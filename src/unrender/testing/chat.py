@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrender.chat_template import ChatTemplate, Turn
+from unrender.chat_template import ChatTemplate
 from unrender.errors import MalformedOutput
 from unrender.messages import Message
 from unrender.parsing.events import Event
@@ -19,6 +19,7 @@ from unrender.printable import printable_lines
 from unrender.testing.chunks import merged, splits
 from unrender.testing.expectation import Expectation, ExpectedCall
 from unrender.testing.grammars import refusals
+from unrender.turn import Turn
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 """The conversation when none is given."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from unrender.chat_template import Turn
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.grammar.encode import encode_answer
 from unrender.messages import CallStatus, Message
 from unrender.parsing.parser import prefill
+from unrender.turn import Turn
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from unrender.chat_template import Turn
 from unrender.emit.triggers import Trigger
 from unrender.parsing.completions import Usage
+from unrender.turn import Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

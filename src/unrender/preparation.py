@@ -1,0 +1,210 @@
+"""A conversation, and what is asked of its answer → the turn that is to be answered.
+
+What depends on the template alone is worked out once for all equal templates; what depends on the tools, once for all
+requests with the same tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from unrender.analysis import Analysis, analyze
+from unrender.analysis.capabilities import Capabilities
+from unrender.analysis.shape import call_ids, shape_context, shape_messages
+from unrender.cache import Cache
+from unrender.continuation import Continued, begun_text
+from unrender.errors import MessageError
+from unrender.format import Format
+from unrender.injection import Injection, Plan, plan_tools
+from unrender.inputs import plain_messages
+from unrender.messages import (
+    Request,
+    read_allowed_tools,
+    read_messages,
+    read_response_schema,
+    read_tool_choice,
+)
+from unrender.offer import Offer, read_offer
+from unrender.parsing.begun import begun_by
+from unrender.template.rendering import Template
+from unrender.turn import Turn
+
+# What transformers calls the switch; templates have names of their own for it, which are found by analysis.
+_THINKING = "enable_thinking"
+_DEVELOPER = "developer"
+
+
+def read_request(
+    tools: Any,
+    tool_choice: Any,
+    *,
+    parallel_tool_calls: bool,
+    response_format: Any,
+    reasoning_format: Any,
+    repeats: bool = False,
+) -> tuple[Offer, Request]:
+    """Return the tools of a request, and what may be said in its answer; `repeats` is as for `plain_tools`.
+
+    Raises `MessageError`, naming the place, when an argument is malformed.
+    """
+    offer = read_offer(tools, repeats=repeats)
+    if reasoning_format not in ("auto", "none"):
+        raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
+    tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
+    choice, named = read_tool_choice(tool_choice, offered)
+    return offer, Request(
+        tools=offered,
+        tool_choice=choice,
+        named_tool=named,
+        parallel_tool_calls=parallel_tool_calls,
+        response_schema=read_response_schema(response_format),
+        reasoning_format=reasoning_format,
+    )
+
+
+def prepared(
+    template: Template,
+    given: Format | None,
+    offer: Offer,
+    request: Request,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    continued: Continued | Literal[False] | None,
+    documents: Sequence[Any] | None,
+    tool_format: str,
+    variables: Mapping[str, Any],
+) -> Turn:
+    """Render a conversation and return the turn that answers it: `ChatTemplate.prepare` with arguments that are read.
+
+    `given` is used instead of the format that analysis derives.
+    """
+    planned = _planned(template, given, tool_format, offered=bool(offer.tools))
+    format, capabilities, plan = planned.format, planned.capabilities, planned.plan
+    conversation = read_messages(plain_messages(messages), more_roles=template.string_constants)
+    written = ""
+    if continued:
+        *before, last = conversation
+        written = begun_text(last, format, request, continued, where=f"messages[{len(before)}]")
+        conversation = tuple(before)
+    context = _context(() if plan.withholds else offer.plain, capabilities, documents, variables)
+    injected = _injection(plan, offer, request)
+    shaped = shape_messages(plan.inject(_with_known_roles(conversation, template), injected), capabilities)
+    prompt = _rendered(template, shaped, context)
+    begun = begun_by(format, prompt, lambda: _without_prompt(template, shaped, context))
+    if continued:
+        prompt, begun = prompt.removesuffix(begun) + written, written
+    return Turn(
+        prompt=prompt,
+        request=request,
+        format=planned.ended,
+        begun=begun,
+        continued=bool(continued),
+        injected=injected,
+        known_ids=call_ids(conversation),
+    )
+
+
+@lru_cache(maxsize=128)
+def analysis_of(template: Template) -> Analysis:
+    """Return what is learnt of a template; equal templates share it."""
+    return analyze(template)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """What depends on the template alone, and on whether tools are offered."""
+
+    format: Format
+    ended: Format
+    """The format, with the template's own end-of-sequence token among the ends of a turn."""
+    capabilities: Capabilities
+    plan: Plan
+
+
+@lru_cache(maxsize=256)
+def _planned(template: Template, given: Format | None, tool_format: str, *, offered: bool) -> _Planned:
+    analysis = analysis_of(template)
+    format = given or analysis.format
+    plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
+    format = plan.format if offered else format
+    return _Planned(
+        format=format, ended=ended(format, template.eos_token), capabilities=analysis.capabilities, plan=plan
+    )
+
+
+_injections: Cache[Injection] = Cache(limit=8_000_000)
+"""What is said of tools, weighed by characters."""
+
+
+def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
+    key = (plan, offer.key, request.key)
+    found = _injections.get(key) if plan.offers and offer.key else None
+    if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
+        _injections.put(key, found, len(found.text))
+    return found
+
+
+@lru_cache(maxsize=256)
+def ended(format: Format, eos_token: str) -> Format:
+    """Return the format with an end-of-sequence token among the ends of a turn; the same object for the same two."""
+    return format.ended_by(eos_token)
+
+
+def _context(
+    tools: Sequence[Mapping[str, Any]],
+    capabilities: Capabilities,
+    documents: Sequence[Any] | None,
+    template_kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    for name in ("messages", "add_generation_prompt"):
+        if name in template_kwargs:
+            raise MessageError(f"{name}: set by prepare() itself, found it among the template's variables")
+    thinking = template_kwargs.get(_THINKING)
+    if not isinstance(thinking, bool | None):
+        raise MessageError(f"{_THINKING}: expected True or False, found {thinking!r:.60}")
+    context = shape_context(tools, capabilities, thinking=thinking)
+    if documents is not None:
+        context["documents"] = documents
+    return context | dict(template_kwargs)
+
+
+def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:
+    """Call the developer the system where the template does not know the newer name, and would drop what is said."""
+    if any(_DEVELOPER in text for text in template.string_constants):
+        return messages
+    return [{**message, "role": "system"} if message["role"] == _DEVELOPER else message for message in messages]
+
+
+def _rendered(template: Template, messages: list[dict[str, Any]], context: dict[str, Any]) -> str:
+    """Render the prompt; templates that insist on descriptions get empty ones where a tool has none."""
+    rendering = template.render(messages, add_generation_prompt=True, **context)
+    if rendering.error is not None and isinstance(tools := context.get("tools"), list):
+        described = template.render(
+            messages, add_generation_prompt=True, **context | {"tools": [_described(tool) for tool in tools]}
+        )
+        rendering = rendering if described.error is not None else described
+    return rendering.unwrap()
+
+
+def _without_prompt(template: Template, messages: list[dict[str, Any]], context: dict[str, Any]) -> str | None:
+    """Render without a generation prompt; None where the template refuses that."""
+    rendering = template.render(messages, add_generation_prompt=False, **context)
+    return rendering.text if rendering.error is None else None
+
+
+def _described(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool whose function and parameters all have a description, be it an empty one."""
+    function = {"description": "", "parameters": {"type": "object", "properties": {}}, **tool["function"]}
+    parameters = function["parameters"]
+    if isinstance(parameters, Mapping):
+        properties = parameters.get("properties", {})
+        full = {name: _with_description(value) for name, value in properties.items()}
+        function["parameters"] = {**parameters, "properties": full}
+    return {**tool, "function": function}
+
+
+def _with_description(schema: Any) -> Any:
+    return {"description": "", **schema} if isinstance(schema, Mapping) else schema

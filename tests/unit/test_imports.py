@@ -1,0 +1,60 @@
+"""What is loaded when: nothing that is not used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+NEEDED = {"cache", "chat_template", "errors", "messages", "template"}
+"""The packages and modules that make a `ChatTemplate`."""
+HELLO = '[{"role": "user", "content": "Hello"}]'
+
+
+def loaded(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after it has run `code`."""
+    shown = f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\n{code}\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {module.split(".")[1] for module in modules if module.startswith("unrender.")}
+
+
+def test_a_template_is_made_without_analysis_parsers_and_grammars():
+    """To the first `ChatTemplate`, only what renders is loaded, and no module that is not needed for it."""
+    modules = loaded("from unrender import ChatTemplate\nChatTemplate.from_string('{{ messages }}')")
+
+    assert packages(modules) == NEEDED
+    assert modules & {"pydantic", "transformers", "huggingface_hub", "click"} == set()
+
+
+def test_importing_the_package_loads_nothing_else():
+    """`import unrender` is no more than a table of names."""
+    modules = loaded("import unrender")
+
+    assert packages(modules) == set()
+    assert "jinja2" not in modules
+
+
+@pytest.mark.parametrize("used", ["", "; turn.parse('Hi')", "; turn.parser().feed('Hi')"])
+def test_answers_are_read_without_what_writes_grammars(used):
+    """Preparing a turn and reading its answer loads no emitter."""
+    code = f"turn = ChatTemplate.from_string('{{{{ messages }}}}').prepare({HELLO}){used}"
+
+    modules = loaded(f"from unrender import ChatTemplate\n{code}")
+
+    assert "unrender.parsing.parser" in modules
+    assert packages(modules) & {"emit", "constraints", "verify", "lint", "explain", "masks", "integrations"} == set()
+
+
+def test_a_reader_of_text_needs_no_jinja():
+    """A parser is loaded without templates and their engine."""
+    modules = loaded("import unrender.parsing.parser")
+
+    assert "jinja2" not in modules
+    assert packages(modules) & {"template", "analysis", "emit"} == set()
