@@ -356,6 +356,7 @@ def read_response_schema(response_format: Any) -> JsonSchema | None:
 _Place = tuple["_Place | None", Any]
 """A key, after the place of what holds it."""
 _SCALARS = (str, int, float, type(None))
+_ATOMS = frozenset((*_SCALARS, bool))
 _SHOWN_KEYS = 6
 
 
@@ -370,12 +371,15 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
         deeper: list[tuple[Any, _Place | None]] = []
         for holder, place in level:
             for key, item in _items(holder):
-                if isinstance(item, Mapping | list | tuple):
+                kind = type(item)
+                if kind in _ATOMS:
+                    continue
+                if kind is dict or kind is list or isinstance(item, Mapping | list | tuple):
                     deeper.append((item, (place, key)))
                 elif only_json and not isinstance(item, _SCALARS):
                     _refuse((place, key), where, f"expected JSON, found {type(item).__name__}")
-                if only_json and isinstance(holder, Mapping) and not isinstance(key, str):
-                    _refuse(place, where, f"expected text as keys, found {key!r:.60}")
+            if only_json and isinstance(holder, Mapping):
+                _check_keys(holder, place, where)
         total += len(deeper)
         if total > MOST_VALUES:
             raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
@@ -386,9 +390,15 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
 
 
 def _items(holder: Any) -> Iterable[tuple[Any, Any]]:
-    return (
-        holder.items() if isinstance(holder, Mapping) else enumerate(holder if isinstance(holder, list | tuple) else ())
-    )
+    if type(holder) is dict or isinstance(holder, Mapping):
+        return holder.items()
+    return enumerate(holder) if isinstance(holder, list | tuple) else ()
+
+
+def _check_keys(holder: Mapping[Any, Any], place: _Place | None, where: str) -> None:
+    for key in holder:
+        if not isinstance(key, str):
+            _refuse(place, where, f"expected text as keys, found {key!r:.60}")
 
 
 def _refuse(place: _Place | None, where: str, problem: str) -> NoReturn:

@@ -173,6 +173,8 @@ def _context(
 
 def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:
     """Call the developer the system where the template does not know the newer name, and would drop what is said."""
+    if not any(message["role"] == _DEVELOPER for message in messages):
+        return messages
     if any(_DEVELOPER in text for text in template.string_constants):
         return messages
     return [{**message, "role": "system"} if message["role"] == _DEVELOPER else message for message in messages]

@@ -102,7 +102,8 @@ class Template:
             "eos_token": self.eos_token,
             **{name: _copied(value, name) for name, value in context.items()},
             "messages": _copied(messages, "messages"),
-            "tools": _copied(tools, "tools"),
+            # Tools are the largest of all; a template that does not read them cannot change them.
+            "tools": _copied(tools, "tools") if "tools" in self.variables else tools,
             "add_generation_prompt": add_generation_prompt,
         }
         try:
@@ -215,29 +216,30 @@ def _copied(value: Any, where: str) -> Any:
 
     Raises `MessageError`, naming `where`, for what is nested too deeply, holds itself, or cannot be copied.
     """
-    result: dict[str, Any] = {where: value}
-    waiting: list[tuple[Any, Any, int]] = [(result, where, 0)]
+    result: dict[Any, Any] = {where: value}
+    waiting: list[tuple[Any, Any, int]] = [(result, where, 0)] if type(value) not in _ATOMS else []
     count = 0
     while waiting:
         holder, key, depth = waiting.pop()
-        item = holder[key]
-        if type(item) in _ATOMS:
-            continue
         if depth > DEEPEST:
             raise MessageError(f"{where}: expected at most {DEEPEST} levels of lists and objects, found more")
         count += 1
         if count > MOST_VALUES:
             raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
-        copied = holder[key] = _copied_alone(item, where)
-        if isinstance(item, Mapping):
-            waiting.extend((copied, inner, depth + 1) for inner in copied)
-        elif isinstance(item, list | tuple):
-            waiting.extend((copied, i, depth + 1) for i in range(len(copied)))
+        copied = holder[key] = _copied_alone(holder[key], where)
+        depth += 1
+        if type(copied) is dict:
+            waiting += [(copied, name, depth) for name, item in copied.items() if type(item) not in _ATOMS]
+        elif type(copied) is list:
+            waiting += [(copied, i, depth) for i, item in enumerate(copied) if type(item) not in _ATOMS]
     return result[where]
 
 
 def _copied_alone(item: Any, where: str) -> Any:
     """Copy a list or an object without what is inside it; anything else as Python copies it."""
+    kind = type(item)
+    if kind is dict or kind is list:
+        return item.copy()
     if isinstance(item, Mapping):
         return dict(item)
     if isinstance(item, list | tuple):
