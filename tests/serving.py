@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import httpx2
 import openai
 from starlette.applications import Starlette
@@ -85,6 +86,17 @@ def openai_client(application: Any) -> openai.AsyncOpenAI:
     """Return OpenAI's client, which validates strictly."""
     return openai.AsyncOpenAI(
         base_url="http://gateway/v1",
+        api_key="key",
+        http_client=browser(application),
+        max_retries=0,
+        _strict_response_validation=True,
+    )
+
+
+def anthropic_client(application: Any) -> anthropic.AsyncAnthropic:
+    """Return Anthropic's client, which validates strictly."""
+    return anthropic.AsyncAnthropic(
+        base_url="http://gateway",
         api_key="key",
         http_client=browser(application),
         max_retries=0,

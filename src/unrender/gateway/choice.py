@@ -35,7 +35,9 @@ class Choice:
         self.usage: Usage | None = None
         """What the engine has counted."""
         self._finder = Finder(stop) if stop else None
-        self._fold = MessageFold() if stop else None
+        self._fold = MessageFold() if stop or turn.continued else None
+        if turn.continued:
+            self.parser.feed("")  # What was there before is no part of this answer.
         self._held = ""
         self._tokens = 0
         self._thinking = False
@@ -107,11 +109,11 @@ class Choice:
     def _taken(self, events: list[Event], tokens: int) -> list[Event]:
         if events and self._reasoned is None:
             self._count_reasoning(events, tokens)
-        if self._finder is None or self._fold is None:
-            return events
-        kept = [] if self.stopped_by else list(self._up_to_stop(events, self._finder))
-        self._fold.add(kept)
-        return kept
+        if self._finder is not None:
+            events = [] if self.stopped_by else list(self._up_to_stop(events, self._finder))
+        if self._fold is not None:
+            self._fold.add(events)
+        return events
 
     def _count_reasoning(self, events: Sequence[Event], tokens: int) -> None:
         self._thinking = self._thinking or type(events[0]) is ReasoningText

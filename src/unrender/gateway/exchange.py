@@ -152,7 +152,7 @@ class Exchange:
             return
         if failure.kind is Kind.BUSY:
             self._own.append(_RETRY_AFTER)
-        await self._json(failure.status, self._api.refusal(failure))
+        await self._json(self._api.statuses.get(failure.kind, failure.status), self._api.refusal(failure))
 
     async def _json(self, status: int, body: Mapping[str, Any]) -> None:
         data = json.dumps(body, separators=(",", ":")).encode()

@@ -18,7 +18,7 @@ from unrender.gateway.exchange import Endpoint
 from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
 from unrender.gateway.gateway import Gateway, Keys, Limits
 from unrender.gateway.models import Model, Models
-from unrender.gateway.surfaces import chat
+from unrender.gateway.surfaces import chat, messages
 from unrender.parsing.events import Malformed
 
 
@@ -38,6 +38,8 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
 
     routes = [
         Route("/v1/chat/completions", Endpoint(gateway, chat.CHAT), methods=["POST"]),
+        Route("/v1/messages", Endpoint(gateway, messages.MESSAGES), methods=["POST"]),
+        Route("/v1/messages/count_tokens", own.count, methods=["POST"]),
         Route("/v1/models", own.models),
         Route("/v1/models/{name:path}", own.model),
         Route("/v1/format", own.format),
@@ -50,6 +52,10 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
     application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     application.state.gateway = gateway
     return application
+
+
+_CHARACTERS = 4
+"""Characters of a token, roughly."""
 
 
 class _Own:
@@ -118,6 +124,16 @@ class _Own:
             {"message": message.to_openai(), "finish_reason": reason, "malformed": broken, "warnings": warnings}
         )
 
+    async def count(self, request: Request) -> Response:
+        """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
+        ask = messages.read_conversation(await read_json(request.receive, self._gateway.limits.body))
+        model = self._model(request, ask.model)
+        turn, _ = await model.turns.turn(ask)
+        counted = await model.backend.count(turn.prompt)
+        if counted is None:
+            return JSONResponse({"input_tokens": len(turn.prompt) // _CHARACTERS + 1, "estimated": True})
+        return JSONResponse({"input_tokens": counted})
+
     async def health(self, _: Request) -> Response:
         """Say that the process lives."""
         return JSONResponse({"status": "ok"})
@@ -152,8 +168,9 @@ def _described(model: Model) -> dict[str, Any]:
     }
 
 
-async def _refused(_: Request, failure: Failure) -> Response:
-    return JSONResponse(chat.refusal(failure), failure.status)
+async def _refused(request: Request, failure: Failure) -> Response:
+    api = messages.MESSAGES if request.url.path.startswith("/v1/messages") else chat.CHAT
+    return JSONResponse(api.refusal(failure), api.statuses.get(failure.kind, failure.status))
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:

@@ -8,7 +8,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, NamedTuple, Protocol
 
 from unrender.gateway.ask import Ask
-from unrender.gateway.failure import Failure
+from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.messages import Message
 from unrender.parsing.completions import Usage
 from unrender.parsing.events import Event
@@ -80,6 +80,8 @@ class Api(NamedTuple):
     surface: Callable[[Ask, Head], Surface]
     refusal: Callable[[Failure], dict[str, Any]]
     new_id: Callable[[], str]
+    statuses: Mapping[Kind, int] = STATUSES
+    """The HTTP statuses that differ from the others' APIs."""
 
 
 def quoted(text: str) -> bytes:

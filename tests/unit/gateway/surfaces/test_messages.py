@@ -1,0 +1,220 @@
+"""Messages, judged by Anthropic's own client with strict validation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import anthropic
+import pytest
+from serving import CALL, WEATHER, Told, anthropic_client, browser, chunked, served, template
+
+from unrender.gateway import Limits, Piece, Sampler
+from unrender.gateway.surfaces.messages import read
+from unrender.parsing.completions import Usage
+
+HELLO = [{"role": "user", "content": "Hello"}]
+TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
+ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
+FORMATS = (
+    "json-tags",
+    "tag-json",
+    "tagged-key",
+    "python-calls",
+    "channels",
+    "forced-open",
+    "bracket-id",
+    "message-parts",
+    "",
+)
+
+
+def said(message):
+    """Return the blocks without their ids, which are random."""
+    return [
+        (block.type, getattr(block, "text", None) or getattr(block, "thinking", None) or (block.name, block.input))
+        for block in message.content
+    ]
+
+
+async def both(client, **request):
+    """Return the whole message, and the one that the stream adds up to."""
+    request = {"model": "m", "max_tokens": 1000, "messages": HELLO} | request
+    whole = await client.messages.create(**request)
+    async with client.messages.stream(**request) as stream:
+        async for _ in stream:
+            pass
+        return whole, await stream.get_final_message()
+
+
+async def posted(application, path="/v1/messages", **request):
+    async with browser(application) as client:
+        return await client.post(path, json={"max_tokens": 10, "messages": HELLO} | request)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_stream_and_whole_agree(name):
+    """In every format a stream adds up to what the whole message says, and both are valid."""
+
+    async def run():
+        # Without a seed in this API, the engine's answers are fixed by the test.
+        turn = template(name).prepare(HELLO, tools=[{"type": "function", "function": WEATHER}])
+        for seed in range(3):
+            client = anthropic_client(served(Told(chunked(turn.sample(seed), 7)), name))
+            whole, streamed = await both(client, tools=[TOOL])
+            assert said(whole) == said(streamed)
+            assert whole.stop_reason == streamed.stop_reason
+            assert whole.usage.output_tokens == streamed.usage.output_tokens
+
+    asyncio.run(run())
+
+
+def test_blocks_follow_each_other():
+    """Thinking, text and a call are blocks in this order; thinking is signed, and the reason is `tool_use`."""
+    whole, streamed = asyncio.run(both(anthropic_client(served(Told(chunked(ANSWER, 5)))), tools=[TOOL]))
+
+    expected = [("thinking", "Rain?"), ("text", "I'll look."), ("tool_use", ("get_weather", {"city": "Paris"}))]
+    assert said(whole) == said(streamed) == expected
+    assert whole.content[0].signature == streamed.content[0].signature != ""
+    assert whole.stop_reason == streamed.stop_reason == "tool_use"
+
+
+def test_reasons_and_usage():
+    """A stop sequence is named, a limit is `max_tokens`, and cached tokens are apart from the others."""
+    cut = Told(["Hi STOP", Piece("", 0, "stop")])
+    counted = Told(["Hi", Piece("", 0, "length", Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5))])
+
+    stopped, _ = asyncio.run(both(anthropic_client(served(cut)), stop_sequences=["STOP"]))
+    limited, streamed = asyncio.run(both(anthropic_client(served(counted))))
+
+    assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", "STOP")
+    assert limited.stop_reason == streamed.stop_reason == "max_tokens"
+    for usage in (limited.usage, streamed.usage):
+        assert (usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens) == (4, 5, 4)
+
+
+def test_conversation_becomes_messages():
+    """System, thinking, calls and results become messages in OpenAI's form."""
+    ask = read(
+        {
+            "max_tokens": 5,
+            "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Rain?"}]},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "Look.", "signature": "x"},
+                        {"type": "text", "text": "Wait."},
+                        {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Paris"}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Wet."}]},
+                        {"type": "text", "text": "So?"},
+                    ],
+                },
+            ],
+        }
+    )
+
+    call = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
+    assert list(ask.messages) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Rain?"},
+        {"role": "assistant", "content": "Wait.", "reasoning_content": "Look.", "tool_calls": [call]},
+        {"role": "tool", "content": "Wet.", "tool_call_id": "a", "name": "get_weather"},
+        {"role": "user", "content": "So?"},
+    ]
+    assert not ask.continues
+
+
+def test_prefilled_answer_is_gone_on_with():
+    """Where the last message is the assistant's, the answer goes on with it and holds only what is new."""
+    engine = Told(" blue.<|end|>")
+    messages = [*HELLO, {"role": "assistant", "content": "The sky is"}]
+
+    whole, streamed = asyncio.run(both(anthropic_client(served(engine)), messages=messages))
+
+    assert said(whole) == said(streamed) == [("text", " blue.")]
+    assert engine.jobs[0].turn.prompt.endswith("The sky is")
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"type": "auto"}, ("auto", True)),
+        ({"type": "any", "disable_parallel_tool_use": True}, ("required", False)),
+        ({"type": "none"}, ("none", True)),
+        ({"type": "tool", "name": "f"}, ({"type": "function", "function": {"name": "f"}}, True)),
+    ],
+)
+def test_tool_choice_is_translated(choice, expected):
+    """Each form of the choice has its counterpart."""
+    ask = read({"max_tokens": 5, "messages": HELLO, "tool_choice": choice})
+
+    assert (ask.tool_choice, ask.parallel_tool_calls) == expected
+
+
+def test_thinking_is_switched():
+    """`thinking` sets the template's switch; a budget that nobody keeps is named."""
+
+    def begun(**thinking):
+        engine = Told("Hi")
+        answer = asyncio.run(posted(served(engine), thinking=thinking))
+        return engine.jobs[0].turn.begun, answer.json().get("warnings", [])
+
+    off, _ = begun(type="disabled")
+    on, warnings = begun(type="enabled", budget_tokens=1024)
+    assert off == "<think>\n\n</think>\n"
+    assert on == ""
+    assert warnings == ["thinking.budget_tokens: not honoured"]
+
+
+def test_required_call_is_made():
+    """With `any` there is a call, whose arguments are an object."""
+    whole, _ = asyncio.run(both(anthropic_client(served(Sampler())), tools=[TOOL], tool_choice={"type": "any"}))
+
+    assert isinstance(whole.content[-1].input, dict)
+
+
+def test_tokens_are_counted():
+    """`count_tokens` asks the engine, with the prompt that it would get."""
+    client = anthropic_client(served(Told("Hi")))
+
+    counted = asyncio.run(client.messages.count_tokens(model="m", messages=HELLO))
+
+    assert counted.input_tokens == len(template().prepare(HELLO).prompt.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "kind"),
+    [
+        ({"max_tokens": None}, 400, "invalid_request_error"),
+        ({"model": "other"}, 404, "not_found_error"),
+        ({"messages": [{"role": "tool", "content": ""}]}, 400, "invalid_request_error"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, 400, "invalid_request_error"),
+        ({"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]}, 400, "invalid_request_error"),
+        ({"tool_choice": {"type": "any"}}, 400, "invalid_request_error"),
+    ],
+)
+def test_mistake_has_anthropics_shape(change, status, kind):
+    """What is wrong is an error in Anthropic's shape, with its status."""
+    answer = asyncio.run(posted(served(Told("Hi")), **change))
+
+    assert answer.status_code == status
+    assert answer.json()["type"] == "error"
+    assert answer.json()["error"]["type"] == kind
+
+
+def test_client_raises_its_own_errors():
+    """Anthropic's client understands a gateway that is full."""
+    client = anthropic_client(served(Told("Hi"), limits=Limits(streams=0)))
+
+    with pytest.raises(anthropic.APIStatusError) as caught:
+        asyncio.run(client.messages.create(model="m", max_tokens=5, messages=HELLO))  # type: ignore[arg-type]
+
+    assert caught.value.status_code == 529
+    assert json.loads(caught.value.response.text)["error"]["type"] == "overloaded_error"
