@@ -18,7 +18,7 @@ from unrender.gateway.exchange import Endpoint
 from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
 from unrender.gateway.gateway import Gateway, Keys, Limits
 from unrender.gateway.models import Model, Models
-from unrender.gateway.surfaces import chat, messages
+from unrender.gateway.surfaces import chat, messages, responses
 from unrender.parsing.events import Malformed
 
 
@@ -38,6 +38,7 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
 
     routes = [
         Route("/v1/chat/completions", Endpoint(gateway, chat.CHAT), methods=["POST"]),
+        Route("/v1/responses", Endpoint(gateway, responses.RESPONSES), methods=["POST"]),
         Route("/v1/messages", Endpoint(gateway, messages.MESSAGES), methods=["POST"]),
         Route("/v1/messages/count_tokens", own.count, methods=["POST"]),
         Route("/v1/models", own.models),

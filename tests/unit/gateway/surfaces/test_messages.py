@@ -214,7 +214,7 @@ def test_client_raises_its_own_errors():
     client = anthropic_client(served(Told("Hi"), limits=Limits(streams=0)))
 
     with pytest.raises(anthropic.APIStatusError) as caught:
-        asyncio.run(client.messages.create(model="m", max_tokens=5, messages=HELLO))  # type: ignore[arg-type]
+        asyncio.run(client.messages.create(model="m", max_tokens=5, messages=HELLO))
 
     assert caught.value.status_code == 529
     assert json.loads(caught.value.response.text)["error"]["type"] == "overloaded_error"

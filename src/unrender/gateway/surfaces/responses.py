@@ -1,0 +1,323 @@
+"""OpenAI's Responses: a request → Ask, events → output items.
+
+Source: https://platform.openai.com/docs/api-reference/responses. Frames are spliced: of a delta only its number and its text
+are encoded. Nothing is stored, so an answer cannot be referred to by a later request.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_TOKENS, MOST_TOP_LOGPROBS, Ask
+from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.fields import Fields
+from unrender.gateway.surfaces.chat import read_sampling, read_variables, refusal
+from unrender.gateway.surfaces.items import Items, sealed
+from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
+from unrender.gateway.surfaces.tools import InputText, read_tools
+from unrender.messages import CallStatus
+from unrender.parsing.completions import Usage, finish_reason
+from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
+
+_STORED = {
+    "previous_response_id": "answers are not stored; send the conversation itself",
+    "conversation": "conversations are not stored; send the conversation itself",
+    "prompt": "prompts are not stored; send the conversation itself",
+}
+_SEALED = "reasoning.encrypted_content"
+_LOGPROBS = "message.output_text.logprobs"
+
+
+def read(body: Any) -> Ask:
+    """Read a request; raises `Failure` naming the field at fault."""
+    fields = Fields(body)
+    for name, why in _STORED.items():
+        if fields.any(name) is not None:
+            raise invalid(f"{name}: {why}", param=name)
+    fields.without_effect(
+        store=False, background=False, truncation="disabled", service_tier="auto", metadata=body.get("metadata")
+    )
+    given = fields.items("tools", MOST_MESSAGES)
+    tools, items = read_tools(given), Items()
+    items.read(fields)
+    text, reasoning = fields.inside("text"), fields.inside("reasoning")
+    include = fields.texts("include", MOST_MESSAGES)
+    top = fields.integer("top_logprobs", 0, MOST_TOP_LOGPROBS)
+    choice, limit = fields.any("tool_choice"), fields.integer("max_output_tokens", 1, MOST_TOKENS)
+    sampling, parallel = read_sampling(fields), fields.flag("parallel_tool_calls", default=True)
+    form, effort = text.any("format"), reasoning.word("effort", *EFFORTS)
+    echo = {
+        "instructions": body.get("instructions"),
+        "max_output_tokens": limit,
+        "metadata": body.get("metadata") or {},
+        "parallel_tool_calls": parallel,
+        "reasoning": {"effort": effort, "summary": None},
+        "temperature": sampling.get("temperature"),
+        "text": {"format": form or {"type": "text"}},
+        "tool_choice": choice or "auto",
+        "tools": [_echoed(tool) for tool in given if tool.get("type") in ("function", "custom")],
+        "top_p": sampling.get("top_p"),
+        "sealed": _SEALED in include,
+    }
+    return Ask(
+        model=fields.text("model") or "",
+        messages=tuple(items.messages),
+        tools=tuple(tools.functions),
+        custom=frozenset(tools.custom),
+        tool_choice={**choice, "type": "function"} if _names_custom(choice) else choice,
+        parallel_tool_calls=parallel,
+        response_format=form,
+        template=read_variables(fields),
+        effort=effort,
+        stream=fields.flag("stream"),
+        limit=limit,
+        sampling=sampling,
+        logprobs=(top or 0) if _LOGPROBS in include or top else None,
+        unheeded=(
+            *(*tools.unheeded, *items.unheeded, *text.left(), *reasoning.left(), *fields.left()),
+            *(f"include ({name:.60})" for name in include if name not in (_SEALED, _LOGPROBS)),
+        ),
+        echo=echo,
+    )
+
+
+def _names_custom(choice: Any) -> bool:
+    return isinstance(choice, Mapping) and choice.get("type") == "custom"
+
+
+def _echoed(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool with all fields that clients expect in an answer."""
+    return {"parameters": None, "strict": None, **tool} if tool.get("type") == "function" else tool
+
+
+class _Item:
+    """An output item that is being written."""
+
+    __slots__ = ("body", "deltas", "index", "input", "name", "texts")
+
+    def __init__(self, index: int, body: dict[str, Any], delta: str, fields: str) -> None:
+        self.index = index
+        self.body = body
+        self.texts: list[str] = []
+        self.name = f"response.{delta}"
+        """The type of its deltas, without `.delta`."""
+        self.deltas = (
+            f'event: {self.name}.delta\ndata: {{"type":"{self.name}.delta","sequence_number":'.encode(),
+            f',"item_id":{json.dumps(body["id"])},"output_index":{index},{fields}"delta":'.encode(),
+        )
+        self.input = InputText()
+        """Reads the text out of a custom call's arguments."""
+
+
+class ResponsesSurface:
+    """The events of one answer, and the response that they add up to."""
+
+    def __init__(self, ask: Ask, head: Head) -> None:
+        self._ask = ask
+        self._head = head
+        self._sequence = 0
+        self._output: list[dict[str, Any]] = []
+        self._items = 0
+        self._item: _Item | None = None
+        self._call = -1
+        """The index of the call that the open item is."""
+        self._logprobs: list[Mapping[str, Any]] = []
+        self._outcome: Outcome | None = None
+        self._usage: Usage | None = None
+
+    def begin(self) -> bytes:
+        """Return the response without output."""
+        response = self._response("in_progress")
+        return self._frame("response.created", response=response) + self._frame(
+            "response.in_progress", response=response
+        )
+
+    def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
+        """Return a delta for each event, with the items' beginnings and ends."""
+        self._logprobs += logprobs
+        return b"".join([frame for event in events for frame in self._event(event)])
+
+    def _event(self, event: Event) -> Iterator[bytes]:
+        match event:
+            case ContentText(text):
+                yield from self._text("message", text)
+            case ReasoningText(text):
+                yield from self._text("reasoning", text)
+            case ArgumentsText(call, text) if call == self._call and self._item is not None:
+                item = self._item
+                more = item.input.feed(text) if item.body["type"] == "custom_tool_call" else text
+                if more:
+                    yield self._delta(item, more)
+            case ToolCallStarted(call, id, name):
+                yield from self._start_call(id, name)
+                self._call = call
+            case ToolCallFinished(call, status) if call == self._call:
+                yield from self._stop(complete=status is CallStatus.COMPLETE)
+            case _:
+                pass
+
+    def _text(self, kind: str, text: str) -> Iterator[bytes]:
+        if self._item is None or self._item.body["type"] != kind:
+            yield from self._stop()
+            if kind == "message":
+                body = {
+                    "id": self._id("msg"),
+                    "type": kind,
+                    "role": "assistant",
+                    "status": "in_progress",
+                    "content": [],
+                }
+                yield from self._start(body, "output_text", '"content_index":0,"logprobs":[],')
+            else:
+                body = {"id": self._id("rs"), "type": kind, "status": "in_progress", "summary": [], "content": []}
+                yield from self._start(body, "reasoning_text", '"content_index":0,')
+            yield self._part("added", _part(kind, ""))
+        assert self._item is not None
+        yield self._delta(self._item, text)
+
+    def _start_call(self, id: str, name: str) -> Iterator[bytes]:
+        yield from self._stop()
+        call = {"status": "in_progress", "call_id": id, "name": name}
+        if name in self._ask.custom:
+            body = {"id": self._id("ctc"), "type": "custom_tool_call", **call, "input": ""}
+            yield from self._start(body, "custom_tool_call_input", "")
+        else:
+            body = {"id": self._id("fc"), "type": "function_call", **call, "arguments": ""}
+            yield from self._start(body, "function_call_arguments", "")
+
+    def _start(self, body: dict[str, Any], delta: str, fields: str) -> Iterator[bytes]:
+        item = self._item = _Item(self._items, body, delta, fields)
+        self._items += 1
+        yield self._frame("response.output_item.added", output_index=item.index, item=body)
+
+    def _delta(self, item: _Item, text: str) -> bytes:
+        item.texts.append(text)
+        before, middle = item.deltas
+        return b"%b%d%b%b}\n\n" % (before, self._next(), middle, quoted(text))
+
+    def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
+        """End the open item; a call that is not complete is no part of the output."""
+        item = self._item
+        if item is None:
+            return
+        self._item, self._call = None, -1
+        text, kind = "".join(item.texts), item.body["type"]
+        item.body = item.body | {"status": "completed" if complete else "incomplete"}
+        if kind in ("message", "reasoning"):
+            yield from self._close_text(item, kind, text)
+        else:
+            field = "input" if kind == "custom_tool_call" else "arguments"
+            item.body = item.body | {field: text}
+            name = {} if kind == "custom_tool_call" else {"name": item.body["name"]}
+            if complete:
+                where = {"item_id": item.body["id"], "output_index": item.index}
+                yield self._frame(f"{item.name}.done", **where, **{field: text}, **name)
+        if complete:
+            self._output.append(item.body)
+        yield self._frame("response.output_item.done", output_index=item.index, item=item.body)
+
+    def _close_text(self, item: _Item, kind: str, text: str) -> Iterator[bytes]:
+        part = _part(kind, text)
+        logprobs = {}
+        if kind == "message":
+            part["logprobs"], self._logprobs = self._logprobs, []
+            logprobs = {"logprobs": part["logprobs"]}
+        where = {"item_id": item.body["id"], "output_index": item.index, "content_index": 0}
+        yield self._frame(f"{item.name}.done", **where, text=text, **logprobs)
+        yield self._frame("response.content_part.done", **where, part=part)
+        item.body = item.body | {"content": [part]}
+        if kind == "reasoning" and self._ask.echo["sealed"]:
+            item.body = item.body | {"encrypted_content": sealed(text)}
+
+    def _part(self, what: str, part: Mapping[str, Any]) -> bytes:
+        assert self._item is not None
+        where = {"item_id": self._item.body["id"], "output_index": self._item.index, "content_index": 0}
+        return self._frame(f"response.content_part.{what}", **where, part=part)
+
+    def end(self, index: int, outcome: Outcome) -> bytes:  # noqa: ARG002
+        """Return the end of the open item."""
+        self._outcome = outcome
+        return b"".join(self._stop())
+
+    def finish(self, usage: Usage) -> bytes:
+        """Return the whole response, completed or cut off."""
+        self._usage = usage
+        response = self.body()
+        return self._frame(f"response.{response['status']}", response=response)
+
+    def body(self) -> dict[str, Any]:
+        """Return the whole response."""
+        assert self._outcome is not None
+        reason = _INCOMPLETE.get(finish_reason(self._outcome.message, self._outcome.reason))
+        response = self._response("incomplete" if reason else "completed")
+        return response | {"incomplete_details": {"reason": reason} if reason else None}
+
+    def failed(self, failure: Failure) -> bytes:
+        """Return the response as failed."""
+        error = {"code": "server_error", "message": failure.message}
+        return self._frame("response.failed", response=self._response("failed") | {"error": error})
+
+    def ping(self) -> bytes:
+        """Return a comment."""
+        return b": ping\n\n"
+
+    def _response(self, status: str) -> dict[str, Any]:
+        echo = {name: value for name, value in self._ask.echo.items() if name != "sealed"}
+        return {
+            "id": self._head.id,
+            "object": "response",
+            "created_at": self._head.created,
+            "status": status,
+            "model": self._head.model,
+            "output": list(self._output),
+            "error": None,
+            "incomplete_details": None,
+            "usage": self._usage and _cost(self._usage),
+            "background": False,
+            "previous_response_id": None,
+            "service_tier": "default",
+            "store": False,
+            "truncation": "disabled",
+            **echo,
+            **({"warnings": list(self._head.warnings)} if self._head.warnings else {}),
+        }
+
+    def _id(self, kind: str) -> str:
+        return f"{kind}_{self._head.id.removeprefix('resp_')}{self._items:03x}"
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence - 1
+
+    def _frame(self, kind: str, **fields: Any) -> bytes:
+        data = json.dumps({"type": kind, "sequence_number": self._next(), **fields}, separators=(",", ":"))
+        return f"event: {kind}\ndata: {data}\n\n".encode()
+
+
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def _part(kind: str, text: str) -> dict[str, Any]:
+    if kind == "reasoning":
+        return {"type": "reasoning_text", "text": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _cost(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+def _new_id() -> str:
+    return f"resp_{secrets.token_hex(16)}"
+
+
+RESPONSES = Api("responses", read, ResponsesSurface, refusal, _new_id)
