@@ -15,6 +15,9 @@ hypothesis.settings.register_profile("ci", max_examples=60, deadline=None, deran
 hypothesis.settings.register_profile("hunt", max_examples=3000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Every test analyses for itself; those about the cache name a folder of their own.
+os.environ["UNRENDER_CACHE"] = "off"
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which outside data were missing, since the tests that need them can only be skipped."""

@@ -13,6 +13,8 @@ import importlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from unrender.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from unrender.chat_template import ChatTemplate
     from unrender.emit.response_template import Exported
@@ -49,8 +51,6 @@ if TYPE_CHECKING:
     from unrender.parsing.parser import Parser, Span
     from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
     from unrender.turn import Turn
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentsText",

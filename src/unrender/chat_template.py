@@ -43,25 +43,35 @@ class ChatTemplate:
     Raises `TemplateError` when the source does not compile. Analysis raises on no template that does.
     """
 
-    def __init__(self, loaded: LoadedTemplates, *, format: Format | None = None) -> None:
+    def __init__(self, loaded: LoadedTemplates, *, format: Format | None = None, cache: bool = True) -> None:
         self._loaded = loaded
+        self._cache = cache
         self._given_format = format
         self._default = _compiled(loaded.default, loaded)
         one_for_all = loaded.with_tools == loaded.default
         self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded)
 
     @classmethod
-    def from_pretrained(cls, path_or_id: str | PathLike[str], *, format: Format | None = None) -> ChatTemplate:
+    def from_pretrained(
+        cls, path_or_id: str | PathLike[str], *, format: Format | None = None, cache: bool = True
+    ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
         Raises `TemplateError`, naming the path and what was looked for, when there is none. A `format` given is used
-        instead of the one that analysis would derive.
+        instead of the one that analysis would derive. What analysis finds is kept on disk for later processes, unless
+        `cache` is False or the environment's `UNRENDER_CACHE` is `off`.
         """
-        return cls(load_pretrained(path_or_id), format=format)
+        return cls(load_pretrained(path_or_id), format=format, cache=cache)
 
     @classmethod
     def from_file(
-        cls, path: str | PathLike[str], *, bos_token: str = "", eos_token: str = "", format: Format | None = None
+        cls,
+        path: str | PathLike[str],
+        *,
+        bos_token: str = "",
+        eos_token: str = "",
+        format: Format | None = None,
+        cache: bool = True,
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file; tokens that are given win over those in the file.
 
@@ -69,15 +79,23 @@ class ChatTemplate:
         """
         loaded = load_file(path)
         bos, eos = bos_token or loaded.bos_token, eos_token or loaded.eos_token
-        return cls(replace(loaded, bos_token=bos, eos_token=eos), format=format)
+        return cls(replace(loaded, bos_token=bos, eos_token=eos), format=format, cache=cache)
 
     @classmethod
     def from_string(
-        cls, source: str, *, bos_token: str = "", eos_token: str = "", format: Format | None = None
+        cls,
+        source: str,
+        *,
+        bos_token: str = "",
+        eos_token: str = "",
+        format: Format | None = None,
+        cache: bool = True,
     ) -> ChatTemplate:
         """Take the template's source itself."""
         return cls(
-            LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token), format=format
+            LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token),
+            format=format,
+            cache=cache,
         )
 
     @property
@@ -95,7 +113,7 @@ class ChatTemplate:
         """What was learnt of the template that is used when tools are given."""
         from unrender.preparation import analysis_of  # noqa: PLC0415 -- loaded when it is used
 
-        return analysis_of(self._with_tools)
+        return analysis_of(self._with_tools, cache=self._cache)
 
     @cached_property
     def format(self) -> Format:
@@ -157,6 +175,7 @@ class ChatTemplate:
             documents=documents,
             tool_format=tool_format,
             variables=template_kwargs,
+            cache=self._cache,
         )
 
     def parser(

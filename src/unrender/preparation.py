@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from unrender.analysis import Analysis, analyze
+from unrender import analysis
+from unrender.analysis import Analysis
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import call_ids, shape_context, shape_messages
+from unrender.analysis.stored import load, store
 from unrender.cache import Cache
 from unrender.continuation import Continued, begun_text
 from unrender.errors import MessageError
@@ -76,12 +78,13 @@ def prepared(
     documents: Sequence[Any] | None,
     tool_format: str,
     variables: Mapping[str, Any],
+    cache: bool,
 ) -> Turn:
     """Render a conversation and return the turn that answers it: `ChatTemplate.prepare` with arguments that are read.
 
-    `given` is used instead of the format that analysis derives.
+    `given` is used instead of the format that analysis derives; `cache` says whether analyses are kept on disk.
     """
-    planned = _planned(template, given, tool_format, offered=bool(offer.tools))
+    planned = _planned(template, given, tool_format, offered=bool(offer.tools), cache=cache)
     format, capabilities, plan = planned.format, planned.capabilities, planned.plan
     conversation = read_messages(plain_messages(messages), more_roles=template.string_constants)
     written = ""
@@ -108,9 +111,14 @@ def prepared(
 
 
 @lru_cache(maxsize=128)
-def analysis_of(template: Template) -> Analysis:
-    """Return what is learnt of a template; equal templates share it."""
-    return analyze(template)
+def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
+    """Return what is learnt of a template; equal templates share it, also those of other processes if `cache`."""
+    found = load(template) if cache else None
+    if found is None:
+        found = analysis.analyze(template)
+        if cache:
+            store(template, found)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +133,12 @@ class _Planned:
 
 
 @lru_cache(maxsize=256)
-def _planned(template: Template, given: Format | None, tool_format: str, *, offered: bool) -> _Planned:
-    analysis = analysis_of(template)
-    format = given or analysis.format
-    plan = plan_tools(format, analysis.capabilities, tool_format, template.source)
+def _planned(template: Template, given: Format | None, tool_format: str, *, offered: bool, cache: bool) -> _Planned:
+    found = analysis_of(template, cache=cache)
+    format = given or found.format
+    plan = plan_tools(format, found.capabilities, tool_format, template.source)
     format = plan.format if offered else format
-    return _Planned(
-        format=format, ended=ended(format, template.eos_token), capabilities=analysis.capabilities, plan=plan
-    )
+    return _Planned(format=format, ended=ended(format, template.eos_token), capabilities=found.capabilities, plan=plan)
 
 
 _injections: Cache[Injection] = Cache(limit=8_000_000)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-NEEDED = {"cache", "chat_template", "errors", "messages", "template"}
+NEEDED = {"cache", "chat_template", "errors", "messages", "template", "version"}
 """The packages and modules that make a `ChatTemplate`."""
 HELLO = '[{"role": "user", "content": "Hello"}]'
 
@@ -37,7 +37,7 @@ def test_importing_the_package_loads_nothing_else():
     """`import unrender` is no more than a table of names."""
     modules = loaded("import unrender")
 
-    assert packages(modules) == set()
+    assert packages(modules) == {"version"}
     assert "jinja2" not in modules
 
 
@@ -58,3 +58,16 @@ def test_a_reader_of_text_needs_no_jinja():
 
     assert "jinja2" not in modules
     assert packages(modules) & {"template", "analysis", "emit"} == set()
+
+
+def test_a_template_that_is_known_is_not_analysed(tmp_path, monkeypatch):
+    """A process that finds a template's analysis on disk does not even load what would make it."""
+    monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))
+    code = f"from unrender import ChatTemplate\nChatTemplate.from_string('{{{{ messages }}}}').prepare({HELLO})"
+
+    first, later = loaded(code), loaded(code)
+
+    assert "unrender.analysis.analyze" in first
+    assert {name for name in later if name.startswith("unrender.analysis.")} == {
+        f"unrender.analysis.{name}" for name in ("capabilities", "result", "shape", "stored")
+    }

@@ -6,8 +6,25 @@ Invariants:
 - The analysis raises nothing: what it cannot determine it leaves out, and says so.
 """
 
-from unrender.analysis.analyze import Analysis, analyze
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from unrender.analysis.capabilities import Capabilities, ReasoningPlace
+from unrender.analysis.result import Analysis
 from unrender.analysis.shape import shape_context, shape_messages
 
+if TYPE_CHECKING:
+    from unrender.analysis.analyze import analyze
+
 __all__ = ["Analysis", "Capabilities", "ReasoningPlace", "analyze", "shape_context", "shape_messages"]
+
+
+def __getattr__(name: str) -> Any:
+    # What analyses is loaded when it is wanted: a process that finds its analyses on disk never wants it.
+    if name != "analyze":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = importlib.import_module("unrender.analysis.analyze").analyze
+    globals()[name] = found
+    return found

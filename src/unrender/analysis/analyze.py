@@ -16,16 +16,16 @@ from unrender.analysis.allowance import Allowance
 from unrender.analysis.answers import Answers, Written, render_answers, render_written
 from unrender.analysis.asked import Turns, render_turns
 from unrender.analysis.beside import find_beside
-from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
-from unrender.analysis.evidence import Evidence, collect_evidence
+from unrender.analysis.evidence import collect_evidence
 from unrender.analysis.journal import tell
 from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.reasoning import find_openings, find_reasoning
+from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool
@@ -36,20 +36,6 @@ UNEXPECTED = "analysis met what it does not understand"
 """With these words begins the diagnostic of a defect of analysis itself."""
 _SPECIAL = re.compile(r"[<\[][^<>\[\]\"'{}\s]+[>\]]")
 """A marker that may be one token of its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """What was learnt of a template."""
-
-    format: Format
-    capabilities: Capabilities
-    evidence: tuple[Evidence, ...] = ()
-    """Per part of the format: the comparison that found it, and the rendering that shows it."""
-    diagnostics: tuple[str, ...] = ()
-    """What could not be determined, and why."""
-    renderings: int = 0
-    """How many probes were rendered."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +68,7 @@ def analyze(template: Template) -> Analysis:
             capabilities=prober.capabilities,
             diagnostics=(f"{reason:.400}; the format is content alone",),
             renderings=prober.renderings,
+            stopped_early=True,
         )
 
 
@@ -107,6 +94,7 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
         evidence=collect_evidence(prober, found.frame, fmt, found.comparison),
         diagnostics=diagnostics,
         renderings=prober.renderings,
+        stopped_early=prober.given_up,
     )
     tell(analysis, part_opener=opener)
     return analysis

@@ -6,25 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unrender.analysis.probes import CONTENT, REASONING, Message, Prober, assistant, make_calls
+from unrender.analysis.result import Evidence
 from unrender.analysis.turn import Frame
 from unrender.format import CallIdPosition, Format, ReasoningMode, Slot, ToolMode
 
 _LONGEST = 400
 """Characters of a rendering that are kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """Why a part of the format is what it is."""
-
-    part: str
-    """The field, e.g. `reasoning.start`."""
-    comparison: str
-    """The comparison's name in the field, e.g. `R1`; empty where the field has none."""
-    finding: str
-    """What was compared with what."""
-    rendering: str = ""
-    """The rendering that shows it, from the answer's start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrender.analysis.analyze import Analysis
+    from unrender.analysis.result import Analysis
 
 _log = logging.getLogger("unrender.analysis")
 

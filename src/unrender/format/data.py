@@ -49,7 +49,8 @@ def _decode_union(options: tuple[Any, ...], data: Any, *, where: str) -> Any:
         return None
     if Slot in options:
         return decode(Slot if isinstance(data, dict) else str, data, where=where)
-    return decode(next(option for option in options if option is not type(None)), data, where=where)
+    kinds = [option for option in options if option is not type(None)]
+    return decode(next((kind for kind in kinds if type(data) is kind), kinds[0]), data, where=where)
 
 
 def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.analysis.analyze import preserved_tokens
 from unrender.analysis.capabilities import Capabilities
-from unrender.analysis.declared import merge
 from unrender.errors import MessageError
 from unrender.format import Format, ToolMode, Tools
 from unrender.formats import Declared, declared_formats
@@ -108,6 +106,8 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
     known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
     if name not in known:
         raise MessageError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
+    from unrender.analysis.analyze import preserved_tokens  # noqa: PLC0415 -- loaded when it is used
+
     spoken = _speaking(format, known[name])
     spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))
     return Plan(format=spoken, format_name=name, offers=True, writes_calls=True, writes_results=True)
@@ -115,6 +115,8 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 def _speaking(format: Format, declared: Declared) -> Format:
     """Return the template's format with the declared call syntax; the template's own is still read."""
+    from unrender.analysis.declared import merge  # noqa: PLC0415 -- loaded when it is used
+
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
     alone = replace(format, tools=Tools(), reasoning=replace(format.reasoning, holds_calls=False))
