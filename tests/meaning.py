@@ -11,10 +11,11 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 from typing import Any
 
 from unrender.emit.sample import Part, Sample
-from unrender.format import Arguments, Format, Slot, Strings
+from unrender.format import Arguments, Format, Slot
 from unrender.grammar.encode import encode_value, json_type
 from unrender.grammar.nodes import Role
 from unrender.messages import Message
@@ -87,10 +88,14 @@ def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
 
 
 def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
-    raw = arguments.codec.strings is Strings.RAW and text == value
+    codec = arguments.codec
+    plain = unescape(text) if codec.entities else text
+    raw = codec.strings.unquoted and plain == value
     if raw or _with_plain_numbers(encode_value(value, arguments)) == _with_plain_numbers(text):
         return True
-    return any(read == value and type(read) is type(value) for read in _readings(text))
+    return any(
+        read == value and type(read) is type(value) for read in _readings(plain if codec.escaped_containers else text)
+    )
 
 
 def _with_plain_numbers(text: str) -> str:

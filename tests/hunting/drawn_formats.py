@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 from hypothesis import strategies as st
+
+from unrender.format import Strings
 
 Data = dict[str, Any]
 
@@ -251,26 +253,38 @@ class Draw:
         return data
 
     def codec(self, style: str) -> Data:
-        strings = self.one("raw", "raw", "json", "python", "quoted") if style in ("tagged", "keyed", "lines") else "raw"
+        strings = self.one("raw", "escaped") if style in ("typed", "xml") else self.one("raw", *Strings)
         data: Data = {"strings": strings, "words": self.one("json", "python", "python_null")}
         data["containers"] = "xml" if style == "xml" else self.one("json", "json", "python", "bare")
         if style == "xml":
             data["item_tag"] = self.one("item", "li", "x")
-        if strings == "raw":
+        if Strings(strings).unquoted:
             data["typed_by"] = "attribute" if style == "typed" else "schema"
-        if strings == "quoted":
-            quote = self.one("<|'|>", self.marker(spaced=False), "«")
-            data |= {"string_open": quote, "string_close": self.one(quote, "»", self.marker(spaced=False))}
+        data |= self.quoting(Strings(strings))
         if style == "typed":
             words = self.one(("true", "false"), ("string", None), ("s", "n"))
             data["types"] = [[kind, words[kind != "string"] or kind] for kind in JSON_TYPES]
         if self.chance(15):
             data["omits_null"] = True
         if self.chance(10):
-            data["cdata"] = strings == "raw"
-        if self.chance(10):
             data |= {"item_separator": ",", "key_separator": ":"}
         return data
+
+    def quoting(self, strings: Strings) -> Data:
+        """Return what more a codec says of such strings."""
+        match strings:
+            case Strings.JSON | Strings.PYTHON:
+                return {}
+            case Strings.RAW:
+                return {"cdata": self.chance(10)}
+            case Strings.QUOTED:
+                quote = self.one("<|'|>", self.marker(spaced=False), "«")
+                return {"string_open": quote, "string_close": self.one(quote, "»", self.marker(spaced=False))}
+            case Strings.ESCAPED:
+                entities = [["&", "&amp;"], ["<", "&lt;"], *self.one([], [['"', "&quot;"], [">", "&#62;"]])]
+                return {"entities": entities, "escaped_containers": self.chance(30)}
+            case _:
+                assert_never(strings)
 
     # What stands around calls.
 

@@ -534,6 +534,35 @@ NESTED_TAGS = Family(
     markers=("]<]ns[>[", "]<]ns[>[<tool_call>\n", ']<]ns[>[<invoke name="now">', "]<]ns[>[<city>", "]<]ns[>[</city>"),
 )
 
+ESCAPED = Family(
+    name="escaped",
+    format=Format(
+        turn=Turn(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
+        reasoning=THINK,
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            separator="\n",
+            function=('<use name="', NAME, '">\n', ARGUMENTS, "</use>"),
+            arguments=Arguments(
+                entry=('<with name="', KEY, '">', VALUE, "</with>\n"),
+                codec=Codec(
+                    strings=Strings.ESCAPED,
+                    typed_by=Typing.SCHEMA,
+                    entities=(("&", "&amp;"), ("<", "&lt;"), ('"', "&#34;")),
+                    escaped_containers=True,
+                ),
+            ),
+        ),
+    ),
+    outputs=(
+        'Let me see.\n<use name="get_weather">\n<with name="city">Paris</with>\n<with name="days">3</with>\n</use>\n'
+        '<use name="get_time">\n<with name="city">Rome</with>\n</use>',
+        '<use name="now">\n<with name="note">a &lt; b &amp;&amp; c < d & &nbsp; &#x27;e&#39; &amp;lt;</with>\n</use>',
+        '<use name="now">\n<with name="tags">[&#34;a&#34;, &#34;&amp;lt;&#34;]</with>\n<with name="city">&a',
+    ),
+    markers=('<use name="now">\n', "</use>", '<with name="', "</with>\n", "&lt;", "&#34;", "&am"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -552,4 +581,5 @@ FAMILIES = (
     PYTHON_CALLS,
     BARE_KEYS,
     NESTED_TAGS,
+    ESCAPED,
 )

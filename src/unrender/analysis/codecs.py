@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any, assert_never
 
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
+from unrender.format.entities import ENTITIES
 from unrender.grammar.encode import encode_arguments, encode_value
 
 VALUES: Mapping[str, Any] = {
@@ -34,6 +35,7 @@ VALUES: Mapping[str, Any] = {
     "pkeyaq": ["valdrixo", 2, False],
     "pkeyar": {"ma": "valdrixo", "mb": [1, True, None]},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
+    "pkeyat": ["<b> & </b>"],
 }
 """Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
 PLAIN = "valdrixo"
@@ -61,8 +63,7 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     """Find the codec in which each of `values` is written as in `written`; `arguments` has what is known so far."""
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
-    if codec.typed_by is not Typing.ATTRIBUTE:
-        codec = replace(codec, **_strings(written, seen, codec))
+    codec = replace(codec, **_strings(written, seen, codec))
     codec = replace(codec, words=_words(written, seen), omits_null="pkeyap" in values and "pkeyap" not in written)
     best = min(_container_codecs(written, codec), key=lambda option: len(_misfits(written, seen, option, arguments)))
     misfits = _misfits(written, seen, best, arguments)
@@ -95,7 +96,9 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     opened = codec.string_open or codec.string_close
-    options = [option for kind in Strings for option in _string_options(kind, opened=bool(opened))]
+    options = [option for kind in Strings for option in _string_options(kind, written, strings, opened=bool(opened))]
+    if codec.typed_by is Typing.ATTRIBUTE:
+        options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
     def misses(option: dict[str, Any]) -> int:
         trial = Arguments(codec=replace(codec, **option))
@@ -107,7 +110,9 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     return best
 
 
-def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any]]:
+def _string_options(
+    strings: Strings, written: Mapping[str, str], values: Mapping[str, str], *, opened: bool
+) -> Iterator[dict[str, Any]]:
     """Yield the ways of writing strings so; `opened` says that something stands before strings and before no number."""
     match strings:
         case Strings.JSON:
@@ -122,8 +127,23 @@ def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any
         case Strings.QUOTED:
             if opened:
                 yield {"strings": strings}
+        case Strings.ESCAPED:
+            if entities := _entities(written, values):
+                yield {"strings": strings, "typed_by": Typing.SCHEMA, "entities": entities}
         case _:
             assert_never(strings)
+
+
+def _entities(written: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the characters that are written as entities; none where `&` is not, as no such text could be read."""
+    shown = [
+        (character, entity)
+        for character, entities in ENTITIES.items()
+        for entity in entities
+        if any(character in value and entity in written[key] for key, value in values.items())
+    ]
+    found = dict(reversed(shown))
+    return tuple((character, found[character]) for character in ENTITIES if character in found) if "&" in found else ()
 
 
 def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
@@ -149,8 +169,13 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
                 yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
             for indent in _INDENTS:
                 yield {"indent": indent}
+            if codec.entities:
+                for item, key in _SEPARATORS:
+                    yield {"item_separator": item, "key_separator": key, "escaped_containers": True}
         case Containers.PYTHON:
             yield {}
+            if codec.entities:
+                yield {"escaped_containers": True}
         case Containers.BARE:
             for item, key in _SEPARATORS:
                 yield {"item_separator": item, "key_separator": key}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
+from unrender.format.entities import unescape
 from unrender.format.parts import (
     Arguments,
     Codec,
@@ -200,7 +201,7 @@ def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
         yield f"{where}[0]", f"expected another beginning than {opener[0]!r}, which ends the arguments"
     suffix = parts[parts.index(Slot.VALUE) + 1 :][:1] if Slot.VALUE in parts else ("",)
     between = bool(arguments.separator.strip() and arguments.end.strip())
-    if arguments.codec.strings is Strings.RAW and not any(map(str.strip, suffix)) and not between:
+    if arguments.codec.strings.unquoted and not any(map(str.strip, suffix)) and not between:
         yield where, "expected a marker behind the value, as raw strings have no quotes"
 
 
@@ -219,7 +220,7 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
         quote = getattr(codec, name)
         if bool(quote.strip()) != quoted or (quote and not quoted):
             yield f"{where}.{name}", f"expected {'a marker' if quoted else 'nothing'}, found {quote!r}"
-    if (codec.strings is Strings.RAW) != (codec.typed_by is not Typing.SYNTAX):
+    if codec.strings.unquoted != (codec.typed_by is not Typing.SYNTAX):
         yield (
             f"{where}.typed_by",
             "expected `syntax` where strings have quotes, and something else where they have none",
@@ -233,7 +234,29 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
         yield f"{where}.item_tag", "expected a tag's name where, and only where, containers are `xml`"
     if codec.cdata and codec.strings is not Strings.RAW:
         yield f"{where}.cdata", "only raw strings stand in CDATA"
+    yield from _entities(codec, f"{where}.entities")
     yield from _types(codec, f"{where}.types")
+
+
+def _entities(codec: Codec, where: str) -> Iterator[Problem]:
+    if bool(codec.entities) != (codec.strings is Strings.ESCAPED):
+        yield where, "expected entities where, and only where, strings are `escaped`"
+        return
+    characters = [character for character, _ in codec.entities]
+    if codec.entities and "&" not in characters:
+        yield where, "expected an entity for `&`: without one, no text with `&` can be read back"
+    if len(set(characters)) < len(characters):
+        yield where, "expected one entity for each character"
+    for at, (character, entity) in enumerate(codec.entities):
+        if len(character) != 1 or unescape(entity) != character or entity == character:
+            yield f"{where}[{at}]", f"expected a character and its entity, found {character!r} and {entity!r}"
+    if codec.escaped_containers and (
+        not codec.entities or codec.containers not in (Containers.JSON, Containers.PYTHON)
+    ):
+        yield (
+            where.replace("entities", "escaped_containers"),
+            "only escaped lists and objects of JSON or Python are read",
+        )
 
 
 def _types(codec: Codec, where: str) -> Iterator[Problem]:

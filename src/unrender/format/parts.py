@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
 
 class ReasoningMode(StrEnum):
@@ -74,6 +75,19 @@ class Strings(StrEnum):
     """As it is, up to the value's end marker."""
     QUOTED = "quoted"
     """Between `string_open` and `string_close`, nothing escaped: `<|"|>a"b<|"|>`."""
+    ESCAPED = "escaped"
+    """Up to the value's end marker, the characters of `entities` as entities: `a &lt; b`."""
+
+    @property
+    def unquoted(self) -> bool:
+        """True where no quotes stand around a string: a marker ends it."""
+        match self:
+            case Strings.RAW | Strings.ESCAPED:
+                return True
+            case Strings.JSON | Strings.PYTHON | Strings.QUOTED:
+                return False
+            case _:
+                assert_never(self)
 
 
 class Words(StrEnum):
@@ -125,6 +139,10 @@ class Codec:
     """A null argument is not written at all."""
     cdata: bool = False
     """Strings with special characters may stand in `<![CDATA[…]]>`."""
+    entities: tuple[tuple[str, str], ...] = ()
+    """For ESCAPED: character → entity, e.g. `("&", "&amp;"), ("<", "&lt;")`."""
+    escaped_containers: bool = False
+    """For ESCAPED: the text of lists and objects is escaped as well."""
     item_separator: str = ", "
     key_separator: str = ": "
     indent: int = 0

@@ -42,7 +42,7 @@ from unrender.grammar.spelling import (
     Speller,
     chain,
 )
-from unrender.grammar.strings import JSON, WORDS, all_but, cannot_contain, encode
+from unrender.grammar.strings import JSON, WORDS, Alphabet, all_but, cannot_contain, encode
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
@@ -136,17 +136,21 @@ class _Writer:
         return self.tools.json(replace(self.parameters, shape=shape, unsupported=()), hint)
 
     def as_string(self, shape: Object) -> Node:
-        """Return the JSON object written as a JSON string, each of its rules encoded once."""
-        inner = Rules()
+        """Return the JSON object written as a JSON string."""
         codec = self.codec
         lexicon = replace(
             JSON_LEXICON, flexible=False, item_separator=codec.item_separator, key_separator=codec.key_separator
         )
-        node = Speller(lexicon, inner, self.parameters.definitions, self.hint).spell(shape, self.hint)
-        names = {name: self.tools.rules.reserve(f"{name}-quoted") for name in inner.table}
+        return Sequence((Literal('"'), self.encoded(shape, lexicon, JSON, self.hint), Literal('"')))
+
+    def encoded(self, shape: Shape, lexicon: Lexicon, alphabet: Alphabet, hint: str) -> Node:
+        """Return values of `shape` whose text is itself written in `alphabet`, each rule encoded once."""
+        inner = Rules()
+        node = Speller(lexicon, inner, self.parameters.definitions, hint).spell(shape, hint)
+        names = {name: self.tools.rules.reserve(f"{name}-encoded") for name in inner.table}
         for name, body in inner.table.items():
-            self.tools.rules.define(names[name], _renamed(encode(body, JSON), names))
-        return Sequence((Literal('"'), _renamed(encode(node, JSON), names), Literal('"')))
+            self.tools.rules.define(names[name], _renamed(encode(body, alphabet), names))
+        return _renamed(encode(node, alphabet), names)
 
     # One entry for each argument.
 
@@ -261,13 +265,17 @@ class _Writer:
         return self.speller(self.notation.scalars, hint).spell(shape, hint)
 
     def raw_constant(self, text: str, stops: tuple[str, ...], hint: str) -> Node:
-        if any(stop in text for stop in stops):
+        written = self.notation.write(text)
+        if any(stop in written for stop in stops):
             self.tools.report(self.path(hint), "enum", f"the value {text!r:.60} contains the marker that ends it")
             return Until(stops)
-        return Literal(text)
+        return Literal(written)
 
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
-        """Return raw text; a pattern holds if nothing that it generates could contain a stop."""
+        """Return raw text; what the schema says of it holds where no text could contain a stop."""
+        alphabet = self.notation.alphabet
+        if all(any(character in dict(alphabet.escapes) for character in stop) for stop in stops):
+            return self.speller(self.notation.scalars, hint).text(shape, alphabet)
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return shape.pattern
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
@@ -281,6 +289,8 @@ class _Writer:
         return f"#/properties/{name}" if name else "#"
 
     def container(self, shape: Shape, hint: str) -> Node:
+        if self.codec.escaped_containers:
+            return self.encoded(shape, self.notation.inside, self.notation.alphabet, hint)
         match self.codec.containers:
             case Containers.JSON:
                 return self.json(shape, hint)

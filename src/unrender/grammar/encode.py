@@ -142,6 +142,12 @@ def _encode_scalar(value: Any, codec: Codec) -> str:
 
 def _encode_container(value: Any, arguments: Arguments, margin: str) -> str:
     codec = arguments.codec
+    text = _container_text(value, arguments, margin)
+    return notation_of(codec).write(text) if codec.escaped_containers else text
+
+
+def _container_text(value: Any, arguments: Arguments, margin: str) -> str:
+    codec = arguments.codec
     match codec.containers:
         case Containers.JSON:
             separators = (codec.item_separator, codec.key_separator)

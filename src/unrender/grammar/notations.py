@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import assert_never
 
 from unrender.format import Codec, Containers, Strings, Typing, Words
-from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, Alphabet
+from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, RAW, Alphabet
 
 _SPECIAL = "<>&"
 """Characters for which a codec with `cdata` wraps a string."""
@@ -88,6 +88,8 @@ class Notation:
     """A string → the text that is written for it."""
     unquoted: bool
     """Strings have no quotes: they end at a marker of the format."""
+    alphabet: Alphabet
+    """How strings without quotes are written."""
     scalars: Lexicon
     """The tokens of values outside of lists and objects; strings only where they have quotes."""
     inside: Lexicon
@@ -114,7 +116,8 @@ class _Strings:
     lexicon: Lexicon
     said: str
     exported: Exported
-    unquoted: bool = False
+    alphabet: Alphabet = RAW
+    losses: tuple[Loss, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,14 +141,15 @@ def notation_of(codec: Codec) -> Notation:
     omitted = ("an argument that is null is left out",) if codec.omits_null else ()
     return Notation(
         write=strings.write,
-        unquoted=strings.unquoted,
+        unquoted=codec.strings.unquoted,
+        alphabet=strings.alphabet,
         scalars=replace(base, name=f"{base.name}-{codec.words}", null=null, true=true, false=false),
         inside=containers.lexicon,
         object_kind=containers.object_kind,
         sentences=(strings.said, f"{true}, {false} and {null} as words", containers.said, *omitted),
         exported=strings.exported,
         is_json=(codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON),
-        losses=(*_typing_losses(codec.typed_by), *containers.losses, *_word_losses(codec)),
+        losses=(*_typing_losses(codec.typed_by), *strings.losses, *containers.losses, *_word_losses(codec)),
     )
 
 
@@ -179,7 +183,17 @@ def _strings(codec: Codec) -> _Strings:
                 lexicon=_bare(codec),
                 said="strings as they are, without quotes",
                 exported=Exported.TEXT,
-                unquoted=True,
+            )
+        case Strings.ESCAPED:
+            table: dict[str | int, str | int | None] = dict(codec.entities)
+            replaced = ", ".join(f"{character} as {entity}" for character, entity in codec.entities)
+            return _Strings(
+                write=lambda text: text.translate(str.maketrans(table)),
+                lexicon=_bare(codec),
+                said=f"strings without quotes, {replaced}",
+                exported=Exported.TEXT,
+                alphabet=Alphabet(escapes=codec.entities),
+                losses=(Loss(what="entities in strings are not decoded", concerns=("strings",)),),
             )
         case _:
             assert_never(codec.strings)

@@ -14,6 +14,7 @@ from unrender.grammar.nodes import Role
 from unrender.grammar.notations import notation_of
 from unrender.messages import CallStatus
 from unrender.parsing.coercion import ANY, STRING
+from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
 from unrender.parsing.frames import CallState
@@ -163,6 +164,8 @@ class Value:
         match self.codec.strings:
             case Strings.RAW:
                 return RawScanner(self.suffix, self._types(call))
+            case Strings.ESCAPED:
+                return EscapedScanner(self.suffix, self._types(call), whole=self.codec.escaped_containers)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED:
                 return LiteralScanner(self.style)
             case _:

@@ -435,4 +435,6 @@ def _tags(arguments: Arguments, i: int) -> TagStyle | None:
     again = entry.index(Slot.KEY, i + 1)
     opens = _text(entry[0]).strip()
     closes = _text(entry[again - 1]).strip()
-    return TagStyle(opens, closes, _text(entry[again + 1]).strip(), arguments.codec.item_tag)
+    return TagStyle(
+        opens, closes, _text(entry[again + 1]).strip(), arguments.codec.item_tag, escaped=bool(arguments.codec.entities)
+    )

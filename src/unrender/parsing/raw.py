@@ -38,11 +38,14 @@ class RawScanner:
 
     def copy(self) -> RawScanner:
         """Return an independent scanner in the same state."""
-        other = RawScanner(self.finder, self.types)
+        other = self._new()
         other.is_string, other.begun, other.head, other.blank = self.is_string, self.begun, self.head, self.blank
         other.held = list(self.held)
         other.literal = self.literal.copy() if self.literal else None
         return other
+
+    def _new(self) -> RawScanner:
+        return RawScanner(self.finder, self.types)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
@@ -77,7 +80,7 @@ class RawScanner:
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
         self.begun = True
-        return quote + escape(piece)
+        return quote + escape(self._decoded(piece))
 
     def _hold(self, piece: str) -> None:
         if not piece:
@@ -96,4 +99,14 @@ class RawScanner:
         return not self.head or may_be_word(self.head)
 
     def _finish(self) -> str:
-        return '"' if self.is_string else coerce("".join(self.held), self.types)
+        if self.is_string:
+            return escape(self._decoded("", ended=True)) + '"'
+        return self._coerced("".join(self.held))
+
+    def _decoded(self, text: str, *, ended: bool = False) -> str:
+        """Return what a piece of a string stands for; when it has `ended`, what of it has waited for more."""
+        return "" if ended else text
+
+    def _coerced(self, text: str) -> str:
+        """Return all that was held as a value."""
+        return coerce(text, self.types)

@@ -10,8 +10,10 @@ import json
 import re
 from dataclasses import dataclass
 
+from unrender.format.entities import unescape
 from unrender.grammar.shapes import Shape
 from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
+from unrender.parsing.escaped import Unescaper
 from unrender.parsing.finder import Finder
 from unrender.parsing.values import MAX_DEPTH, Status, escape
 
@@ -30,12 +32,14 @@ class TagStyle:
     """e.g. `>`."""
     item: str
     """The name of a list's items."""
+    escaped: bool = False
+    """Text has entities."""
 
 
 class XmlScanner:
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closer", "depth", "finder", "held", "key", "style", "types")
+    __slots__ = ("begun", "closer", "depth", "finder", "held", "key", "style", "types", "unescaper")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
         self.style = style
@@ -47,11 +51,13 @@ class XmlScanner:
         self.depth = 0
         self.held: list[str] = []
         self.begun = False
+        self.unescaper = Unescaper() if style.escaped else None
 
     def copy(self) -> XmlScanner:
         """Return an independent scanner in the same state."""
         other = XmlScanner(self.style, self.key, self.types)
         other.depth, other.held, other.begun = self.depth, list(self.held), self.begun
+        other.unescaper = Unescaper(self.unescaper.kept) if self.unescaper else None
         return other
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
@@ -77,11 +83,11 @@ class XmlScanner:
             return ""
         quote = "" if self.begun else '"'
         self.begun = True
-        return quote + escape(piece)
+        return quote + escape(self.unescaper.feed(piece) if self.unescaper else piece)
 
     def _finish(self, streams: bool) -> str:
         if streams:
-            return '"'
+            return escape(self.unescaper.kept if self.unescaper else "") + '"'
         return read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
 
 
@@ -89,7 +95,7 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
     """Return the JSON text of the inside of an element."""
     elements = _elements(text, style) if depth < MAX_DEPTH // 8 else []
     if not elements:
-        return _leaf(text, types.types_of(schema))
+        return _leaf(unescape(text) if style.escaped else text, types.types_of(schema))
     if all(name == style.item for name, _ in elements) and "object" not in types.types_of(schema):
         inner = types.inner(schema, None)
         return "[" + ", ".join(read_tree(body, style, types, inner, depth + 1) for _, body in elements) + "]"

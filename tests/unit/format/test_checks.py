@@ -26,6 +26,10 @@ def tools(base: dict[str, Any], **changed: Any) -> dict[str, Any]:
     return {"tools": {**base, **changed}}
 
 
+def escaped(*entities: list[str]) -> dict[str, Any]:
+    return {"strings": "escaped", "entities": [["&", "&amp;"], *entities]}
+
+
 def entry(*parts: Any, **codec: Any) -> dict[str, Any]:
     return tools(RAW, arguments={"entry": list(parts), "codec": {**RAW["arguments"]["codec"], **codec}})
 
@@ -104,6 +108,19 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "word with a space": (entry(*TYPED, **typed(string="a b")), r"codec.types\[0\]"),
     "word for two": (entry(*TYPED, **typed(object="s")), r"codec.types\[4\]"),
     "tags without item": (entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", containers="xml"), "item_tag"),
+    "entities without escaped strings": (entry(*RAW["arguments"]["entry"], entities=[["&", "&amp;"]]), "codec.entities"),
+    "escaped strings without entities": (entry(*RAW["arguments"]["entry"], strings="escaped"), "codec.entities"),
+    "an entity that is none": (entry(*RAW["arguments"]["entry"], **escaped(["<", "<lt>"])), r"codec.entities\[1\]"),
+    "an entity of another": (entry(*RAW["arguments"]["entry"], **escaped(["<", "&gt;"])), r"codec.entities\[1\]"),
+    "two entities of one": (entry(*RAW["arguments"]["entry"], **escaped(["&", "&#38;"])), "codec.entities: expected one"),
+    "no entity for &": (
+        entry(*RAW["arguments"]["entry"], strings="escaped", entities=[["<", "&lt;"]]),
+        "codec.entities: expected an entity for `&`",
+    ),
+    "tags that are escaped": (
+        entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", **escaped(), containers="xml", item_tag="x", escaped_containers=True),
+        "codec.escaped_containers",
+    ),
     "indent out of range": (tools(TAG, arguments={"codec": {"indent": 10**9}}), "codec.indent"),
     "odd separator": (tools(TAG, arguments={"codec": {"item_separator": ";"}}), "codec.item_separator"),
     # Markers against each other.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from unrender.emit.sample import sample
@@ -63,6 +65,21 @@ CODECS = {
             types=(("string", "text"), ("number", "num"), ("boolean", "bool"), ("array", "list")),
         ),
     ),
+    "escaped": Arguments(
+        entry=TAGGED,
+        codec=Codec(
+            strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"))
+        ),
+    ),
+    "escaped as a whole": Arguments(
+        entry=TAGGED,
+        codec=Codec(
+            strings=Strings.ESCAPED,
+            typed_by=Typing.SCHEMA,
+            entities=(("&", "&amp;"), ('"', "&#34;")),
+            escaped_containers=True,
+        ),
+    ),
     "nested tags": Arguments(
         entry=("<", KEY, ">", VALUE, "</", KEY, ">"),
         codec=Codec(strings=Strings.RAW, containers=Containers.XML, typed_by=Typing.SCHEMA, item_tag="item"),
@@ -115,6 +132,14 @@ def test_raw_text_keeps_clear_of_the_marker_without_its_layout():
     stops = {node.stops for body in grammar.rules.values() for node in walk(body) if isinstance(node, Until)}
 
     assert stops == {("\n</p>\n", "</p>")}
+
+
+def test_escaped_text_obeys_its_schema():
+    """Where no text can contain the marker that ends it, a pattern and a length hold, and constants are escaped."""
+    properties = {"a": {"pattern": "^x<[0-9]$"}, "b": {"type": "string", "maxLength": 2}, "c": {"enum": ["<", "a&b"]}}
+    texts = drawn(CODECS["escaped"], {"properties": properties, "required": ["a", "b", "c"]})
+
+    assert all(re.search(r"<p=a>x&lt;\d</p><p=b>(&\w+;|[^&<]){0,2}</p><p=c>(&lt;|a&amp;b)</p>", text) for text in texts)
 
 
 def test_optional_arguments_may_be_left_out():

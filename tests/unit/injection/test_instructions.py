@@ -89,6 +89,10 @@ def test_two_calls_are_shown_as_they_are_joined():
     ("codec", "said"),
     [
         (Codec(strings=Strings.RAW), "strings as they are, without quotes"),
+        (
+            Codec(strings=Strings.ESCAPED, entities=(("&", "&amp;"), ("<", "&lt;"))),
+            "strings without quotes, & as &amp;, < as &lt;",
+        ),
         (Codec(strings=Strings.PYTHON, words=Words.PYTHON), "True, False and None as words"),
         (Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"), "strings between <| and |>"),
         (Codec(containers=Containers.BARE), "keys without quotes"),

@@ -1,0 +1,63 @@
+"""What is known of a codec, whatever its axes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from unrender.format import Codec, Containers, Strings, Typing, Words
+from unrender.grammar.notations import notation_of
+
+OF_STRINGS = {
+    Strings.QUOTED: {"string_open": "<|", "string_close": "|>"},
+    Strings.ESCAPED: {"entities": (("&", "&amp;"), ("<", "&lt;"))},
+}
+CODECS = [
+    Codec(
+        strings=strings,
+        words=words,
+        containers=containers,
+        typed_by=Typing.SCHEMA if strings.unquoted else Typing.SYNTAX,
+        item_tag="item",
+        **OF_STRINGS.get(strings, {}),
+    )
+    for strings, words, containers in product(Strings, Words, Containers)
+]
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: f"{codec.strings}-{codec.words}-{codec.containers}")
+def test_every_axis_has_words_and_a_sentence(codec):
+    """Strings, words and containers are each told in one sentence that no other member shares."""
+    notation = notation_of(codec)
+    strings, words, containers = notation.sentences
+
+    others = [notation_of(other).sentences for other in CODECS]
+    assert all((strings, words, containers))
+    assert len({other[0] for other in others}) == len(Strings)
+    assert len({other[1] for other in others}) == len(Words)
+    assert len({other[2] for other in others}) == len(Containers)
+
+
+@pytest.mark.parametrize("strings", Strings)
+def test_a_string_ends_at_its_quotes_or_has_none(strings):
+    """What is written for a string begins and ends with the quotes that the grammar writes, or has none."""
+    [codec] = [c for c in CODECS if c.strings is strings and c.words is Words.JSON and c.containers is Containers.JSON]
+    notation = notation_of(codec)
+    quotes = {(quotes.open, quotes.close) for quotes in notation.scalars.quotes}
+    written = notation.write("x")
+
+    assert (written == "x") == notation.unquoted
+    assert notation.unquoted or any(written == f"{opened}x{closed}" for opened, closed in quotes)
+
+
+def test_json_is_known_as_json():
+    """Only where strings, words and containers are JSON can arguments be handed on as they are."""
+    assert [codec for codec in CODECS if notation_of(codec).is_json] == [Codec(item_tag="item")]
+
+
+def test_losses_name_what_they_cost():
+    """An export can say for each loss which capability it costs, as verification names it."""
+    concerns = {concern for codec in CODECS for loss in notation_of(codec).losses for concern in loss.concerns}
+
+    assert concerns == {"strings", "objects", "arrays", "null"}
