@@ -7,7 +7,6 @@ names, and each value's text must be a spelling of the parsed value.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -104,8 +103,13 @@ def _with_plain_numbers(text: str) -> str:
 
 
 def _readings(text: str) -> Iterator[Any]:
-    for read in (json.loads, ast.literal_eval):
+    for read in (json.loads, _read_single):
         try:
             yield read(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, NameError, TypeError):
             continue
+
+
+def _read_single(text: str) -> Any:
+    """Read a Python literal, or one with JSON's words."""
+    return eval(text, {"__builtins__": {}, "true": True, "false": False, "null": None})

@@ -211,9 +211,14 @@ class Draw:
         return joined(parts)
 
     def object(self) -> Data:
-        python = self.chance(20)
-        codec: Data = {"strings": "python", "words": "python", "containers": "python"} if python else {}
-        if not python and self.chance(20):
+        codec: Data = self.one(
+            {},
+            {},
+            {},
+            {"strings": "python", "words": "python", "containers": "python"},
+            {"strings": "single", "containers": "single"},
+        )
+        if not codec and self.chance(20):
             codec |= self.one(
                 {"indent": 4}, {"ascii_only": True}, {"item_separator": ",", "key_separator": ":"}, {"indent": 2}
             )
@@ -255,7 +260,7 @@ class Draw:
     def codec(self, style: str) -> Data:
         strings = self.one("raw", "escaped") if style in ("typed", "xml") else self.one("raw", *Strings)
         data: Data = {"strings": strings, "words": self.one("json", "python", "python_null")}
-        data["containers"] = "xml" if style == "xml" else self.one("json", "json", "python", "bare")
+        data["containers"] = "xml" if style == "xml" else self.one("json", "json", "python", "single", "bare")
         if style == "xml":
             data["item_tag"] = self.one("item", "li", "x")
         if Strings(strings).unquoted:
@@ -273,7 +278,7 @@ class Draw:
     def quoting(self, strings: Strings) -> Data:
         """Return what more a codec says of such strings."""
         match strings:
-            case Strings.JSON | Strings.PYTHON:
+            case Strings.JSON | Strings.PYTHON | Strings.SINGLE:
                 return {}
             case Strings.RAW:
                 return {"cdata": self.chance(10)}

@@ -563,6 +563,28 @@ ESCAPED = Family(
     markers=('<use name="now">\n', "</use>", '<with name="', "</with>\n", "&lt;", "&#34;", "&am"),
 )
 
+SINGLE = Family(
+    name="single",
+    format=Format(
+        turn=Turn(headers=("<|assistant|>",), end="<|end|>"),
+        reasoning=THINK,
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_JSON,
+            call_start="<|call|>",
+            call_end="<|done|>",
+            function=(NAME, "<|with|>", ARGUMENTS),
+            arguments=Arguments(codec=Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)),
+        ),
+    ),
+    outputs=(
+        "Let me see.<|call|>get_weather<|with|>{'city': 'Paris', 'days': 3}<|done|>"
+        "<|call|>get_time<|with|>{'city': 'Rome'}<|done|>",
+        """<|call|>now<|with|>{'note': 'it\\'s "x"\\n', 'exact': true, 'tags': ['<|', null]}<|done|><|end|>""",
+        "<|call|>now<|with|>{'city': 'a",
+    ),
+    markers=("<|call|>", "<|with|>", "<|done|>", "'", "\\'"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -582,4 +604,5 @@ FAMILIES = (
     BARE_KEYS,
     NESTED_TAGS,
     ESCAPED,
+    SINGLE,
 )

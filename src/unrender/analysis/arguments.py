@@ -14,7 +14,7 @@ from unrender.analysis.algebra import Solution, solve
 from unrender.analysis.answers import KINDS, Answers, Written
 from unrender.analysis.codecs import CodecFinding, find_json_codec, find_value_codec
 from unrender.analysis.probes import KEYS, NAMES, NUMBERS
-from unrender.analysis.spans import arguments_span, python_span
+from unrender.analysis.spans import arguments_span, literal_span
 from unrender.analysis.split import common_prefix, common_suffix, is_word, lexemes
 from unrender.analysis.tokens import Row, Token, find_tokens, make_row, merge
 from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
@@ -31,7 +31,7 @@ class ArgumentsFinding:
 def find_json_arguments(written: Written) -> ArgumentsFinding:
     """Find how arguments are written that are one JSON object (or Python dictionary)."""
     for values, body in written.many:
-        span = None if body is None else arguments_span(body, values) or python_span(body, values)
+        span = None if body is None else arguments_span(body, values) or literal_span(body, values)
         if body is None or span is None:
             continue
         line = body[: span.start].rpartition("\n")[2]

@@ -84,12 +84,28 @@ def _misfits(
 
 
 def _object_layouts() -> Iterator[Codec]:
-    for ascii_only in (False, True):
-        for item, key in _SEPARATORS:
-            yield Codec(item_separator=item, key_separator=key, ascii_only=ascii_only)
-        for indent in _INDENTS:
-            yield Codec(indent=indent, ascii_only=ascii_only)
-    yield Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
+    for containers in Containers:
+        yield from _layouts_of(containers)
+
+
+def _layouts_of(containers: Containers) -> Iterator[Codec]:
+    """Yield the ways to write all arguments as one object of such containers; none where they cannot be that."""
+    match containers:
+        case Containers.JSON:
+            for ascii_only in (False, True):
+                for item, key in _SEPARATORS:
+                    yield Codec(item_separator=item, key_separator=key, ascii_only=ascii_only)
+                for indent in _INDENTS:
+                    yield Codec(indent=indent, ascii_only=ascii_only)
+        case Containers.PYTHON:
+            yield Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=containers)
+        case Containers.SINGLE:
+            for item, key in _SEPARATORS:
+                yield Codec(strings=Strings.SINGLE, containers=containers, item_separator=item, key_separator=key)
+        case Containers.BARE | Containers.XML:
+            return
+        case _:
+            assert_never(containers)
 
 
 def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
@@ -118,7 +134,7 @@ def _string_options(
         case Strings.JSON:
             yield {"strings": strings}
             yield {"strings": strings, "ascii_only": True}
-        case Strings.PYTHON:
+        case Strings.PYTHON | Strings.SINGLE:
             yield {"strings": strings}
         case Strings.RAW:
             if not opened:
@@ -176,7 +192,7 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
             yield {}
             if codec.entities:
                 yield {"escaped_containers": True}
-        case Containers.BARE:
+        case Containers.BARE | Containers.SINGLE:
             for item, key in _SEPARATORS:
                 yield {"item_separator": item, "key_separator": key}
         case Containers.XML:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from unrender.analysis.probes import NAMES, Call
-from unrender.analysis.spans import Span, arguments_span, holds, json_spans, loads, path_to, python_span
+from unrender.analysis.spans import Span, arguments_span, holds, json_spans, literal_span, loads, path_to
 from unrender.format import Envelope, Slot, Tools
 
 
@@ -102,4 +102,4 @@ def _counter_path(value: Any, tools: Tools) -> tuple[str, ...]:
 
 def arguments_of(text: str, call: Call, position: int) -> Span | None:
     """Find where a call's arguments are written as one JSON object or Python dictionary."""
-    return arguments_span(text, call.arguments, position) or python_span(text, call.arguments, position)
+    return arguments_span(text, call.arguments, position) or literal_span(text, call.arguments, position)

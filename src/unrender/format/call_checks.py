@@ -149,7 +149,7 @@ def _one_object(arguments: Arguments, where: str) -> Iterator[Problem]:
             yield f"{where}.{name}", "expected nothing, as the arguments are one object"
     codec = arguments.codec
     if codec.strings is not _strings_of_object(codec.containers):
-        yield f"{where}.codec.strings", "expected strings and containers of one notation, `json` or `python`"
+        yield f"{where}.codec.strings", "expected strings and containers of one notation, `json`, `python` or `single`"
     if arguments.as_string and codec.containers is not Containers.JSON:
         yield f"{where}.as_string", "only JSON is written as a JSON string"
 
@@ -161,6 +161,8 @@ def _strings_of_object(containers: Containers) -> Strings | None:
             return Strings.JSON
         case Containers.PYTHON:
             return Strings.PYTHON
+        case Containers.SINGLE:
+            return Strings.SINGLE
         case Containers.BARE | Containers.XML:
             return None
         case _:

@@ -75,6 +75,8 @@ class Strings(StrEnum):
     """As it is, up to the value's end marker."""
     QUOTED = "quoted"
     """Between `string_open` and `string_close`, nothing escaped: `<|"|>a"b<|"|>`."""
+    SINGLE = "single"
+    """As in JSON, but in single quotes: `'it\\'s'`."""
     ESCAPED = "escaped"
     """Up to the value's end marker, the characters of `entities` as entities: `a &lt; b`."""
 
@@ -84,7 +86,7 @@ class Strings(StrEnum):
         match self:
             case Strings.RAW | Strings.ESCAPED:
                 return True
-            case Strings.JSON | Strings.PYTHON | Strings.QUOTED:
+            case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return False
             case _:
                 assert_never(self)
@@ -107,6 +109,8 @@ class Containers(StrEnum):
     """`repr()`."""
     BARE = "bare"
     """JSON-like, keys unquoted, scalars as the codec says: `{n:[1,true]}`."""
+    SINGLE = "single"
+    """JSON with single quotes: `{'a': true}`."""
     XML = "xml"
     """Nested tags in the style of the arguments' own entry, list items named `item_tag`."""
 

@@ -299,7 +299,7 @@ class _Writer:
                 return choice(
                     [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_LEXICON, JSON_LEXICON)]
                 )
-            case Containers.PYTHON | Containers.BARE:
+            case Containers.PYTHON | Containers.BARE | Containers.SINGLE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)
             case Containers.XML:
                 return self.tags(shape, hint)

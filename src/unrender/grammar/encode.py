@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from unrender.format import Arguments, Codec, Containers, Content, ContentMode, Format, Slot, Tools
-from unrender.grammar.notations import notation_of
+from unrender.grammar.notations import notation_of, single_quoted
 
 
 def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
@@ -159,6 +159,8 @@ def _container_text(value: Any, arguments: Arguments, margin: str) -> str:
             return repr(value)
         case Containers.BARE:
             return _encode_bare(value, arguments)
+        case Containers.SINGLE:
+            return _encode_single(value, codec)
         case Containers.XML:
             return _encode_xml(value, arguments)
         case _:
@@ -171,6 +173,20 @@ def _encode_bare(value: Any, arguments: Arguments) -> str:
         items = (f"{key}{codec.key_separator}{encode_value(item, arguments)}" for key, item in value.items())
         return "{" + codec.item_separator.join(items) + "}"
     return "[" + codec.item_separator.join(encode_value(item, arguments) for item in value) + "]"
+
+
+def _encode_single(value: Any, codec: Codec) -> str:
+    if isinstance(value, str):
+        return single_quoted(value, ascii_only=codec.ascii_only)
+    if isinstance(value, Mapping):
+        entries = (
+            _encode_single(key, codec) + codec.key_separator + _encode_single(item, codec)
+            for key, item in value.items()
+        )
+        return "{" + codec.item_separator.join(entries) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + codec.item_separator.join(_encode_single(item, codec) for item in value) + "]"
+    return json.dumps(value)
 
 
 def _encode_xml(value: Any, arguments: Arguments) -> str:

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import assert_never
 
 from unrender.format import Codec, Containers, Strings, Typing, Words
-from unrender.grammar.strings import JSON, PYTHON, PYTHON_DOUBLE, RAW, Alphabet
+from unrender.grammar.strings import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, RAW, Alphabet
 
 _SPECIAL = "<>&"
 """Characters for which a codec with `cdata` wraps a string."""
@@ -184,6 +184,13 @@ def _strings(codec: Codec) -> _Strings:
                 said="strings as they are, without quotes",
                 exported=Exported.TEXT,
             )
+        case Strings.SINGLE:
+            return _Strings(
+                write=partial(single_quoted, ascii_only=codec.ascii_only),
+                lexicon=_single(codec),
+                said="strings in single quotes, escaped as in JSON",
+                exported=Exported.CODE,
+            )
         case Strings.ESCAPED:
             table: dict[str | int, str | int | None] = dict(codec.entities)
             replaced = ", ".join(f"{character} as {entity}" for character, entity in codec.entities)
@@ -197,6 +204,16 @@ def _strings(codec: Codec) -> _Strings:
             )
         case _:
             assert_never(codec.strings)
+
+
+def single_quoted(text: str, *, ascii_only: bool) -> str:
+    r"""Return a string as JSON writes it, but in single quotes.
+
+    >>> print(single_quoted('say "hi", it\'s me', ascii_only=False))
+    'say "hi", it\'s me'
+    """
+    inside = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+    return "'" + inside.replace('\\"', '"').replace("'", "\\'") + "'"
 
 
 def _in_cdata(text: str) -> str:
@@ -232,6 +249,16 @@ def _bare(codec: Codec) -> Lexicon:
     )
 
 
+def _single(codec: Codec) -> Lexicon:
+    """Return the tokens of dictionaries in single quotes with JSON's words."""
+    return Lexicon(
+        name="single",
+        quotes=(Quotes("'", "'", JSON_SINGLE),),
+        item_separator=codec.item_separator,
+        key_separator=codec.key_separator,
+    )
+
+
 def _containers(codec: Codec) -> _Containers:
     both = ("objects", "arrays")
     match codec.containers:
@@ -250,6 +277,14 @@ def _containers(codec: Codec) -> _Containers:
             return _Containers(
                 lexicon=_bare(codec),
                 said="lists and objects as in JSON, but keys without quotes",
+                losses=(Loss(what=lost, concerns=both),),
+            )
+        case Containers.SINGLE:
+            lost = "lists and objects have single quotes: those with strings come as text"
+            return _Containers(
+                lexicon=_single(codec),
+                said="lists and objects as in JSON, but with single quotes",
+                object_kind="one single-quoted JSON object",
                 losses=(Loss(what=lost, concerns=both),),
             )
         case Containers.XML:

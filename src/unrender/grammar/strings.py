@@ -135,6 +135,9 @@ JSON_CHARACTER = Choice(
 JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=(("\x00", "\x1f"), ("\x7f", "\x7f")), general=JSON_CHARACTER)
 """Between the double quotes of a JSON string."""
 
+JSON_SINGLE = Alphabet(escapes=(("'", "\\'"), *_JSON_ESCAPES[1:]), forbidden=(("\x00", "\x1f"), ("\x7f", "\x7f")))
+"""Between single quotes, escaped as in JSON."""
+
 _PYTHON_ESCAPES = (("'", "\\'"), ("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=(("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad")))
 """Between the single quotes of `repr()`."""

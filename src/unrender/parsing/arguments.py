@@ -166,7 +166,7 @@ class Value:
                 return RawScanner(self.suffix, self._types(call))
             case Strings.ESCAPED:
                 return EscapedScanner(self.suffix, self._types(call), whole=self.codec.escaped_containers)
-            case Strings.JSON | Strings.PYTHON | Strings.QUOTED:
+            case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:
                 assert_never(self.codec.strings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.analysis.spans import arguments_span, holds, json_spans, path_to, python_span
+from unrender.analysis.spans import arguments_span, holds, json_spans, literal_span, path_to
 
 
 def test_arguments_are_found_in_json():
@@ -27,17 +27,26 @@ def test_arguments_are_found_in_a_string():
 
 def test_arguments_are_found_in_python():
     """A Python dictionary is found where JSON is none."""
-    span = python_span("call({'k': 1, 'm': None})", {"k": 1, "m": None})
+    span = literal_span("call({'k': 1, 'm': None})", {"k": 1, "m": None})
 
     assert span is not None
     assert span.value == {"k": 1, "m": None}
+
+
+def test_arguments_are_found_in_single_quotes():
+    """A dictionary in single quotes may have JSON's words; other names are no values."""
+    span = literal_span("call({'k': true, 'm': [null]})", {"k": True, "m": [None]})
+
+    assert span is not None
+    assert (span.start, span.value) == (5, {"k": True, "m": [None]})
+    assert literal_span("call({'k': yes})", {"k": True}) is None
 
 
 def test_other_values_are_not_arguments():
     """An object that holds more, or a key outside JSON, is no argument."""
     assert arguments_span('{"k": 1, "other": 2}', {"k": 1}) is None
     assert arguments_span("<k>1</k>", {"k": 1}) is None
-    assert python_span("k: 1", {"k": 1}) is None
+    assert literal_span("k: 1", {"k": 1}) is None
 
 
 def test_spans_survive_hostile_text():

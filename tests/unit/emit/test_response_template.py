@@ -318,6 +318,7 @@ def test_other_spellings_are_read() -> None:
     [
         ("json-name-key", "the function's name is a key of the JSON"),
         ("python-calls", "they are written as code"),
+        ("single-dict", "the arguments are one single-quoted JSON object"),
         ("python-dict", "the arguments are a Python dict, not JSON"),
         ("tagged-key", "nothing but its name tells a call from text"),
         ("name-first", "nothing but its name tells a call from text"),

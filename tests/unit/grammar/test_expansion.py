@@ -65,6 +65,10 @@ CODECS = {
             types=(("string", "text"), ("number", "num"), ("boolean", "bool"), ("array", "list")),
         ),
     ),
+    "single quotes": Arguments(codec=Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)),
+    "raw, single quotes": Arguments(
+        entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.SINGLE)
+    ),
     "escaped": Arguments(
         entry=TAGGED,
         codec=Codec(

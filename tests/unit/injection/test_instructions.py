@@ -97,6 +97,8 @@ def test_two_calls_are_shown_as_they_are_joined():
         (Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"), "strings between <| and |>"),
         (Codec(containers=Containers.BARE), "keys without quotes"),
         (Codec(containers=Containers.XML, item_tag="item"), "items named item"),
+        (Codec(strings=Strings.SINGLE), "strings in single quotes, escaped as in JSON"),
+        (Codec(containers=Containers.SINGLE), "lists and objects as in JSON, but with single quotes"),
         (Codec(omits_null=True), "an argument that is null is left out"),
         (
             Codec(typed_by=Typing.ATTRIBUTE, types=(("string", "true"), ("number", "false"))),
