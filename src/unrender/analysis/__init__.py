@@ -12,13 +12,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from unrender.analysis.capabilities import Capabilities, ReasoningPlace
-from unrender.analysis.result import Analysis
+from unrender.analysis.result import Analysis, Evidence
 from unrender.analysis.shape import shape_context, shape_messages
 
 if TYPE_CHECKING:
     from unrender.analysis.analyze import analyze
 
-__all__ = ["Analysis", "Capabilities", "ReasoningPlace", "analyze", "shape_context", "shape_messages"]
+__all__ = ["Analysis", "Capabilities", "Evidence", "ReasoningPlace", "analyze", "shape_context", "shape_messages"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,20 +25,27 @@ class Solution:
     """Behind each item."""
     separator: str
     """Between two."""
+    rule: str = ""
+    """The name of the rule that drew the borders."""
 
 
 def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution:
     """Solve for prefix, suffix and separator.
 
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
-    Solution(prefix='<c>', suffix='</c>', separator=', ')
+    Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what stands between two, and at both ends')
     """
     prefix = common_suffix([*before, between])
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
-        return Solution(prefix=prefix, suffix=suffix, separator=between[len(suffix) : len(between) - len(prefix)])
+        separator = between[len(suffix) : len(between) - len(prefix)]
+        return Solution(
+            prefix=prefix, suffix=suffix, separator=separator, rule="what stands between two, and at both ends"
+        )
     border = min(_borders(between, len(between) - len(prefix), len(suffix)), key=lambda at: _awkwardness(between, at))
-    return Solution(prefix=between[border:], suffix=between[:border], separator="")
+    return Solution(
+        prefix=between[border:], suffix=between[:border], separator="", rule="the border lies between whole tags"
+    )
 
 
 def _borders(between: str, first: int, last: int) -> list[int]:

@@ -8,23 +8,23 @@ the template rendered it is a doubt, and a call syntax that fails altogether is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from unrender.analysis.allowance import Allowance
-from unrender.analysis.answers import Answers, Written, render_answers, render_written
+from unrender.analysis.answers import Answers, Written, render_answers, render_variants, render_written
 from unrender.analysis.asked import Turns, render_turns
 from unrender.analysis.beside import find_beside
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
-from unrender.analysis.evidence import collect_evidence
+from unrender.analysis.evidence import Record, collect_evidence
 from unrender.analysis.journal import tell
 from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
-from unrender.analysis.reasoning import find_openings, find_reasoning
+from unrender.analysis.reasoning import Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
@@ -45,10 +45,11 @@ class _Findings:
     frame: Frame
     answers: Answers
     format: Format
-    comparison: str
     tools: ToolsFinding
     given_up: tuple[str, ...]
     """What was found and cannot be part of a format."""
+    rules: Mapping[str, str]
+    """By comparison: the name of the heuristic that decided."""
 
 
 def analyze(template: Template) -> Analysis:
@@ -91,7 +92,7 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     analysis = Analysis(
         format=fmt,
         capabilities=capabilities,
-        evidence=collect_evidence(prober, found.frame, fmt, found.comparison),
+        evidence=collect_evidence(_record(prober, turns, found), fmt, found.rules),
         diagnostics=diagnostics,
         renderings=prober.renderings,
         stopped_early=prober.given_up,
@@ -117,6 +118,12 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
 
 
+def _record(prober: Prober, turns: Turns, found: _Findings) -> Record:
+    """Return all that was rendered, and what evidence alone asks for."""
+    variants = replace(render_variants(prober, found.frame, found.format), many=found.tools.many)
+    return Record(turns=turns, frame=found.frame, answers=found.answers, variants=variants)
+
+
 def _part_opener(found: _Findings) -> str:
     """Return the marker that opens every part of an answer, and with which the header ends: it belongs to the parts.
 
@@ -135,8 +142,12 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     answers = render_answers(prober, frame)
     openings = find_openings(answers, frame)
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
-    reasoning = find_reasoning(prober.template.source, frame, answers, openings, wrapper_end(tails, openings))
-    content, end = find_content(openings, tails, reasoning)
+    source, content_end = prober.template.source, wrapper_end(tails, openings)
+    reasoning = find_reasoning(
+        Seen(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
+    )
+    wrapped = find_content(openings, tails, reasoning)
+    content, end = wrapped.content, wrapped.turn_end
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
     mode = find_mode(answers.call)
@@ -167,7 +178,12 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
     )
     return _Findings(
-        frame=frame, answers=answers, format=fmt, comparison=reasoning.comparison, tools=tools, given_up=given_up
+        frame=frame,
+        answers=answers,
+        format=fmt,
+        tools=tools,
+        given_up=given_up,
+        rules={reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules},
     )
 
 

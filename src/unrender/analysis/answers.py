@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.analysis.allowance import MOST_NAMES
@@ -24,6 +24,7 @@ from unrender.analysis.probes import (
 )
 from unrender.analysis.split import is_tag, openers_of
 from unrender.analysis.turn import Frame
+from unrender.format import Format, ToolMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,20 @@ class Written:
     many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
     """Values of many kinds, with the answer: first all, then fewer, for templates that choke. Each is rendered when it is
     asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variants:
+    """What a template writes for a call that differs in one respect from `Answers.call`; None where nothing shows it."""
+
+    other_name: str | None = None
+    other_id: str | None = None
+    numeral: str | None = None
+    """The same digits, as a string."""
+    other_key: str | None = None
+    other_value: str | None = None
+    many: str | None = None
+    """Values of many kinds."""
 
 
 KINDS: Mapping[str, Any] = {
@@ -134,6 +149,23 @@ def render_written(prober: Prober, frame: Frame, *, tagged: bool) -> Written:
         kinds={name: written({KEYS[0]: value}) for name, value in KINDS.items()} if tagged else {},
         many=((values, written(values)) for values in _shrinking_values()),
     )
+
+
+def render_variants(prober: Prober, frame: Frame, fmt: Format) -> Variants:
+    """Render the calls that show single parts of a call syntax apart; nothing where the format has no calls."""
+    if fmt.tools.mode is ToolMode.NONE:
+        return Variants()
+    call = make_calls(1)[0]
+    key, number = next(iter(call.arguments.items()))
+    calls = {
+        "other_name": replace(call, name=NAMES[1]),
+        "other_id": replace(call, id=IDS[1]),
+        "numeral": replace(call, arguments={key: str(number)}),
+    }
+    if fmt.tools.arguments.entry:
+        calls["other_key"] = replace(call, arguments={KEYS[1]: number})
+        calls["other_value"] = replace(call, arguments={key: NUMBERS[1]})
+    return Variants(**{name: frame.body(prober.answer(assistant(calls=[call]))) for name, call in calls.items()})
 
 
 def _shrinking_values() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ in the same place then shows quotes or a type attribute, and a call with all kin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender.analysis.algebra import Solution, solve
@@ -26,6 +26,10 @@ class ArgumentsFinding:
 
     arguments: Arguments
     unexplained: tuple[str, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """By comparison: the name of the heuristic that decided."""
+    many: str | None = None
+    """The answer that shows values of many kinds, where one is understood."""
 
 
 def find_json_arguments(written: Written) -> ArgumentsFinding:
@@ -39,7 +43,7 @@ def find_json_arguments(written: Written) -> ArgumentsFinding:
         text = span.value if isinstance(span.value, str) else body[span.start : span.end]
         found = find_json_codec(text, values, margin)
         arguments = Arguments(codec=found.codec, as_string=isinstance(span.value, str))
-        return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained)
+        return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained, many=body)
     return ArgumentsFinding(arguments=Arguments())
 
 
@@ -50,9 +54,12 @@ def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFindin
         return ArgumentsFinding(arguments=Arguments())
     entry, solution = solved
     arguments = Arguments(entry=entry, separator=solution.separator)
-    arguments = _with_string_syntax(written.kinds, arguments)
-    found = _find_codec(written, arguments)
-    return ArgumentsFinding(arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained)
+    arguments, rule = _with_string_syntax(written.kinds, arguments)
+    found, many = _find_codec(written, arguments)
+    rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
+    return ArgumentsFinding(
+        arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained, rules=rules, many=many
+    )
 
 
 def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution] | None:
@@ -94,23 +101,23 @@ def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
     return find_tokens(text, words)
 
 
-def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> Arguments:
-    """A2, A3: put a string where a number stood, and see quotes or a type attribute."""
+def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
+    """A2, A3: put a string where a number stood, and see quotes or a type attribute; say which."""
     shown = {name: _around_value(body, KINDS[name]) for name, body in kinds.items()}
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
-        return arguments
+        return arguments, "nothing tells strings and numbers apart"
     left = [text for text, _ in (number, string)]
     lead, rest = common_prefix(left), common_suffix(left)
     middles = [text[len(lead) : len(text) - len(rest)] for text in left]
     if all(is_word(middle) for middle in middles):
-        return _with_types(arguments, shown, lead, rest)
+        return _with_types(arguments, shown, lead, rest), "a word before the value names its type"
     if not middles[0] and middles[1]:
         closer = string[1][: len(string[1]) - len(number[1])] if string[1].endswith(number[1]) else ""
         closer = closer or string[1].removesuffix(common_suffix([string[1], number[1]]))
         codec = Codec(string_open=middles[1], string_close=closer)
-        return replace(arguments, codec=codec)
-    return arguments
+        return replace(arguments, codec=codec), "strings are quoted"
+    return arguments, "numbers are written otherwise, in a way that is not understood"
 
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
@@ -137,12 +144,12 @@ def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(written: Written, arguments: Arguments) -> CodecFinding:
+def _find_codec(written: Written, arguments: Arguments) -> tuple[CodecFinding, str | None]:
     for values, body in written.many:
         texts = None if body is None else read_entries(body, arguments, values)
         if texts:
-            return find_value_codec(texts, arguments, values)
-    return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",))
+            return find_value_codec(texts, arguments, values), body
+    return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",)), None
 
 
 def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any]) -> dict[str, str]:

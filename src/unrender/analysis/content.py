@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from unrender.analysis.answers import Answers
@@ -49,15 +50,22 @@ def _marked(end: str) -> str:
     return end if any(map(is_tag, lexemes(end))) else ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentFinding:
+    """How content is wrapped, and what ends a turn of it."""
+
+    content: Content
+    turn_end: str
+    rule: str = ""
+    """The name of the heuristic that found where the wrapper ends."""
+
+
 def wrapper_end(tails: Tails, openings: Openings) -> str:
-    """Return what ends content and nothing else: the closer of its wrapper, if it has one."""
-    reasoned = openings.reasoning_content_tail
-    if tails.content and reasoned.endswith(tails.content) and reasoned != tails.content:
-        return reasoned.removesuffix(tails.content)
-    return tails.content[: -len(tails.common)] if tails.common.strip() else ""
+    """Return what ends content and nothing else: the closer of its wrapper, if other answers show one."""
+    return _end("", tails, openings, _COMPARED)[0]
 
 
-def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> tuple[Content, str]:
+def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> ContentFinding:
     """Return the content's wrapper and the end of the turn.
 
     A closer alone does not make a wrapper: without an opener, what stands behind content ends the turn.
@@ -67,15 +75,40 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> t
     reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
-        return Content(), tails.content
-    end = wrapper_end(tails, openings) or _mirrored_end(start, tails)
+        return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
+    end, rule = _end(start, tails, openings, (*_COMPARED, ("as many markers as open it", _mirrored_end)))
     always = bool(plain.strip()) or openings.reasoning_content is None
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
     written_empty = bool(end) and any(
         start + end in (text or "") for text in (openings.calls, openings.reasoning_calls)
     )
-    return Content(mode=mode, start=start, end=end, wraps_empty=written_empty), turn_end
+    content = Content(mode=mode, start=start, end=end, wraps_empty=written_empty)
+    return ContentFinding(content=content, turn_end=turn_end, rule=rule)
+
+
+_Ending = Callable[[str, Tails, Openings], str]
+"""What opens content and how answers end in, what closes content out; empty when the rule does not apply."""
+
+
+def _end(start: str, tails: Tails, openings: Openings, rules: tuple[tuple[str, _Ending], ...]) -> tuple[str, str]:
+    found = ((find(start, tails, openings), name) for name, find in rules)
+    return next((item for item in found if item[0]), ("", "nothing closes it"))
+
+
+def _only_after_reasoning(_: str, tails: Tails, openings: Openings) -> str:
+    reasoned = openings.reasoning_content_tail
+    return reasoned.removesuffix(tails.content) if tails.content and reasoned.endswith(tails.content) else ""
+
+
+def _not_after_calls(_: str, tails: Tails, __: Openings) -> str:
+    return tails.content[: -len(tails.common)] if tails.common.strip() else ""
+
+
+_COMPARED: tuple[tuple[str, _Ending], ...] = (
+    ("what follows content after reasoning only", _only_after_reasoning),
+    ("what follows content and no call", _not_after_calls),
+)
 
 
 def behind_reasoning(opening: str, found: ReasoningFinding) -> str:
@@ -90,7 +123,7 @@ def behind_reasoning(opening: str, found: ReasoningFinding) -> str:
     return opening
 
 
-def _mirrored_end(start: str, tails: Tails) -> str:
+def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
     """Without other answers to compare with, take as many markers from the tail as the opener has.
 
     One is left to end the turn, unless they close what the opener opened, and EOS ends it.

@@ -1,122 +1,223 @@
-"""A finished format and its template in, the evidence out: which comparison shows each part, in which rendering."""
+"""All records of a template and the format found in them in, the evidence out: each comparison with both of its texts.
+
+Rules: a comparison shows two renderings that differ in one respect, with the name of the heuristic that decided where there
+was a choice. What one of the two does not show is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from unrender.analysis.probes import CONTENT, REASONING, Message, Prober, assistant, make_calls
-from unrender.analysis.result import Evidence
+from unrender.analysis.answers import Answers, Variants
+from unrender.analysis.asked import Turns
+from unrender.analysis.result import Evidence, Shown
 from unrender.analysis.turn import Frame
-from unrender.format import CallIdPosition, Format, ReasoningMode, Slot, ToolMode
+from unrender.format import Format, ReasoningMode, ToolMode
 
-_LONGEST = 400
+_LONGEST = 2000
 """Characters of a rendering that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """A rendering, as words and as a probe."""
+class Record:
+    """All that a template was asked for, and what it wrote."""
 
+    turns: Turns
+    frame: Frame
+    answers: Answers
+    variants: Variants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    name: str
     part: str
-    comparison: str
-    finding: str
-    message: Message
+    question: str
+    sides: tuple[str, str]
+    """Keys of `_WORDS`."""
+    when: Callable[[Format], bool] = lambda _: True
 
 
-_CONTENT = (
-    _Source(
-        part="content", comparison="C1", finding="content alone against calls and reasoning", message=assistant(CONTENT)
+def _has_prefill(fmt: Format) -> bool:
+    return bool(fmt.turn.prefill or fmt.turn.prefill_no_thinking)
+
+
+def _reasons(fmt: Format) -> bool:
+    return fmt.reasoning.mode is not ReasoningMode.NONE
+
+
+def _calls(fmt: Format) -> bool:
+    return fmt.tools.mode is not ToolMode.NONE
+
+
+def _reasons_and_calls(fmt: Format) -> bool:
+    return _reasons(fmt) and _calls(fmt)
+
+
+def _is_tagged(fmt: Format) -> bool:
+    return bool(fmt.tools.arguments.entry)
+
+
+_WORDS = {
+    "prompt": "the generation prompt",
+    "prompt_no_thinking": "the same, with thinking off",
+    "whole": "an answer of content, with its header",
+    "content": "content",
+    "reasoned": "reasoning and content",
+    "cut": "content up to and after a closer of reasoning",
+    "call": "a call",
+    "reasoned_call": "reasoning and a call",
+    "mixed": "content and a call",
+    "two_calls": "two calls",
+    "long_call": "a call with two arguments",
+    "empty_call": "a call without arguments",
+    "many": "a call with values of many kinds",
+    "other_name": "a call of another function",
+    "other_id": "a call with another id",
+    "other_key": "a call with another argument",
+    "other_value": "a call with another value",
+    "numeral": "a call with the same digits as a string",
+}
+_COMPARISONS = (
+    _Comparison(
+        name="",
+        part="turn.headers",
+        question="what do the generation prompt and all answers to one question begin with?",
+        sides=("prompt", "whole"),
+    ),
+    _Comparison(
+        name="R1",
+        part="reasoning",
+        question="what stands around reasoning?",
+        sides=("content", "reasoned"),
+        when=_reasons,
+    ),
+    _Comparison(
+        name="R1", part="reasoning", question="what of content is cut off?", sides=("content", "cut"), when=_reasons
+    ),
+    _Comparison(
+        name="R2",
+        part="turn.prefill",
+        question="what does the generation prompt write behind the header?",
+        sides=("prompt", "prompt_no_thinking"),
+        when=_has_prefill,
+    ),
+    _Comparison(
+        name="R3",
+        part="reasoning.mode",
+        question="where does reasoning occur?",
+        sides=("reasoned", "reasoned_call"),
+        when=_reasons_and_calls,
+    ),
+    _Comparison(name="C1", part="content", question="what stands around content?", sides=("content", "call")),
+    _Comparison(
+        name="C1",
+        part="content",
+        question="is it there after reasoning?",
+        sides=("content", "reasoned"),
+        when=_reasons,
+    ),
+    _Comparison(
+        name="C1",
+        part="content_with_calls",
+        question="is it there beside calls?",
+        sides=("content", "mixed"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="T1", part="tools.mode", question="what is a call made of?", sides=("content", "call"), when=_calls
+    ),
+    _Comparison(
+        name="T2",
+        part="tools.call_start",
+        question="what is written once, and what for each call?",
+        sides=("call", "two_calls"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="T3",
+        part="tools.function",
+        question="what stands around the function's name?",
+        sides=("call", "other_name"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="T4",
+        part="tools.arguments.codec",
+        question="how are values of every kind written?",
+        sides=("call", "many"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="T5",
+        part="tools.arguments.separator",
+        question="what stands between arguments?",
+        sides=("call", "long_call"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="T6",
+        part="tools.arguments.when_empty",
+        question="what stands around all arguments, and what when there are none?",
+        sides=("call", "empty_call"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="T7",
+        part="tools.call_id",
+        question="where does the call's id stand?",
+        sides=("call", "other_id"),
+        when=_calls,
+    ),
+    _Comparison(
+        name="A1",
+        part="tools.arguments.entry",
+        question="what stands around an argument's name?",
+        sides=("call", "other_key"),
+        when=_is_tagged,
+    ),
+    _Comparison(
+        name="A2",
+        part="tools.arguments.entry",
+        question="what stands around a value?",
+        sides=("call", "other_value"),
+        when=_is_tagged,
+    ),
+    _Comparison(
+        name="A3",
+        part="tools.arguments.codec",
+        question="what tells a string from a number?",
+        sides=("call", "numeral"),
+        when=_calls,
     ),
 )
 
 
-def collect_evidence(prober: Prober, frame: Frame, fmt: Format, reasoning_comparison: str) -> tuple[Evidence, ...]:
-    """Return the evidence for each part of `fmt` that was found; nothing is rendered that was not rendered before."""
-    sources = [*_reasoning(fmt, reasoning_comparison), *_CONTENT, *_tools(fmt)]
-    shown = [
-        Evidence(
-            part=source.part,
-            comparison=source.comparison,
-            finding=source.finding,
-            rendering=(frame.body(prober.answer(source.message)) or "")[:_LONGEST],
-        )
-        for source in sources
-    ]
-    return (*_turn(fmt, frame), *shown)
+def collect_evidence(record: Record, fmt: Format, rules: Mapping[str, str]) -> tuple[Evidence, ...]:
+    """Return all comparisons that say something of `fmt`; `rules` are the heuristics that decided, by comparison."""
+    return tuple(_evidence(_texts(record), fmt, rules))
 
 
-def _turn(fmt: Format, frame: Frame) -> Iterator[Evidence]:
-    yield Evidence(
-        part="turn.headers",
-        comparison="",
-        finding="what the generation prompt and all answers to one question begin with",
-        rendering=frame.lead,
-    )
-    if fmt.turn.prefill or fmt.turn.prefill_no_thinking:
+def _evidence(texts: Mapping[str, str | None], fmt: Format, rules: Mapping[str, str]) -> Iterator[Evidence]:
+    for item in _COMPARISONS:
+        left, right = (texts.get(side) for side in item.sides)
+        if left is None or right is None or not item.when(fmt):
+            continue
         yield Evidence(
-            part="turn.prefill",
-            comparison="R2",
-            finding="what the generation prompt writes behind the header, with thinking on against off",
-            rendering=f"{fmt.turn.prefill!r} / {fmt.turn.prefill_no_thinking!r}",
+            part=item.part,
+            comparison=item.name,
+            finding=item.question,
+            left=Shown(what=_WORDS[item.sides[0]], text=left[:_LONGEST]),
+            right=Shown(what=_WORDS[item.sides[1]], text=right[:_LONGEST]),
+            rule=rules.get(item.name, ""),
         )
 
 
-def _reasoning(fmt: Format, comparison: str) -> Iterator[_Source]:
-    if fmt.reasoning.mode is ReasoningMode.NONE:
-        return
-    findings = {
-        "R1": "an answer with reasoning against one without",
-        "R2": "the generation prompt with thinking on against off",
-        "R3": "reasoning beside content against reasoning beside calls",
-    }
-    calls = make_calls(1) if comparison == "R3" else ()
-    content = "" if calls else CONTENT
-    yield _Source(
-        part="reasoning",
-        comparison=comparison,
-        finding=findings.get(comparison, ""),
-        message=assistant(content, REASONING, calls),
-    )
-
-
-def _tools(fmt: Format) -> Iterator[_Source]:
-    tools = fmt.tools
-    if tools.mode is ToolMode.NONE:
-        return
-    one, two = assistant(calls=make_calls(1)), assistant(calls=make_calls(2))
-    yield _Source(part="tools.mode", comparison="T1", finding="an answer with a call", message=one)
-    if tools.parallel:
-        finding = "one call against two: what stands between them is the call's own"
-        yield _Source(part="tools.call_start", comparison="T2", finding=finding, message=two)
-    yield _Source(
-        part="tools.function",
-        comparison="T3",
-        finding="where the functions' names stand",
-        message=two if tools.parallel else one,
-    )
-    if tools.arguments.entry:
-        call = assistant(calls=make_calls(1, 2))
-        yield _Source(
-            part="tools.arguments.entry",
-            comparison="A1",
-            finding="where keys stand, one argument against two",
-            message=call,
-        )
-        yield _Source(
-            part="tools.arguments.codec",
-            comparison="A2",
-            finding="values of every kind, written again exactly",
-            message=one,
-        )
-        yield _Source(
-            part="tools.arguments.separator", comparison="T5", finding="one argument against two", message=call
-        )
-    yield _Source(
-        part="tools.arguments.when_empty",
-        comparison="T6",
-        finding="a call without arguments",
-        message=assistant(calls=make_calls(1, 0)),
-    )
-    if tools.call_id is not CallIdPosition.NONE or Slot.INDEX in tools.function:
-        yield _Source(part="tools.function", comparison="T7", finding="ids and counters of two calls", message=two)
+def _texts(record: Record) -> dict[str, str | None]:
+    """Return the text of each side that was rendered."""
+    answers, variants, asked = record.answers, record.variants, record.turns.question
+    found = {name: getattr(answers, name, None) or getattr(variants, name, None) for name in _WORDS}
+    cut = next((text for text in answers.cut.values() if text is not None), None)
+    found |= {"prompt": asked.prompt, "prompt_no_thinking": asked.prompt_no_thinking, "whole": record.turns.content}
+    return found | {"cut": cut}

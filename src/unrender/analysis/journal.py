@@ -30,7 +30,12 @@ def tell(analysis: Analysis, *, part_opener: str) -> None:
     for found in analysis.evidence:
         value = _shown(attrgetter(found.part)(analysis.format))
         _log.debug(
-            "%s%s: %s; seen by: %s", f"{found.comparison} " * bool(found.comparison), found.part, value, found.finding
+            "%s%s: %s; asked: %s%s",
+            f"{found.comparison} " * bool(found.comparison),
+            found.part,
+            value,
+            found.finding,
+            f" decided by: {found.rule}" * bool(found.rule),
         )
     for name in analysis.format.declared:
         _log.debug("declared format %s: its evidence is in the source, and it adds something", name)

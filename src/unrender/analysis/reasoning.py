@@ -3,11 +3,15 @@
 Strategy: what stands before the needle is the opener. What stands behind it is closer, joint and the next part's opener;
 texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
 generation prompt, and the closers that it removes from content, tell the markers.
+
+Heuristics stand in three tables, each tried from the top: `_WAYS` to see reasoning at all, and two of ways to tell its closer
+from what follows it, `_BEFORE_CONTENT` and `_BEFORE_CALLS`. The finding names those that decided.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from unrender.analysis.answers import Answers
 from unrender.analysis.probes import CONTENT, CONTENT2, NAMES, REASONING
@@ -50,7 +54,23 @@ class ReasoningFinding:
     reasoning: Reasoning
     to_content: str = ""
     comparison: str = ""
-    why: str = ""
+    """R1, or R2 where the generation prompt alone shows the markers."""
+    rule: str = ""
+    """The names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """All that is known when reasoning is looked for."""
+
+    source: str = ""
+    """The template's own text."""
+    frame: Frame
+    openings: Openings
+    cut: Mapping[str, str | None] = field(default_factory=dict)
+    """As in `Answers`."""
+    content_end: str = ""
+    """What ends content and nothing else."""
 
 
 def find_openings(answers: Answers, frame: Frame) -> Openings:
@@ -71,34 +91,30 @@ def find_openings(answers: Answers, frame: Frame) -> Openings:
     )
 
 
-def find_reasoning(
-    source: str, frame: Frame, answers: Answers, openings: Openings, content_end: str
-) -> ReasoningFinding:
-    """Find the reasoning's markers; mode NONE when nothing shows any. `source` is the template's own text."""
-    if openings.reasoning_content is not None or openings.reasoning_calls is not None:
-        return _from_presence(frame, openings, content_end)
-    return (
-        _from_prompt(source, frame, openings)
-        or _from_removal(source, frame, answers)
-        or ReasoningFinding(reasoning=Reasoning())
-    )
+def find_reasoning(seen: Seen) -> ReasoningFinding:
+    """Find the reasoning's markers; mode NONE when nothing shows any."""
+    for comparison, name, find in _WAYS:
+        found = find(seen)
+        if found is not None:
+            return replace(found, comparison=comparison, rule="; ".join(filter(None, (name, found.rule))))
+    return ReasoningFinding(reasoning=Reasoning())
 
 
-def _from_presence(frame: Frame, openings: Openings, content_end: str) -> ReasoningFinding:
+def _from_presence(seen: Seen) -> ReasoningFinding | None:
     """R1, R3: reasoning is rendered."""
+    openings, frame = seen.openings, seen.frame
+    if openings.reasoning_content is None and openings.reasoning_calls is None:
+        return None
     start = openings.reasoning or ""
-    end, joint = _split_closer(frame, start, openings, content_end)
+    end, joint, rule = _split_closer(seen, start)
     if not end:
         return ReasoningFinding(reasoning=Reasoning())
     if not start and _opens(frame.prefill, end):
         start = frame.prefill
-    empty = _empty_form(start, end, openings)
-    mode = _mode(start, end, frame, openings)
-    reasoning = Reasoning(mode=mode, start=start, end=end, empty=empty)
-    comparison = "R3" if mode is ReasoningMode.TOOLS_ONLY else "R1"
-    return ReasoningFinding(
-        reasoning=reasoning, to_content=joint, comparison=comparison, why="reasoning stands between these markers"
+    reasoning = Reasoning(
+        mode=_mode(start, end, frame, openings), start=start, end=end, empty=_empty_form(start, end, openings)
     )
+    return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
 
 
 def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMode:
@@ -112,30 +128,44 @@ def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMo
     return ReasoningMode.TAG_BASED
 
 
-def _split_closer(frame: Frame, start: str, openings: Openings, content_end: str) -> tuple[str, str]:
-    """Split what follows reasoning into closer and joint to content."""
+def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
+    """Split what follows reasoning into closer and joint to content; return them with the name of the rule."""
+    openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
     closer, repeated, _ = shown.partition(frame.header) if frame.header else (shown, "", "")
     if frame.header.strip() and repeated and closer.strip():
-        # Every part is a message of its own: the header comes again.
-        return closer, repeated
+        return closer, repeated, "every part is a message of its own"
+    text, rule = _closer_and_joint(seen, start)
+    header = common_suffix([text, frame.header])
+    if header and header == _complete(header, frame.header):
+        return text[: -len(header)], header, rule
+    if not text.strip():
+        text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
+    end = text.rstrip()
+    return end, text[len(end) :], rule
+
+
+def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
+    """Return what follows reasoning without the next part's opener, and the name of the rule."""
+    openings = seen.openings
     after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
     without = [text for text in (openings.content, openings.calls) if text is not None]
     after += [text[len(start) :] for text in without if start and text.startswith(start)]
     text = common_prefix(after) or after[0]
     if openings.reasoning_content is not None:
         text = common_prefix([text, openings.reasoning_content]) or openings.reasoning_content
-        text = _without_content_opener(text, openings, frame, start, content_end)
-    elif len(set(after)) == 1:
-        text = _closer_only(text, start, frame, openings)
-    header = common_suffix([text, frame.header])
-    if header and header == _complete(header, frame.header):
-        return text[: -len(header)], header
-    if not text.strip():
-        # White space alone closes nothing: then the next part's opener does.
-        text = openings.reasoning_content or ""
-    end = text.rstrip()
-    return end, text[len(end) :]
+        return _first(_BEFORE_CONTENT, text, start, seen)
+    return _first(_BEFORE_CALLS, text, start, seen) if len(set(after)) == 1 else (text, _SHARED)
+
+
+_SHARED = "what all parts that follow share"
+_Cut = Callable[[str, str, Seen], str]
+"""What follows reasoning and its opener in, as much of it as is closer and joint out; empty when the rule does not apply."""
+
+
+def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Seen) -> tuple[str, str]:
+    found = ((cut(text, start, seen), name) for name, cut in rules)
+    return next((item for item in found if item[0]), (text, _SHARED))
 
 
 def _complete(shared: str, header: str) -> str:
@@ -143,40 +173,43 @@ def _complete(shared: str, header: str) -> str:
     return shared if shared.strip() and shared.strip() == header.strip() else ""
 
 
-def _without_content_opener(text: str, openings: Openings, frame: Frame, start: str, content_end: str) -> str:
-    """Cut the content's own opener off: known from answers without reasoning, or as long as its closer.
+def _without_content_opener(text: str, start: str, seen: Seen) -> str:
+    """Cut off what content begins with where there is no reasoning.
 
     What closes the opener of reasoning is not content's: some templates write it alone where there is no reasoning.
     """
+    frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
     if frame.prefill.strip() == start.strip():
         closers.append(frame.prefill_no_thinking.strip())
     for opening in (openings.content, openings.content_no_thinking):
-        if opening and opening.strip() and text.endswith(opening) and text[: -len(opening)].strip():
-            if opening.strip() in closers:
-                continue
-            return text[: -len(opening)]
-    full = openings.reasoning_content or ""
-    size = len(lexemes(content_end.strip()))
-    if size and text == full:
-        parts = lexemes(full.rstrip())
-        if size < len(parts) and any(is_tag(part) for part in parts[-size:]):
-            return "".join(parts[:-size])
-    return _up_to_closer(text, start) or text
+        if opening and opening.strip() and opening.strip() not in closers and text.endswith(opening):
+            rest = text[: -len(opening)]
+            if rest.strip():
+                return rest
+    return ""
 
 
-def _closer_only(text: str, start: str, frame: Frame, openings: Openings) -> str:
-    """Find the closer at the start of `text`, which goes on with a call: by the empty pair, by the opener, by the call."""
-    pair = frame.prefill_no_thinking
-    if start and pair.startswith(start) and text.startswith(pair[len(start) :].rstrip()) and pair != start:
-        return pair[len(start) :].rstrip()
-    closed = _up_to_closer(text, start)
-    if not closed and openings.calls and text.endswith(openings.calls):
-        closed = text[: -len(openings.calls)]
-    return closed or text
+def _without_as_many(text: str, _: str, seen: Seen) -> str:
+    """Cut off as many lexemes as content's closer has, where it is a marker that they make."""
+    full = seen.openings.reasoning_content or ""
+    size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
+    marks = 0 < size < len(parts) and any(is_tag(part) for part in parts[-size:])
+    return "".join(parts[:-size]) if marks and text == full else ""
 
 
-def _up_to_closer(text: str, start: str) -> str:
+def _as_in_pair(text: str, start: str, seen: Seen) -> str:
+    pair = seen.frame.prefill_no_thinking
+    closer = pair[len(start) :].rstrip()
+    return closer if start and pair.startswith(start) and text.startswith(closer) else ""
+
+
+def _before_call(text: str, _: str, seen: Seen) -> str:
+    calls = seen.openings.calls
+    return text[: -len(calls)] if calls and text.endswith(calls) else ""
+
+
+def _up_to_closer(text: str, start: str, _: Seen) -> str:
     """Return `text` up to and with the marker that closes the last one of `start`; empty when it is not there.
 
     White space behind it is kept when nothing else follows: that is the joint.
@@ -187,6 +220,18 @@ def _up_to_closer(text: str, start: str) -> str:
         if found:
             return head + closer + rest[: len(rest) - len(rest.lstrip())]
     return ""
+
+
+_BEFORE_CONTENT: tuple[tuple[str, _Cut], ...] = (
+    ("without what content alone begins with", _without_content_opener),
+    ("without as many markers as close content", _without_as_many),
+    ("up to the opener's closer", _up_to_closer),
+)
+_BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
+    ("as far as the prompt's empty block", _as_in_pair),
+    ("up to the opener's closer", _up_to_closer),
+    ("without what a call alone begins with", _before_call),
+)
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:
@@ -200,27 +245,31 @@ def _empty_form(start: str, end: str, openings: Openings) -> str:
     return ""
 
 
-def _from_prompt(source: str, frame: Frame, openings: Openings) -> ReasoningFinding | None:
-    """R2: the generation prompt opens a block, or writes an empty one."""
-    for text in (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or ""):
-        pair = _adjacent_pair(text)
-        if pair:
-            return _from_pair(frame, openings, *pair)
+def _from_empty_block(seen: Seen) -> ReasoningFinding | None:
+    """R2: the generation prompt writes an empty block, or content begins with one."""
+    frame, openings = seen.frame, seen.openings
+    texts = (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or "")
+    pairs = (_adjacent_pair(text) for text in texts)
+    pair = next((pair for pair in pairs if pair), None)
+    return None if pair is None else _from_pair(frame, openings, *pair)
+
+
+def _from_open_block(seen: Seen) -> ReasoningFinding | None:
+    """R2: the generation prompt opens a block."""
+    frame, openings = seen.frame, seen.openings
     opener = _open_tag(frame.prefill)
     closers = closers_of(opener) if opener else ()
     if _opens_content(opener, closers, frame, openings):
         return None
     # What the prompt alone opens, the model closes; where the template never says how, there has to be one way only.
-    closer = next((closer for closer in closers if closer in source or len(closers) == 1), "")
+    closer = next((closer for closer in closers if closer in seen.source or len(closers) == 1), "")
     if not closer:
         return None
     margin = frame.prefill.rpartition(opener)[2]
-    shown = openings.content or ""
-    empty, joint = _closed_alone(shown, closer)
+    empty, joint = _closed_alone(openings.content or "", closer)
     start, end = opener + margin, margin + closer
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=start, end=end, empty=empty, unseen=True)
-    why = "the generation prompt ends in an open block"
-    return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT, comparison="R2", why=why)
+    return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT)
 
 
 def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
@@ -259,27 +308,29 @@ def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer
     empty = opener + space + closer if opener + space + closer in shown else ""
     joint = frame.prefill_no_thinking.rpartition(closer)[2] if closer in frame.prefill_no_thinking else ""
     reasoning = Reasoning(mode=mode, start=opener + margin, end=margin + closer, empty=empty)
-    return ReasoningFinding(
-        reasoning=reasoning,
-        to_content=joint or 2 * margin,
-        comparison="R2",
-        why="an empty block in the prompt or before content",
-    )
+    return ReasoningFinding(reasoning=reasoning, to_content=joint or 2 * margin)
 
 
-def _from_removal(source: str, frame: Frame, answers: Answers) -> ReasoningFinding | None:
+def _from_removal(seen: Seen) -> ReasoningFinding | None:
     """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
-    for closer, body in answers.cut.items():
+    for closer, body in seen.cut.items():
         if body is None or CONTENT not in body or CONTENT2 in body:
             continue
-        opener = next((opener for opener in openers_of(closer) if opener in source), "")
+        opener = next((opener for opener in openers_of(closer) if opener in seen.source), "")
         opener = opener or next(iter(openers_of(closer)), "")
         if opener:
-            mode = ReasoningMode.FORCED_OPEN if frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
+            mode = ReasoningMode.FORCED_OPEN if seen.frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
             reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
-            why = f"content up to {closer} is removed"
-            return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT, comparison="R1", why=why)
+            return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT)
     return None
+
+
+_WAYS: tuple[tuple[str, str, Callable[[Seen], ReasoningFinding | None]], ...] = (
+    ("R1", "reasoning is written", _from_presence),
+    ("R2", "an empty block stands in the prompt or before content", _from_empty_block),
+    ("R2", "the generation prompt ends in an open block", _from_open_block),
+    ("R1", "content up to a closer is cut off", _from_removal),
+)
 
 
 def _open_tag(prefill: str) -> str:

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.format import Format
+
+if TYPE_CHECKING:
+    from unrender.analysis.split import Split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One side of a comparison."""
+
+    what: str
+    """What was rendered, in words."""
+    text: str
+    """What the template wrote: of an answer, from its start; of a prompt, from the question's end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +31,18 @@ class Evidence:
     comparison: str
     """The comparison's name in the field, e.g. `R1`; empty where the field has none."""
     finding: str
-    """What was compared with what."""
-    rendering: str = ""
-    """The rendering that shows it, from the answer's start."""
+    """The question that the comparison answers."""
+    left: Shown
+    right: Shown
+    rule: str = ""
+    """The name of the heuristic that decided; empty where nothing had to be decided."""
+
+    @property
+    def split(self) -> Split:
+        """What both texts begin with, what each has alone, and what both end in."""
+        from unrender.analysis.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
+
+        return calculate_diff_split(self.left.text, self.right.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +52,7 @@ class Analysis:
     format: Format
     capabilities: Capabilities
     evidence: tuple[Evidence, ...] = ()
-    """Per part of the format: the comparison that found it, and the rendering that shows it."""
+    """Per part of the format: the comparison that found it, with both of its renderings."""
     diagnostics: tuple[str, ...] = ()
     """What could not be determined, and why."""
     renderings: int = 0

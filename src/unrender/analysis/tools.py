@@ -8,14 +8,14 @@ arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON obj
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from unrender.analysis.algebra import Solution, solve
 from unrender.analysis.answers import Answers, Written
 from unrender.analysis.arguments import ArgumentsFinding, find_json_arguments, find_tagged_arguments
 from unrender.analysis.native import arguments_of, find_envelope, native_span
-from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, make_calls
+from unrender.analysis.probes import CONTENT, IDS, NAMES, REASONING, Call, make_calls
 from unrender.analysis.reasoning import ReasoningFinding
 from unrender.analysis.rows import find_row
 from unrender.analysis.skeletons import (
@@ -49,6 +49,10 @@ class ToolsFinding:
     end: str = ""
     """What ends a turn with calls, where that is not the usual end."""
     diagnostics: tuple[str, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """By comparison: the name of the heuristic that decided."""
+    many: str | None = None
+    """The answer that shows values of many kinds, where one is understood."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,26 @@ def find_mode(body: str | None) -> ToolMode:
     call = make_calls(1)[0]
     if body is None or call.name not in body:
         return ToolMode.NONE
-    if native_span(body, call, 0) is not None:
-        return ToolMode.JSON_NATIVE
-    if arguments_of(body, call, 0) is not None:
-        return ToolMode.TAG_WITH_JSON
-    shown = all(key in body and str(value) in body for key, value in call.arguments.items())
-    return ToolMode.TAG_WITH_TAGGED if shown else ToolMode.NONE
+    return next((mode for mode, _, holds in _MODES if holds(body, call)), ToolMode.NONE)
+
+
+def _shows_arguments(body: str, call: Call) -> bool:
+    return all(key in body and str(value) in body for key, value in call.arguments.items())
+
+
+_MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
+    (
+        ToolMode.JSON_NATIVE,
+        "one JSON object holds name and arguments",
+        lambda body, call: native_span(body, call, 0) is not None,
+    ),
+    (
+        ToolMode.TAG_WITH_JSON,
+        "the arguments are one JSON object",
+        lambda body, call: arguments_of(body, call, 0) is not None,
+    ),
+    (ToolMode.TAG_WITH_TAGGED, "each argument is written for itself", _shows_arguments),
+)
 
 
 def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
@@ -105,7 +123,9 @@ class _Analysis:
         tools, joints = _outer_space(tools, joints)
         if self.mode is ToolMode.JSON_NATIVE:
             tools = replace(tools, envelope=find_envelope(self.answers.call or "", make_calls(1)[0], tools))
-        tools = replace(tools, arguments=self._fit_empty(tools), id_parts=id_parts(tools))
+        arguments, when_empty = self._fit_empty(tools)
+        tools = replace(tools, arguments=arguments, id_parts=id_parts(tools))
+        mode = next(name for mode, name, _ in _MODES if mode is self.mode)
         behind = self._content_behind(tools)
         return ToolsFinding(
             tools=tools,
@@ -115,6 +135,8 @@ class _Analysis:
             tools_first=behind is not None,
             tools_to_content=behind or "",
             diagnostics=self._remarks(),
+            rules={"T1": mode, "T2": solution.rule, **self.found.rules, "T6": when_empty},
+            many=self.found.many,
             **joints,
         )
 
@@ -224,9 +246,12 @@ class _Analysis:
         prefix = common_suffix(befores.values()).lstrip()
         parts = lexemes(after)
         if not self.known.turn_end or self._ends_usually(row):
-            return Solution(prefix=prefix, suffix=after, separator="")
+            return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
         last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
-        return Solution(prefix=prefix, suffix="".join(parts[:last]), separator="")
+        suffix = "".join(parts[:last])
+        return Solution(
+            prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
+        )
 
     def _ends_usually(self, row: Row) -> bool:
         return until_sentinel(row.after).removesuffix(self.frame.appended).endswith(self.known.turn_end)
@@ -267,17 +292,18 @@ class _Analysis:
             parallel=len(row.items) > 1,
         )
 
-    def _fit_empty(self, tools: Tools) -> Arguments:
-        """T6: compare what a call without arguments has in their place."""
+    def _fit_empty(self, tools: Tools) -> tuple[Arguments, str]:
+        """T6: compare what a call without arguments has in their place, and say what was found."""
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
-            return arguments
+            return arguments, "a call without arguments is not rendered"
         usual = arguments.start + arguments.end if arguments.entry else '"{}"' if arguments.as_string else "{}"
-        texts = [self._call_text(tools, usual), *(self._call_text(tools, other) for other in ("", "{}", "null"))]
-        for text, written in zip(texts, (usual, "", "{}", "null"), strict=True):
-            if text in body:
-                return arguments if written == usual else replace(arguments, when_empty=written)
-        return arguments
+        if self._call_text(tools, usual) in body:
+            return arguments, "as usual, with nothing inside"
+        written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
+        if written is None:
+            return arguments, "in a way that is not understood"
+        return replace(arguments, when_empty=written), f"as {written}" if written else "nothing is written"
 
     def _call_text(self, tools: Tools, arguments: str) -> str:
         """Return the first call, from its name to its end, with this text for arguments."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from unrender.analysis import Analysis
+from unrender.analysis import Analysis, Evidence
 from unrender.chat_template import ChatTemplate
 from unrender.cli.asked import template_name_option
 from unrender.cli.describe import answers, capability_rows, help_rows, sections
 from unrender.cli.inputs import json_option, load, template_argument
 from unrender.cli.output import INDENT, print_heading, print_rows
-from unrender.cli.terminal import NO_STYLE, print_block, print_json
+from unrender.cli.terminal import DIM, GREEN, NO_STYLE, RED, print_block, print_columns, print_json, print_line
 from unrender.cli.verify import finding_row
 from unrender.injection import Plan, plan_tools
 from unrender.verify import Report, verify
@@ -22,12 +22,14 @@ from unrender.verify import Report, verify
 @click.command(short_help="Show what was derived, and how.")
 @template_argument
 @template_name_option
-@click.option("--compare", metavar="NAME", help="Show one comparison and what it rendered, e.g. R1.")
+@click.option(
+    "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
+)
 @json_option
 def inspect(template: str, *, template_name: str | None, compare: str | None, as_json: bool) -> None:
     """Show what was derived: answers, markers, capabilities, proof and evidence.
 
-    With --compare, show instead what one of the comparisons of the analysis rests on.
+    With --compare, show instead one of the comparisons of the analysis: both renderings side by side, and what differs.
     """
     loaded = load(template, name=template_name)
     if compare:
@@ -49,7 +51,7 @@ def _as_data(template: ChatTemplate) -> dict[str, Any]:
         "capabilities": asdict(analysis.capabilities),
         "help": {name: getattr(plan, name) for name in ("offers", "format_name", "writes_calls", "writes_results")},
         "proof": _prove(template).to_dict(),
-        "evidence": [asdict(evidence) for evidence in analysis.evidence],
+        "evidence": [asdict(evidence) | {"split": asdict(evidence.split)} for evidence in analysis.evidence],
         "diagnostics": list(analysis.diagnostics),
     }
 
@@ -59,13 +61,33 @@ def _prove(template: ChatTemplate) -> Report:
 
 
 def _show_comparison(name: str, analysis: Analysis) -> None:
-    found = [evidence for evidence in analysis.evidence if evidence.comparison == name]
+    found = [evidence for evidence in analysis.evidence if evidence.comparison == name.upper()]
     if not found:
         known = ", ".join(sorted({evidence.comparison for evidence in analysis.evidence if evidence.comparison}))
         raise click.BadParameter(f"no comparison {name!r} was made; there are {known}", param_hint="--compare")
     for evidence in found:
-        print_heading(f"{evidence.comparison}  {evidence.part}", evidence.finding)
-        print_block([(evidence.rendering, NO_STYLE)], indent=INDENT)
+        _show_evidence(evidence)
+
+
+def _show_evidence(evidence: Evidence) -> None:
+    """Print both texts beside each other, what differs in colours, and below them what differs once more, quoted."""
+    split, sides = evidence.split, (evidence.left, evidence.right)
+    print_heading(f"{evidence.comparison}  {evidence.part}", evidence.finding)
+    print_columns([(evidence.left.what, DIM)], [(evidence.right.what, DIM)], indent=INDENT)
+    print_columns(
+        [(split.prefix, NO_STYLE), (split.left, RED), (split.suffix, NO_STYLE)],
+        [(split.prefix, NO_STYLE), (split.right, GREEN), (split.suffix, NO_STYLE)],
+        indent=INDENT,
+    )
+    alone = (split.left, split.right)
+    rows = [(f"only in {side.what}", repr(text)) for side, text in zip(sides, alone, strict=True) if text]
+    rows = rows or [("difference", "none")]
+    print_line()
+    print_rows([*rows, ("decided by", evidence.rule)] if evidence.rule else rows)
+
+
+def _summary(evidence: Evidence) -> str:
+    return f"{evidence.finding} ({evidence.rule})" if evidence.rule else evidence.finding
 
 
 def _show(name: str, template: ChatTemplate) -> None:
@@ -86,7 +108,7 @@ def _show(name: str, template: ChatTemplate) -> None:
     print_heading("Proof", "answers that the template wrote, parsed back")
     print_rows([finding_row(finding) for finding in _prove(template).findings])
     print_heading("Evidence", f"from {analysis.renderings} renderings; --compare NAME shows them")
-    print_rows([(f"{found.comparison:<3}{found.part}", found.finding) for found in analysis.evidence])
+    print_rows([(f"{found.comparison:<3}{found.part}", _summary(found)) for found in analysis.evidence])
     if analysis.diagnostics:
         print_heading("Not determined", "")
         print_rows([("-", diagnostic) for diagnostic in analysis.diagnostics])

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import zip_longest
 from typing import Any, TextIO
 
 from unrender.printable import ascii_json, printable, printable_json, printable_lines
@@ -56,12 +57,24 @@ def print_line(*pieces: str | Piece) -> None:
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
     """Print text with its own line breaks, indented, long lines folded; empty lines at its end are left out."""
-    lines = _lines([(printable_lines(text), style) for text, style in pieces])
-    while lines and not "".join(text for text, _ in lines[-1]).strip():
-        lines.pop()
-    for line in lines:
-        for part in _folded(line, max(width() - len(indent), NARROWEST)):
-            _write(sys.stdout, indent + _rendered(part, sys.stdout) + "\n")
+    for line in _shown_lines(pieces, max(width() - len(indent), NARROWEST)):
+        _write(sys.stdout, indent + _rendered(line, sys.stdout) + "\n")
+
+
+def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "   ") -> None:
+    """Print two texts with their own line breaks beside each other, long lines folded; below each other where it is narrow."""
+    columns = (width() - len(indent) - len(gap)) // 2
+    if columns < NARROWEST:
+        print_block(left, indent=indent)
+        _write(sys.stdout, "\n")
+        print_block(right, indent=indent)
+        return
+    sides = [_shown_lines(pieces, columns) for pieces in (left, right)]
+    for one, other in zip_longest(*sides, fillvalue=()):
+        padding = " " * (columns - sum(len(text) for text, _ in one)) + gap if other else ""
+        _write(
+            sys.stdout, (indent + _rendered(one, sys.stdout) + padding + _rendered(other, sys.stdout)).rstrip() + "\n"
+        )
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -186,6 +199,14 @@ def _rendered(pieces: Styled, stream: TextIO) -> str:
 def _styles(stream: TextIO) -> bool:
     wanted = not _PLAIN.get() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return wanted and stream.isatty()
+
+
+def _shown_lines(pieces: Styled, columns: int) -> list[list[Piece]]:
+    """Return escaped text in lines of at most so many characters; empty lines at its end are left out."""
+    lines = _lines([(printable_lines(text), style) for text, style in pieces])
+    while lines and not "".join(text for text, _ in lines[-1]).strip():
+        lines.pop()
+    return [part for line in lines for part in _folded(line, columns)]
 
 
 def _lines(pieces: Styled) -> list[list[Piece]]:

@@ -141,18 +141,6 @@ def test_odd_templates_are_analysed(pieces, tail):
     assert Format.from_json(analysis.format.to_json()) == analysis.format
 
 
-def test_evidence_names_its_comparisons():
-    """Each part that was found says by which comparison, with the rendering that shows it."""
-    analysis = analyze(Template(source(golden_formats.TEMPLATES / "json-tags.jinja")))
-
-    comparisons = {evidence.part: evidence.comparison for evidence in analysis.evidence}
-    shown = {evidence.part: evidence.rendering for evidence in analysis.evidence}
-
-    assert comparisons["reasoning"] == "R1"
-    assert comparisons["tools.mode"] == "T1"
-    assert "<tool_call>" in shown["tools.call_start"]
-
-
 def test_refuted_syntax_is_given_up():
     """Calls that cannot be written again as the template writes them are not claimed."""
     text = (

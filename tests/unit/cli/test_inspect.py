@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,12 +44,43 @@ def test_json_holds_proof_and_evidence(run):
 
 
 def test_shows_one_comparison(run):
-    """With --compare, what the comparison rendered is shown, needles and all."""
-    result = run("inspect", "chat_template.jinja", "--compare", "R1")
+    """With --compare, both renderings stand beside each other, needles and all, and below them what differs."""
+    result = run("inspect", "chat_template.jinja", "--compare", "T2")
 
     assert result.exit_code == 0
-    assert "<think>" in result.stdout
+    assert "T2  tools.call_start  what is written once, and what for each call?" in result.stdout
+    assert re.search(r"^  a call {20,}two calls$", result.stdout, re.MULTILINE)
+    assert re.search(r"^  only in two calls +'.*get_mulbrix", result.stdout, re.MULTILINE)
+    assert re.search(r"^  decided by +what stands between two", result.stdout, re.MULTILINE)
     assert "Capabilities" not in result.stdout
+
+
+def test_says_when_nothing_differs(run):
+    """A comparison whose renderings are alike says so; small letters name it as well."""
+    shown = run("inspect", "chat_template.jinja", "--compare", "t7").stdout
+
+    assert re.search(r"^  difference +none$", shown, re.MULTILINE)
+
+
+def test_every_comparison_shows_something_of_its_own(run):
+    """No two comparisons show the same two renderings."""
+    names = {evidence["comparison"] for evidence in evidence_of(run)} - {""}
+    pages = {name: run("inspect", "chat_template.jinja", "--compare", name).stdout.splitlines()[2:] for name in names}
+
+    assert names >= {"R1", "R3", "C1", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A3"}
+    assert len(set(map(tuple, pages.values()))) == len(pages)
+
+
+def test_json_holds_both_sides_and_their_split(run):
+    """With --json, each comparison has two texts, and what of them is shared gives them again."""
+    for evidence in evidence_of(run):
+        split = evidence["split"]
+        for side in ("left", "right"):
+            assert split["prefix"] + split[side] + split["suffix"] == evidence[side]["text"]
+
+
+def evidence_of(run):
+    return json.loads(run("inspect", "chat_template.jinja", "--json").stdout)["evidence"]
 
 
 def test_unknown_comparison_is_bad_input(run):

@@ -123,3 +123,50 @@ def test_words_of_a_table_stay_whole(monkeypatch, columns):
 
     assert max(map(len, said.splitlines())) <= columns
     assert set(rules.split()) <= set(said.split())
+
+
+@given(HOSTILE, HOSTILE)
+def test_two_columns_hold_text_alone(left, right):
+    """Beside each other as well, no character of a text is obeyed but its line breaks."""
+    assert alive(printed(terminal.print_columns, [(left, "")], [(right, "")])) <= {"\n"}
+
+
+def test_texts_stand_beside_each_other(monkeypatch):
+    """Lines are folded at half the width, the shorter text ends first, and in a pipe nothing is coloured."""
+    monkeypatch.setenv("COLUMNS", "47")
+    left, right = [("same ", ""), ("x" * 20, terminal.RED)], [("same\nand more\n\nat the end\n\n", "")]
+
+    said = printed(terminal.print_columns, left, right, indent="  ")
+
+    assert said.splitlines() == [
+        "  same xxxxxxxxxxxxxxxx   same",
+        "  xxxx                    and more",
+        "",
+        "                          at the end",
+    ]
+
+
+def test_texts_stand_below_each_other_where_it_is_narrow(monkeypatch):
+    """A terminal that has no room for two columns shows one text after the other."""
+    monkeypatch.setenv("COLUMNS", "30")
+
+    said = printed(terminal.print_columns, [("left", "")], [("right", "")], indent="  ")
+
+    assert said.splitlines() == ["  left", "", "  right"]
+
+
+def test_what_differs_is_coloured_for_a_terminal(monkeypatch):
+    """A terminal gets the styles, and columns that are as wide as without them."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    monkeypatch.setattr("sys.stdout", stream)
+    terminal.print_columns([("a", ""), ("b", terminal.RED)], [("a", ""), ("c", terminal.GREEN)])
+
+    assert stream.getvalue() == "a\x1b[31mb\x1b[0m" + " " * 39 + "a\x1b[32mc\x1b[0m\n"
