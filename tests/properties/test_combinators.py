@@ -29,7 +29,7 @@ def program(grammar: Grammar) -> Program | None:
 
 
 def read(program: Program, chunks: list[str]) -> list[Notice]:
-    engine = Engine(program, None, strict=False)
+    engine = Engine(program, None)
     notices = [notice for chunk in chunks for notice in engine.feed(chunk)]
     notices += engine.finish()
     total = len("".join(chunks))

@@ -19,7 +19,7 @@ from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.grammar.budget import STANDARD, Budget
 from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.grammar.handmade import written_for
+from unrender.grammar.handmade import ends_of, stopped_at, written_for
 from unrender.grammar.json_schema import Unsupported
 from unrender.grammar.nodes import Call, Calls, Choice, Grammar, Literal, Node, Sequence, walk
 from unrender.messages import Request
@@ -116,7 +116,9 @@ class Answer:
 
     def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
-        whole = written_for(self.handmade, self.request) if self.handmade else assemble(self.format, self.request)
+        if self.handmade:
+            return self._handmade(self.handmade, values)
+        whole = assemble(self.format, self.request)
         if run is None:
             expansion = expand(whole, values, self.budget)
             return replace(expansion, grammar=self._resumed(expansion.grammar))
@@ -131,6 +133,13 @@ class Answer:
             starts.append(starts[0] + opener)
         options = (self._resumed(answer).root, *(resume(calls, start).root for start in starts))
         return replace(expansion, grammar=Grammar(Choice(options), both.rules))
+
+    def _handmade(self, grammar: Grammar, values: Values) -> Expansion:
+        """Return the rest of the answer that a grammar made by hand allows."""
+        whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
+        expansion = expand(whole, values, self.budget)
+        rest = resume(expansion.grammar, self.begun)
+        return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
 
     def _resumed(self, answer: Grammar) -> Grammar:
         """Return what may follow the prompt; an empty block of reasoning may be written there in ways of its own."""

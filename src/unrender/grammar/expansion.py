@@ -52,6 +52,7 @@ def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD) -> Expan
     is more than the budget allows: a response schema, or all tools together.
     """
     expander = _Expander(values, budget)
+    expander.rules.merge(grammar.rules)  # What is made on the way takes other names.
     for name, node in grammar.rules.items():
         expander.rules.define(name, expander.node(node))
     root = expander.node(grammar.root)
@@ -77,8 +78,8 @@ class _Expander:
         match node:
             case JsonValue(schema):
                 return self.json(self.response(True if schema is None else schema), "json")
-            case nodes.PythonValue():
-                return Speller(PYTHON_LEXICON, self.rules, {}, "python").spell(shapes.Anything(), "python")
+            case nodes.PythonValue(schema):
+                return self.python(self.response(True if schema is None else schema), "python")
             case nodes.Quoted(quote):
                 lexicon = JSON_LEXICON if quote == '"' else PYTHON_LEXICON
                 [quotes] = (quotes for quotes in lexicon.quotes if quotes.open == quote)
@@ -122,6 +123,11 @@ class _Expander:
         if self.values is Values.NATIVE:
             return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
         return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
+
+    def python(self, reading: Reading, hint: str) -> Node:
+        """Return the node of a value in Python's spelling."""
+        self.unsupported += reading.unsupported
+        return Speller(PYTHON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
     def call(self, call: Call) -> Node:
         """Return the choice of all tools' calls."""

@@ -174,7 +174,12 @@ class JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class PythonValue:
-    """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`."""
+    """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`.
+
+    It obeys the schema (None: any).
+    """
+
+    schema: JsonSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)

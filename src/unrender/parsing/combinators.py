@@ -38,30 +38,43 @@ _IN_CALLS = frozenset((Role.NAME, Role.ID, Role.ARGUMENT, Role.KEY, Role.VALUE))
 _TEXTS = frozenset((Role.REASONING, Role.CONTENT))
 
 
-def compile_combinators(grammar: Grammar) -> Program:
-    """Return the program that reads `grammar`, and after it nothing but plain content.
+def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program:
+    """Return the program that reads `grammar`, after it ends of the turn, and then nothing but plain content.
+
+    Where the reading breaks off, the rest is content without the `ends`.
 
     Raises `GrammarError` for a rule that is not defined, for left recursion, for tags that do not nest as a call's parts
     do, and for nodes that are made from a format.
     """
     try:
-        return _compiled(grammar)
+        return _compiled(grammar, ends)
     except RecursionError:
         raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
 
 
-def _compiled(grammar: Grammar) -> Program:
+def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
     known = starts(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
     compiler = _Compiler(known)
     start = compiler.node(grammar.root)
+    rest = nodes.Tag(Role.CONTENT, Until(ends))
+    if ends:
+        compiler.node(Repeat(_end_of_turn(ends)))
     compiler.emit(steps.Ended(), steps.Halt())
-    text = compiler.emit(steps.BreakOff(), steps.UpTo(Finder(())), steps.Halt())
+    text = compiler.emit(steps.BreakOff())
+    compiler.node(Sequence((rest, Repeat(Sequence((_end_of_turn(ends), rest))))) if ends else rest)
+    compiler.emit(steps.Halt())
     for name, node in grammar.rules.items():
         compiler.rules[name] = compiler.node(node)
         compiler.emit(steps.Return())
     return Program(compiler.linked(), start, text, has_ids)
+
+
+def _end_of_turn(ends: tuple[str, ...]) -> Node:
+    """Return an end of the turn, and white space after it; what was read is final."""
+    texts = sorted(ends, key=len, reverse=True)
+    return Sequence((Choice(tuple(map(Literal, texts))), nodes.Cut(), nodes.Layout("")))
 
 
 def _check_tags(grammar: Grammar) -> bool:

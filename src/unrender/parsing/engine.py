@@ -13,10 +13,9 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
 from unrender.parsing.machine import CONTEXT
 
@@ -69,19 +68,25 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The latest tag that is open ends."""
+    """The latest tag that is open ends, at `position`; `text` is a whole call's, markers included."""
 
     role: Role
+    position: int
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Nothing in the grammar goes on from here: what follows is plain content."""
+    """Nothing in the grammar goes on from here: what follows is plain content. `text` is the call's that broke off."""
 
-    text: str
+    met: str
+    """The character that was met."""
     position: int
     expected: str
     at_end: bool
+    text: str
+    around: str = field(compare=False)
+    """What stands before and after, for an error's message."""
 
 
 Notice = Note | Opened | Closed | Broken
@@ -117,6 +122,7 @@ class Way:
     stack: Entry | None
     role: Role | None
     name: str
+    call: int | None
     serial: int
     barrier: bool
     """A cut leaves it open."""
@@ -129,8 +135,10 @@ class Engine:
         "at",
         "base",
         "buffer",
+        "call",
         "final",
         "furthest",
+        "given",
         "halted",
         "name",
         "names",
@@ -148,25 +156,27 @@ class Engine:
         "spent",
         "stack",
         "steps",
-        "strict",
         "text",
         "wanted",
         "wanted_at",
         "ways",
     )
 
-    def __init__(self, program: Program, names: frozenset[str] | None, *, strict: bool, begun: int = 0) -> None:
+    def __init__(self, program: Program, names: frozenset[str] | None, *, begun: int = 0, given: bool = False) -> None:
         self.program = program.steps
         self.text = program.text
         """Where plain content is read."""
         self.names = names
         """The names that a call may have; None for any."""
-        self.strict = strict
         self.pc = program.start
         self.buffer = ""
         self.at = self.base = self.past_start = self.furthest = -begun
         self.past: deque[str] = deque()
         """What lies between `past_start` and `base`."""
+        self.given = given
+        """Text left of position 0 was written by a generation prompt: it is never content."""
+        self.call: int | None = None
+        """Where the call that is open begins; its text is kept until it ends."""
         self.final = False
         self.halted = False
         self.ways: list[Way] = []
@@ -225,9 +235,11 @@ class Engine:
         return released
 
     def _keep(self, consumed: str) -> None:
-        """Keep what was consumed while there is a way back into it."""
+        """Keep what was consumed while there is a way back into it, or a call that began in it is open."""
         self.past.append(consumed)
         first = self.ways[0].at if self.ways else self.at
+        if self.call is not None:
+            first = min(first, self.call)
         while self.past and self.past_start + len(self.past[0]) <= first:
             self.past_start += len(self.past.popleft())
 
@@ -246,6 +258,13 @@ class Engine:
                 spans[-1] = (spans[-1][0], way.span_end)
         return spans
 
+    @property
+    def final_end(self) -> int:
+        """Where the last of the final spans ends, without a look at the others."""
+        if self.ways:
+            return self.ways[0].span_end if self.ways[0].spans else 0
+        return self.span_ends[-1] if self.span_ends else 0
+
     # What steps do to the engine.
 
     def take(self, role: Role, size: int, value: str | None = None) -> None:
@@ -255,9 +274,11 @@ class Engine:
         here = self.here
         said = self.role or role
         text = self.buffer[here : here + size]
+        if self.given and self.at < 0 and said is Role.CONTENT:
+            text = text[-self.at :]
         if said is Role.NAME and len(self.name) <= MAX_NAME:
             self.name += text
-        if self.role is not None:
+        if self.role is not None and (text or value):
             as_value = value is not None and said in _IN_CALLS
             self.notes.append(Note(said, value if as_value and value is not None else text, as_value))
         self.at += size
@@ -296,6 +317,7 @@ class Engine:
                 self.stack,
                 self.role,
                 self.name,
+                self.call,
                 self.serial,
                 barrier,
             )
@@ -357,7 +379,7 @@ class Engine:
         del self.span_ends[way.spans :]
         if self.span_ends:
             self.span_ends[-1] = way.span_end
-        self.stack, self.role, self.name = way.stack, way.role, way.name
+        self.stack, self.role, self.name, self.call = way.stack, way.role, way.name, way.call
         self.scanner = None
         self.at = way.at
         if way.at < self.base:
@@ -378,14 +400,24 @@ class Engine:
         self.scanner = None
         self.pc = self.text
 
+    def end_call(self) -> str:
+        """Return the text of the call that is open, markers included; it is not kept any more."""
+        assert self.call is not None
+        start = max(self.call, 0) if self.given else self.call
+        if start < self.base:
+            self._unkeep(start)
+        text = self.buffer[start - self.base : self.here]
+        self.call = None
+        return text
+
     def report(self) -> None:
-        """Note that the reading broke off here; raises `MalformedOutput` when strict."""
+        """Note that the reading broke off here."""
+        text = "" if self.call is None else self.end_call()
         here = self.here
-        if self.strict:
-            around = self.buffer[max(0, here - CONTEXT) : here + CONTEXT]
-            raise MalformedOutput(self.at, self.wanted, around)
-        self.role = Role.CONTENT
-        self.notes.append(Broken(self.buffer[here : here + 1], self.at, self.wanted, here >= len(self.buffer)))
+        around = self.buffer[max(0, here - CONTEXT) : here + CONTEXT]
+        self.role = None
+        met = self.buffer[here : here + 1]
+        self.notes.append(Broken(met, self.at, self.wanted, here >= len(self.buffer), text, around))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,17 @@ from functools import lru_cache
 from typing import Any
 
 from unrender.assemble import assemble
-from unrender.errors import StateError
+from unrender.errors import GrammarError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats.reasoning import known_reasoning
-from unrender.grammar.nodes import Role
+from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
+from unrender.grammar.nodes import Grammar, Role
 from unrender.messages import Message, Request, ToolChoice
 from unrender.parsing.begun import prefill
 from unrender.parsing.cleaning import BrokenText, Cleaner
-from unrender.parsing.events import Event, MessageFinished
+from unrender.parsing.combinators import compile_combinators
+from unrender.parsing.engine import Program as EngineProgram
+from unrender.parsing.events import Event, Malformed, MessageFinished
 from unrender.parsing.ids import CallIds, IdMaker, id_maker
 from unrender.parsing.machine import Machine, Program
 from unrender.parsing.message import MessageFold
@@ -31,6 +34,7 @@ from unrender.parsing.program import CONTENT_HUB, compile_grammar
 from unrender.parsing.quoting import Quoter
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.state import read_events, read_machine, save_events, save_machine
+from unrender.parsing.tagged import TaggedReader
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
@@ -57,7 +61,9 @@ class Parser:
     `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
     read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
-    format's preserved tokens. `ids` makes the ids of calls from their position in the conversation and the tool's name,
+    format's preserved tokens. A `grammar` made by hand is read instead of the format's; the format then says only what the
+    prompt has begun and what ends a turn, and a request for an answer in JSON, or for reasoning in the content, is a
+    `GrammarError`, as is a beginning that the grammar does not read. `ids` makes the ids of calls from their position in the conversation and the tool's name,
     by default at random; `known_ids` are those of the calls before the answer, one for each, and none of them is given again.
 
     A parser can be kept and moved: `state()` and `restore()` as JSON data, in memory by `copy()`. It also pickles, but
@@ -80,6 +86,7 @@ class Parser:
         format: Format,
         request: Request,
         *,
+        grammar: Grammar | None = None,
         prompt: str = "",
         begun: str | None = None,
         continued: bool = False,
@@ -90,8 +97,6 @@ class Parser:
         known_ids: Sequence[str] = (),
     ) -> None:
         self._format = format
-        self._machine = _machine(format, request, strict=strict, ids=CallIds(ids or id_maker(format.tools), known_ids))
-        self._machine.policy = policy or Policy()
         self._fold = MessageFold()
         self._cleaner = Cleaner()
         self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
@@ -101,13 +106,24 @@ class Parser:
             begun = prefill(format, prompt)
         if not begun.strip():  # Layout that the prompt writes is nobody's text.
             begun = ""
-        self._machine.base = -len(begun)
-        self._machine.given = not continued
-        worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
-        if prompt and not begun and worded:
-            # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
-            self._machine.pc = CONTENT_HUB
-        read = self._machine.feed(begun)
+        calls = CallIds(ids or id_maker(format.tools), known_ids)
+        self._machine: Machine | TaggedReader
+        if grammar is None:
+            self._machine = _machine(format, request, strict=strict, ids=calls)
+            self._machine.policy = policy or Policy()
+            self._machine.base = -len(begun)
+            self._machine.given = not continued
+            worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
+            if prompt and not begun and worded:
+                # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
+                self._machine.pc = CONTENT_HUB
+            read = self._machine.feed(begun)
+        else:
+            self._machine = _reader(
+                format, grammar, request, ids=calls, policy=policy, begun=begun, given=not continued
+            )
+            read = _fed_begun(self._machine, begun)
+            self._machine.strict = strict
         if continued or not _is_closed(format, begun):  # Words in a closed thought are the prompt's.
             self._waiting = self._emit(read)
 
@@ -133,7 +149,11 @@ class Parser:
 
         It holds the message so far, the spans, and what is held back of the text; nothing of the prompt. The caller's
         format and request are not in it, only their digest. Unlike a pickle, it can be read without trust.
+
+        Raises `StateError` for a parser of a grammar made by hand: `copy` it instead.
         """
+        if isinstance(self._machine, TaggedReader):
+            raise StateError("state: a parser of a grammar made by hand cannot be saved as JSON; copy() it")
         body = {
             "version": STATE_VERSION,
             "for": _digest(_described(self._format, self._machine.request)),
@@ -198,8 +218,9 @@ class Parser:
         if self._finished:
             return []
         self._finished = True
-        self._machine.length_limited = reason == "length"
-        events = self._emit([*self._machine.feed(self._quoter.release()), *self._machine.finish()])
+        machine = self._machine
+        machine.length_limited = reason == "length"
+        events = self._emit([*machine.feed(self._quoter.release()), *machine.finish()])
         last = [*self._cleaner.finish(), MessageFinished()]
         self._fold.add(last)
         return [*events, *last]
@@ -243,6 +264,34 @@ class Parser:
 def _machine(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
     roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
     return Machine(_program(format, _shape(request)), request, strict=strict, ids=ids, roles=roles)
+
+
+@lru_cache(maxsize=64)
+def _handmade_program(made: Identity, ends: tuple[str, ...]) -> EngineProgram:
+    return compile_combinators(stopped_at(made.grammar, ends), ends)
+
+
+def _reader(
+    format: Format,
+    grammar: Grammar,
+    request: Request,
+    *,
+    ids: CallIds,
+    policy: Policy | None,
+    begun: str,
+    given: bool,
+) -> TaggedReader:
+    check_request(request)
+    program = _handmade_program(Identity(grammar), ends_of(format.turn))
+    return TaggedReader(program, request, strict=False, ids=ids, policy=policy, begun=len(begun), given=given)
+
+
+def _fed_begun(reader: TaggedReader, begun: str) -> list[Event | BrokenText]:
+    """Feed what the prompt has begun; raises `GrammarError` where the grammar has no such answer."""
+    events = reader.feed(begun)
+    if any(isinstance(event, Malformed) for event in events):
+        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
+    return events
 
 
 def _described(format: Format, request: Request) -> str:

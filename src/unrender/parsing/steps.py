@@ -346,6 +346,8 @@ class Tagged:
         engine.role = self.role
         if self.role is Role.NAME:
             engine.name = ""
+        if self.role is Role.CALL:
+            engine.call = engine.at
         engine.notes.append(Opened(self.role, engine.at))
         engine.pc += 1
         return False
@@ -360,7 +362,8 @@ class Untagged:
         if engine.role is Role.NAME and not _is_name(engine):
             engine.fail("the name of a tool")
             return False
-        engine.notes.append(Closed(engine.role))
+        text = engine.end_call() if engine.role is Role.CALL else ""
+        engine.notes.append(Closed(engine.role, engine.at, text))
         engine.role = engine.pop().role
         engine.pc += 1
         return False

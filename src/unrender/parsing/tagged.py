@@ -2,17 +2,20 @@
 
 Rules: a call starts when its name is known (and its id, where the grammar reads ids); arguments that come before wait. A
 value read as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema.
-A call is complete when its parts add up to a name and one JSON object.
+A call is complete when its parts add up to a name and one JSON object. The text of one that is not complete is content.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 
-from unrender.assemble import offered
+from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Request
+from unrender.parsing.asked import instead_of_call, instead_of_silence, refuse
+from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes, coerce
 from unrender.parsing.engine import Broken, Closed, Engine, Note, Notice, Opened, Program
 from unrender.parsing.events import (
@@ -25,6 +28,8 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.ids import CallIds
+from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.saved import MOST
 
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
 """What ends the arguments, by how they were written."""
@@ -33,9 +38,11 @@ _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
 class TaggedCall:
     """The call that is being put together."""
 
-    __slots__ = ("begun", "id", "key", "name", "pieces", "said", "streamed", "tags", "written")
+    __slots__ = ("begun", "id", "key", "name", "pieces", "said", "start", "streamed", "tags", "written")
 
-    def __init__(self) -> None:
+    def __init__(self, start: int) -> None:
+        self.start = start
+        """Where its text begins, in characters from the output's beginning."""
         self.name = ""
         self.id = ""
         self.begun = False
@@ -55,7 +62,7 @@ class TaggedCall:
 
     def copy(self) -> TaggedCall:
         """Return an independent copy."""
-        other = TaggedCall()
+        other = TaggedCall(self.start)
         for slot in self.__slots__:
             value = getattr(self, slot)
             setattr(other, slot, value.copy() if isinstance(value, list | set) else value)
@@ -63,22 +70,49 @@ class TaggedCall:
 
 
 class TaggedReader:
-    """Runs an engine and gives events."""
+    """Runs an engine and gives events. What the prompt has begun stands before position 0; `given` says it wrote that alone.
 
-    __slots__ = ("call", "calls", "engine", "events", "has_ids", "ids", "length_limited", "request")
+    A strict reader raises `MalformedOutput` at the first text that the grammar does not allow.
+    """
 
-    def __init__(self, program: Program, request: Request, *, strict: bool, ids: CallIds, begun: int = 0) -> None:
-        tools = offered(request) if request.calls_allowed else ()
-        names = None if tools is None else frozenset(tool.name for tool in tools)
-        self.engine = Engine(program, names, strict=strict, begun=begun)
+    __slots__ = (
+        "call",
+        "calls",
+        "dead",
+        "engine",
+        "events",
+        "has_ids",
+        "ids",
+        "length_limited",
+        "policy",
+        "request",
+        "strict",
+    )
+
+    def __init__(
+        self,
+        program: Program,
+        request: Request,
+        *,
+        strict: bool,
+        ids: CallIds,
+        policy: Policy | None = None,
+        begun: int = 0,
+        given: bool = False,
+    ) -> None:
+        self.policy = policy or Policy()
+        self.engine = Engine(program, _names(request, self.policy), begun=begun, given=given)
         self.request = request
+        self.strict = strict
         self.ids = ids
         self.has_ids = program.has_ids
         self.length_limited = False
         """The engine stopped because its limit was reached."""
-        self.events: list[Event] = []
+        self.events: list[Event | BrokenText] = []
         self.call: TaggedCall | None = None
         self.calls = 0
+        self.dead: list[tuple[int, int]] = []
+        """Where the text of calls stands that is content, as they are not complete."""
 
     def copy(self) -> TaggedReader:
         """Return an independent reader in the same state."""
@@ -87,31 +121,54 @@ class TaggedReader:
             setattr(other, slot, getattr(self, slot))
         other.engine = self.engine.copy()
         other.call = self.call.copy() if self.call else None
-        other.events = list(self.events)
+        other.events, other.dead = list(self.events), list(self.dead)
         other.ids = self.ids.copy()
         return other
 
-    def feed(self, text: str) -> list[Event]:
+    def feed(self, text: str) -> list[Event | BrokenText]:
         """Read more text; returns the events that are final."""
         return self._taken(self.engine.feed(text))
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> list[Event | BrokenText]:
         """Read to the end: no more text will come."""
-        return self._taken(self.engine.finish())
+        events = self._taken(self.engine.finish())
+        expected = instead_of_silence(self.request, self.calls)
+        if not expected or self.length_limited:
+            return events
+        return [*events, *self._released([Malformed("", self.engine.at, expected)])]
 
-    def _taken(self, notices: Iterable[Notice]) -> list[Event]:
+    @property
+    def steps(self) -> int:
+        """Instructions executed so far."""
+        return self.engine.steps
+
+    @property
+    def final_end(self) -> int:
+        """Where the last of the final spans ends."""
+        return self.engine.final_end
+
+    def final_spans(self) -> list[tuple[Role, int]]:
+        """Return role and end of each stretch that no way back can undo."""
+        spans = self.engine.final_spans()
+        return _merged(_as_content(spans, self.dead)) if self.dead else spans
+
+    def _taken(self, notices: Iterable[Notice]) -> list[Event | BrokenText]:
         for notice in notices:
             match notice:
                 case Note(role, text, value):
                     self._note(role, text, value=value)
                 case Opened(role, position):
                     self._opened(role, position)
-                case Closed(role):
-                    self._closed(role)
-                case Broken(text, position, expected, at_end):
-                    self._broken(at_end=at_end)
-                    self.events.append(Malformed(text, position, expected))
+                case Closed():
+                    self._closed(notice)
+                case Broken():
+                    self._broken(notice)
         events, self.events = self.events, []
+        return self._released(events)
+
+    def _released(self, events: list[Event | BrokenText]) -> list[Event | BrokenText]:
+        if self.strict:
+            refuse(events)
         return events
 
     def _note(self, role: Role, text: str, *, value: bool) -> None:
@@ -127,14 +184,14 @@ class TaggedReader:
     def _opened(self, role: Role, position: int) -> None:
         call = self.call
         if role is Role.CALL:
-            self.call = TaggedCall()
+            self.call = TaggedCall(position)
         elif call is not None:
             if role in call.tags and role in _ONCE:
                 self.events.append(Malformed("", position, f"one {role.value} in a call"))
             call.pieces, call.streamed = [], False
 
-    def _closed(self, role: Role) -> None:
-        call = self.call
+    def _closed(self, closed: Closed) -> None:
+        call, role = self.call, closed.role
         if call is None:
             return
         text = "".join(call.pieces)
@@ -153,7 +210,7 @@ class TaggedReader:
                 call.written = "whole"
                 self._say(call, "" if call.streamed else text)
             case Role.CALL:
-                self._end(call, CallStatus.COMPLETE)
+                self._end(call, closed)
         call.tags.add(role)
         if role in _BEFORE_START and Role.NAME in call.tags and (not self.has_ids or Role.ID in call.tags):
             self._start(call)
@@ -172,28 +229,87 @@ class TaggedReader:
         known = self.request.tools is None or self.request.tool(call.name) is not None
         call.id = self.ids.give(self.calls, call.name, call.id)
         self.events.append(ToolCallStarted(self.calls, call.id, call.name, known))
+        if expected := instead_of_call(self.request, self.calls, call.name):
+            self.events.append(Malformed(call.name, call.start, expected))
         self.calls += 1
         if call.said:
             self.events.append(ArgumentsText(self.calls - 1, "".join(call.said)))
 
-    def _end(self, call: TaggedCall, status: CallStatus) -> None:
-        """End the call; without a name there is none."""
+    def _end(self, call: TaggedCall, closed: Closed) -> None:
+        """End a call that was read to its end; without a name there is none."""
         self.call = None
-        if Role.NAME not in call.tags:
-            return
-        self._start(call)
-        if status is CallStatus.COMPLETE:
+        if Role.NAME in call.tags:
+            self._start(call)
             self._say(call, _CLOSING[call.written])
-            status = status if _is_object("".join(call.said)) else CallStatus.INVALID
-        self.events.append(ToolCallFinished(self.calls - 1, status))
+            if _is_object("".join(call.said)):
+                self.events.append(ToolCallFinished(self.calls - 1, CallStatus.COMPLETE))
+                return
+            self.events.append(ToolCallFinished(self.calls - 1, CallStatus.INVALID))
+        wanted = "arguments that are one JSON object" if Role.NAME in call.tags else "the name of a tool in the call"
+        self.events.append(Malformed("", closed.position, wanted))
+        self._bury(call, closed.text, closed.position)
 
-    def _broken(self, *, at_end: bool) -> None:
-        if self.call is not None:
-            self._end(self.call, CallStatus.TRUNCATED if at_end else CallStatus.INVALID)
+    def _broken(self, broken: Broken) -> None:
+        call, self.call = self.call, None
+        if call and Role.NAME in call.tags:
+            self._start(call)
+            status = CallStatus.TRUNCATED if broken.at_end else CallStatus.INVALID
+            self.events.append(ToolCallFinished(self.calls - 1, status))
+        if self.strict:
+            refuse(self.events)
+            raise MalformedOutput(broken.position, broken.expected, broken.around)
+        self.events.append(Malformed(broken.met, broken.position, broken.expected))
+        if call:
+            self._bury(call, broken.text, broken.position)
+
+    def _bury(self, call: TaggedCall, text: str, end: int) -> None:
+        """Make the text of a call that is not complete content, unless the policy withholds it."""
+        withheld = Role.NAME in call.tags and self.policy.malformed is DeadCalls.WITHHOLD
+        if text and not withheld:
+            self.events.append(ContentText(text))
+            self.dead.append((call.start, end))
 
 
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
 _BEFORE_START = frozenset((Role.NAME, Role.ID))
+
+
+def _names(request: Request, policy: Policy) -> frozenset[str] | None:
+    """Return the names that a call may have; None for any."""
+    if not request.calls_allowed:
+        return frozenset()
+    if request.tools is None or policy.unknown_tools is UnknownTools.CALL:
+        return None
+    return frozenset(tool.name for tool in request.tools)
+
+
+def _as_content(spans: Iterable[tuple[Role, int]], dead: Iterable[tuple[int, int]]) -> Iterator[tuple[Role, int]]:
+    """Yield the spans, with what lies in one of the `dead` stretches as content."""
+    waiting = deque(dead)
+    at = -MOST
+    for role, stop in spans:
+        while waiting and waiting[0][0] < stop:
+            start, end = waiting[0]
+            if start > at:
+                yield role, start
+            at = min(end, stop)
+            yield Role.CONTENT, at
+            if end > stop:
+                break
+            waiting.popleft()
+        if at < stop:
+            yield role, stop
+            at = stop
+
+
+def _merged(spans: Iterable[tuple[Role, int]]) -> list[tuple[Role, int]]:
+    """Join neighbours of the same role."""
+    found: list[tuple[Role, int]] = []
+    for role, stop in spans:
+        if found and found[-1][0] is role:
+            found.pop()
+        found.append((role, stop))
+    return found
 
 
 def _string(text: str) -> str:

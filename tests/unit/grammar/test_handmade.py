@@ -9,7 +9,7 @@ from unrender.errors import GrammarError
 from unrender.format import Format
 from unrender.grammar import combinators as c
 from unrender.grammar.nodes import Grammar
-from unrender.messages import Message, Request, Tool, ToolChoice
+from unrender.messages import Message, Request, Tool
 from unrender.parsing.combinators import compile_combinators
 from unrender.parsing.events import Malformed
 from unrender.parsing.ids import CallIds, numbered_id
@@ -91,15 +91,9 @@ def test_without_tools_no_call_is_written():
     assert not lark_reader(answer.lark())("<call>get_weather:{}</call>")
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        Request(tools=REQUEST.tools, tool_choice=ToolChoice.REQUIRED),
-        Request(response_schema={"type": "object"}),
-    ],
-)
+@pytest.mark.parametrize("request_", [Request(response_schema={"type": "object"}), Request(reasoning_format="none")])
 def test_what_only_a_format_can_say_is_refused(request_):
-    """A call that must be made, and an answer in JSON, are named in the error."""
+    """An answer in JSON, and reasoning in the content, are named in the error."""
     with pytest.raises(GrammarError, match="made by hand"):
         Answer(format=Format(), request=request_, handmade=WHOLE).gbnf()
 

@@ -9,6 +9,7 @@ from unrender.format import Tools
 from unrender.grammar import combinators as c
 from unrender.grammar.nodes import Calls, Grammar
 from unrender.messages import CallStatus, Request, Tool
+from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.combinators import compile_combinators
 from unrender.parsing.engine import FREE, MAX_SPENT
 from unrender.parsing.events import (
@@ -48,7 +49,7 @@ def reader(grammar: Grammar, request: Request = REQUEST, *, strict: bool = False
     return TaggedReader(compile_combinators(grammar), request, strict=strict, ids=CallIds(numbered_id))
 
 
-def read(grammar: Grammar, *chunks: str, request: Request = REQUEST, strict: bool = False) -> list[Event]:
+def read(grammar: Grammar, *chunks: str, request: Request = REQUEST, strict: bool = False) -> list[Event | BrokenText]:
     made = reader(grammar, request, strict=strict)
     return [*(event for chunk in chunks for event in made.feed(chunk)), *made.finish()]
 

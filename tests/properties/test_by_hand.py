@@ -1,0 +1,84 @@
+"""The promises of a parser hold for grammars made by hand as well: those of `by_hand`, and drawn ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from properties.by_hand import BY_HAND, FORMAT, ByHand
+from properties.families import REQUEST
+from properties.grammars import grammars, text_for
+from properties.invariants import check, check_copies, check_strict
+
+from unrender.emit.answer import Answer
+from unrender.errors import GrammarError
+from unrender.grammar import Grammar
+from unrender.messages import CallStatus
+from unrender.parsing.events import Malformed
+from unrender.parsing.parser import Parser
+
+each = pytest.mark.parametrize("made", BY_HAND, ids=repr)
+_PIECES = st.sampled_from(
+    ["<|end|>", "\n", "<", "'", "}", "{", ")", "get_time", "! ", "rm", ":", " ", "é", "<call>", ""]
+)
+
+
+def broken(made: ByHand) -> st.SearchStrategy[str]:
+    """Draw an output with some pieces put into it, or instead of it."""
+
+    def put(parts: tuple[str, list[tuple[int, int, str]]]) -> str:
+        text, changes = parts
+        for at, size, piece in changes:
+            place = at % (len(text) + 1)
+            text = text[:place] + piece + text[place + size :]
+        return text
+
+    change = st.tuples(st.integers(0, 200), st.integers(0, 4), _PIECES)
+    return st.tuples(st.sampled_from(made.outputs), st.lists(change, max_size=3)).map(put)
+
+
+@each
+def test_outputs_are_read_alike_at_every_chunking(made: ByHand) -> None:
+    """With and without the end of the turn, whole calls or not: every character is accounted for, once."""
+    for output in made.outputs:
+        plain = check(made.parser, output)
+        ended = check(made.parser, output + "<|end|>\n")
+        assert ended == plain
+
+
+@each
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_broken_outputs_are_read_alike_at_every_chunking(made: ByHand, data: st.DataObject) -> None:
+    """What the grammar does not allow is content; strict parsers raise at one place, and copies go on alike."""
+    text = data.draw(broken(made))
+
+    check(made.parser, text)
+    check_strict(lambda: made.parser(strict=True), text)
+    check_copies(made.parser, text, [len(text) // 3, len(text) // 2])
+
+
+@each
+def test_what_is_generated_is_read(made: ByHand) -> None:
+    """Samples are read strictly, and every call in them is whole."""
+    answer = Answer(format=FORMAT, request=REQUEST, handmade=made.grammar)
+    for seed in range(25):
+        parser = made.parser(strict=True)
+        text = answer.sample(seed)
+        events = [*parser.feed(text), *parser.finish()]
+        assert not [event for event in events if isinstance(event, Malformed)]
+        assert all(call.status is CallStatus.COMPLETE for call in parser.message.tool_calls), text
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(grammars(), st.integers(0, 1 << 30))
+def test_drawn_grammars_keep_the_promises(grammar: Grammar, seed: int) -> None:
+    """Any text is read alike at every chunking, without loss, and a strict parser raises at one place."""
+    try:
+        Parser(FORMAT, REQUEST, grammar=grammar)
+    except GrammarError:
+        assume(False)  # Left recursion.
+    text = text_for(grammar, seed)
+
+    check(lambda: Parser(FORMAT, REQUEST, grammar=grammar), text)
+    check_strict(lambda: Parser(FORMAT, REQUEST, grammar=grammar, strict=True), text)
