@@ -12,6 +12,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from unrender.errors import ExportError
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from unrender.continuation import Continued
     from unrender.emit.response_template import Exported, Target
     from unrender.format import Format
+    from unrender.grammar import Grammar
     from unrender.parsing.ids import IdMaker
     from unrender.parsing.parser import Parser
     from unrender.parsing.policy import Policy
@@ -40,28 +42,49 @@ class ChatTemplate:
     >>> turn.parse("Hi!").to_openai()
     {'role': 'assistant', 'content': 'Hi!'}
 
-    Raises `TemplateError` when the source does not compile. Analysis raises on no template that does.
+    A `grammar` made by hand (see `unrender.grammar`) says how answers are written where no format can: parsers, grammars
+    and samples come from it. What the prompt begins, and what ends a turn, is still the format's.
+
+    Raises `TemplateError` when the source does not compile, and `GrammarError` when the grammar cannot be read. Analysis
+    raises on no template that compiles.
     """
 
-    def __init__(self, loaded: LoadedTemplates, *, format: Format | None = None, cache: bool = True) -> None:
+    def __init__(
+        self,
+        loaded: LoadedTemplates,
+        *,
+        format: Format | None = None,
+        grammar: Grammar | None = None,
+        cache: bool = True,
+    ) -> None:
         self._loaded = loaded
         self._cache = cache
         self._given_format = format
+        self._grammar = grammar
+        if grammar is not None:
+            from unrender.parsing.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
+
+            compile_combinators(grammar)
         self._default = _compiled(loaded.default, loaded)
         one_for_all = loaded.with_tools == loaded.default
         self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded)
 
     @classmethod
     def from_pretrained(
-        cls, path_or_id: str | PathLike[str], *, format: Format | None = None, cache: bool = True
+        cls,
+        path_or_id: str | PathLike[str],
+        *,
+        format: Format | None = None,
+        grammar: Grammar | None = None,
+        cache: bool = True,
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
         Raises `TemplateError`, naming the path and what was looked for, when there is none. A `format` given is used
-        instead of the one that analysis would derive. What analysis finds is kept on disk for later processes, unless
+        instead of the one that analysis would derive; a `grammar`, to read and write answers. What analysis finds is kept on disk for later processes, unless
         `cache` is False or the environment's `UNRENDER_CACHE` is `off`.
         """
-        return cls(load_pretrained(path_or_id), format=format, cache=cache)
+        return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache)
 
     @classmethod
     def from_file(
@@ -71,6 +94,7 @@ class ChatTemplate:
         bos_token: str = "",
         eos_token: str = "",
         format: Format | None = None,
+        grammar: Grammar | None = None,
         cache: bool = True,
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file; tokens that are given win over those in the file.
@@ -79,7 +103,7 @@ class ChatTemplate:
         """
         loaded = load_file(path)
         bos, eos = bos_token or loaded.bos_token, eos_token or loaded.eos_token
-        return cls(replace(loaded, bos_token=bos, eos_token=eos), format=format, cache=cache)
+        return cls(replace(loaded, bos_token=bos, eos_token=eos), format=format, grammar=grammar, cache=cache)
 
     @classmethod
     def from_string(
@@ -89,14 +113,12 @@ class ChatTemplate:
         bos_token: str = "",
         eos_token: str = "",
         format: Format | None = None,
+        grammar: Grammar | None = None,
         cache: bool = True,
     ) -> ChatTemplate:
         """Take the template's source itself."""
-        return cls(
-            LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token),
-            format=format,
-            cache=cache,
-        )
+        loaded = LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token)
+        return cls(loaded, format=format, grammar=grammar, cache=cache)
 
     @property
     def loaded(self) -> LoadedTemplates:
@@ -119,6 +141,11 @@ class ChatTemplate:
     def format(self) -> Format:
         """How answers are written: derived from the template, or as given."""
         return self._given_format or self.analysis.format
+
+    @property
+    def grammar(self) -> Grammar | None:
+        """The grammar made by hand that answers are read and written with, if one was given."""
+        return self._grammar
 
     @property
     def capabilities(self) -> Capabilities:
@@ -155,6 +182,9 @@ class ChatTemplate:
 
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
+
+        With a grammar made by hand nothing is injected, and only content is continued, since the grammar alone says how an
+        answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
         from unrender.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
 
@@ -175,6 +205,7 @@ class ChatTemplate:
             documents=documents,
             tool_format=tool_format,
             variables=template_kwargs,
+            grammar=self._grammar,
             cache=self._cache,
         )
 
@@ -200,8 +231,9 @@ class ChatTemplate:
         message. As in `prepare`, nothing is a call without `tools`. `ids` is as for `Turn.parser`; `known_ids` are the ids
         of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
-        from unrender.parsing.parser import Parser  # noqa: PLC0415 -- loaded when it is used
-        from unrender.preparation import ended, read_request  # noqa: PLC0415
+        from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
+        from unrender.parsing.parser import Parser  # noqa: PLC0415
+        from unrender.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
 
         _, request = read_request(
             tools,
@@ -211,9 +243,11 @@ class ChatTemplate:
             reasoning_format=reasoning_format,
             repeats=True,
         )
+        format = ended(self.format, self._loaded.eos_token)
         return Parser(
-            ended(self.format, self._loaded.eos_token),
+            format if self._grammar is None else with_tokens_of(format, Identity(self._grammar)),
             request,
+            grammar=self._grammar,
             prompt=prompt,
             begun=begun,
             continued=begun is not None,
@@ -230,6 +264,8 @@ class ChatTemplate:
         """
         from unrender.emit.response_template import response_template  # noqa: PLC0415 -- loaded when it is used
 
+        if self._grammar is not None:
+            raise ExportError("a grammar made by hand cannot be written as a response template")
         return response_template(self.format.ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:

@@ -14,9 +14,13 @@ Continued = Literal["content", "reasoning", True]
 
 
 def begun_text(
-    message: Mapping[str, Any], format: Format, request: Request, continued: Continued, *, where: str
+    message: Mapping[str, Any], format: Format | None, request: Request, continued: Continued, *, where: str
 ) -> str:
-    """Return what the model has already written when the message's content or reasoning is to be continued."""
+    """Return what the model has already written when the message's content or reasoning is to be continued.
+
+    Without a format nobody knows what stands around content; then it stands alone. Raises `MessageError`, naming `where`,
+    for a message that cannot be continued so.
+    """
     if continued not in (True, "content", "reasoning"):
         raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")
     if message["role"] != "assistant":
@@ -27,6 +31,10 @@ def begun_text(
     content = message.get("content") or ""
     if not isinstance(content, str):
         raise MessageError(f"{where}.content: expected text to continue, found {type(content).__name__}")
+    if format is None:
+        if continued == "reasoning" or reasoning:
+            raise MessageError(f"{where}: with a grammar made by hand only content can be continued, found reasoning")
+        return content
     if continued == "reasoning":
         return _begun_reasoning(reasoning, content, format, where=where)
     # Where the caller keeps reasoning, markers included, in the content, it is there already.

@@ -7,7 +7,7 @@ requests with the same tools.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -20,7 +20,10 @@ from unrender.cache import Cache
 from unrender.continuation import Continued, begun_text
 from unrender.errors import MessageError
 from unrender.format import Format
+from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
+from unrender.grammar.nodes import Grammar
 from unrender.injection import Injection, Plan, plan_tools
+from unrender.injection.plan import AUTO, NONE
 from unrender.inputs import plain_messages
 from unrender.messages import (
     Request,
@@ -79,18 +82,24 @@ def prepared(
     tool_format: str,
     variables: Mapping[str, Any],
     cache: bool,
+    grammar: Grammar | None = None,
 ) -> Turn:
     """Render a conversation and return the turn that answers it: `ChatTemplate.prepare` with arguments that are read.
 
-    `given` is used instead of the format that analysis derives; `cache` says whether analyses are kept on disk.
+    `given` is used instead of the format that analysis derives; a `grammar` made by hand, to read and write the answer.
+    `cache` says whether analyses are kept on disk.
     """
+    if grammar is not None:
+        check_request(request)
+        tool_format = _without_injection(tool_format)
     planned = _planned(template, given, tool_format, offered=bool(offer.tools), cache=cache)
     format, capabilities, plan = planned.format, planned.capabilities, planned.plan
     conversation = read_messages(plain_messages(messages), more_roles=template.string_constants)
     written = ""
     if continued:
         *before, last = conversation
-        written = begun_text(last, format, request, continued, where=f"messages[{len(before)}]")
+        known = None if grammar is not None else format
+        written = begun_text(last, known, request, continued, where=f"messages[{len(before)}]")
         conversation = tuple(before)
     context = _context(() if plan.withholds else offer.plain, capabilities, documents, variables)
     injected = _injection(plan, offer, request)
@@ -102,7 +111,8 @@ def prepared(
     return Turn(
         prompt=prompt,
         request=request,
-        format=planned.ended,
+        format=planned.ended if grammar is None else with_tokens_of(planned.ended, Identity(grammar)),
+        grammar=grammar,
         begun=begun,
         continued=bool(continued),
         injected=injected,
@@ -157,6 +167,22 @@ def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
 def ended(format: Format, eos_token: str) -> Format:
     """Return the format with an end-of-sequence token among the ends of a turn; the same object for the same two."""
     return format.ended_by(eos_token)
+
+
+@lru_cache(maxsize=64)
+def with_tokens_of(format: Format, made: Identity) -> Format:
+    """Return the format with the special tokens of a grammar made by hand, and of its own ends of a turn."""
+    from unrender.analysis.analyze import special_tokens  # noqa: PLC0415 -- loaded when it is used
+
+    texts = (*literals_of(made.grammar), *ends_of(format.turn))
+    return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))
+
+
+def _without_injection(tool_format: str) -> str:
+    """Return the tool format that leaves everything to the template: a grammar made by hand says how calls are written."""
+    if tool_format not in (AUTO, NONE):
+        raise MessageError(f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}")
+    return NONE
 
 
 def _context(

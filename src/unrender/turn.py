@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unrender.errors import StateError
 from unrender.format import Format
+from unrender.grammar.nodes import Grammar
 from unrender.messages import Message, Request
 from unrender.parsing.ids import IdMaker
 from unrender.parsing.parser import Parser
@@ -38,6 +40,8 @@ class Turn:
     """What the prompt says of the tools because the template ignores them; None when the template was given them."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
+    grammar: Grammar | None = None
+    """A grammar made by hand that says how the answer is written, instead of the format."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -60,7 +64,7 @@ class Turn:
         """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
         from unrender.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
 
-        return triggers(self.format, self.request, self.begun)
+        return () if self.grammar is not None else triggers(self.format, self.request, self.begun)
 
     def gbnf(self) -> str:
         """Return what may be generated after the prompt in GBNF (llama.cpp).
@@ -85,7 +89,8 @@ class Turn:
         """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
         from unrender.emit.answer import Answer  # noqa: PLC0415 -- loaded when it is used
 
-        return Answer(format=self.format, request=self.request, begun=self.begun).sample(seed)
+        answer = Answer(format=self.format, request=self.request, begun=self.begun, handmade=self.grammar)
+        return answer.sample(seed)
 
     def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
@@ -97,6 +102,7 @@ class Turn:
         return Parser(
             self.format,
             self.request,
+            grammar=self.grammar,
             prompt=self.prompt,
             begun=self.begun,
             continued=self.continued,
@@ -109,8 +115,11 @@ class Turn:
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
 
-        Raises `StateError` when the state belongs to another turn's format or tools, or was changed.
+        Raises `StateError` when the state belongs to another turn's format or tools, or was changed, and for a turn with a
+        grammar made by hand.
         """
+        if self.grammar is not None:
+            raise StateError("state: no parser of a grammar made by hand has saved it")
         return Parser.restore(self.format, self.request, state, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
@@ -123,4 +132,4 @@ class Turn:
     def _constraint(self, dialect: str) -> Any:
         from unrender.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
 
-        return constraint(self.format, self.request, self.begun, dialect)
+        return constraint(self.format, self.request, self.begun, dialect, self.grammar)

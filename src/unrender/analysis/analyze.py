@@ -114,8 +114,8 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     answer = replace(fmt.turn, headers=())
     parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in _texts(part))
-    tolerated = (tag for tag in _tags(_texts(fmt.tolerated)) if tag in source)
-    return tuple(dict.fromkeys((*_tags(texts), *tolerated)))
+    tolerated = (tag for tag in special_tokens(_texts(fmt.tolerated)) if tag in source)
+    return tuple(dict.fromkeys((*special_tokens(texts), *tolerated)))
 
 
 def _record(prober: Prober, turns: Turns, found: _Findings) -> Record:
@@ -224,7 +224,8 @@ def _observed(found: _Findings) -> dict[str, Any]:
     return {"supports_content_with_calls": False} if found.tools.content_as_reasoning else {}
 
 
-def _tags(texts: Iterable[str]) -> Iterator[str]:
+def special_tokens(texts: Iterable[str]) -> Iterator[str]:
+    """Yield what looks like a token of its own in `texts`."""
     return (part for text in texts for part in lexemes(text) if is_tag(part) and _SPECIAL.fullmatch(part))
 
 

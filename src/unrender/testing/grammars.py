@@ -62,8 +62,8 @@ def _without_end(turn: Turn, output: str) -> str:
 
 
 def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
-    """Yield the message as the format writes it, behind what the prompt has written."""
-    if any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
+    """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
+    if turn.grammar is not None or any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
         return
     calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)

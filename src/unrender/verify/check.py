@@ -15,6 +15,7 @@ from typing import Protocol
 
 from unrender.analysis import Analysis, Capabilities, analyze
 from unrender.format import Format
+from unrender.grammar import Grammar
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, NAMES, Answer, call_id
 from unrender.verify.grammars import grammars
@@ -34,6 +35,8 @@ class Analysed(Protocol):
     def analysis(self) -> Analysis: ...
     @property
     def format(self) -> Format: ...
+    @property
+    def grammar(self) -> Grammar | None: ...
 
 
 def verify(
@@ -46,17 +49,24 @@ def verify(
 ) -> Report:
     """Check the format of a template against the template's own renderings.
 
-    A `ChatTemplate` brings its analysis along, and the format that it was given, if any; to a bare template both are derived.
+    A `ChatTemplate` brings its analysis along, and the format or the grammar that it was given, if any; to a bare template
+    analysis and format are derived.
     `samples` answers are made per capability, the same for the same `seed`; `progress` is called with the name of each
-    capability when it is done. Grammars are checked with the engines that are installed. Raises nothing: what a template
-    refuses to render is not observable.
+    capability when it is done. Grammars are checked with the engines that are installed. Raises nothing, as what a template
+    refuses to render is not observable; but `GrammarError` where a prompt begins an answer that no answer of the grammar
+    made by hand begins with.
     """
+    grammar = None
     if not isinstance(template, Template):
+        grammar = template.grammar
         analysis = analysis or replace(template.analysis, format=template.format)
         template = template.template
     known = analysis or analyze(template)
     subject = Subject(
-        template=template, format=known.format.ended_by(template.eos_token), capabilities=known.capabilities
+        template=template,
+        format=known.format.ended_by(template.eos_token),
+        capabilities=known.capabilities,
+        grammar=grammar,
     )
     findings = []
     for found in _findings(subject, samples, seed):
@@ -92,7 +102,7 @@ def _ids(subject: Subject) -> Finding:
     shown = show(subject, answer)
     if not shown or call_id(0) not in shown.text:
         return finding("call ids", [], reason="the template does not write the ids it is given")
-    message = parse(subject.format, shown.prompt, [shown.text])
+    message = parse(subject, shown.prompt, [shown.text])
     if [call.id for call in message.tool_calls] == [call_id(0)]:
         return finding("call ids", [None])
     wrong = Counterexample(answer=shown.text, expected=call_id(0), found=described(message), chunking="whole")

@@ -49,7 +49,8 @@ _DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
 
 def grammars(subject: Subject, seed: int) -> Iterator[Finding]:
     """Yield whether generated answers are read, then for each dialect whether its engine accepts what it must."""
-    emitted = Emitted(format=subject.format, request=REQUEST, begun=prefill(subject.format, subject.prompt or ""))
+    begun = prefill(subject.format, subject.prompt or "")
+    emitted = Emitted(format=subject.format, request=REQUEST, begun=begun, handmade=subject.grammar)
     try:
         samples = [emitted.sample(seed + i) for i in range(_SAMPLES)]
     except GrammarError as error:
@@ -66,7 +67,7 @@ def grammars(subject: Subject, seed: int) -> Iterator[Finding]:
 
 def _misread(subject: Subject, text: str) -> Counterexample | None:
     """Read a generated answer: it must be read without a complaint, and its calls must be whole."""
-    parser = Parser(subject.format, REQUEST, prompt=subject.prompt or "")
+    parser = Parser(subject.format, REQUEST, grammar=subject.grammar, prompt=subject.prompt or "")
     events = [*parser.feed(text), *parser.finish()]
     malformed = next((event for event in events if isinstance(event, Malformed)), None)
     if malformed is None and _whole(parser.message):

@@ -44,7 +44,7 @@ def refute(subject: Subject, shown: Shown, random: Random) -> Counterexample | N
     """Return an answer that does not mean what it must, or None when all chunkings of it do."""
     for text in with_and_without_end(subject.format, shown.text):
         for chunking, chunks in _chunkings(text, random):
-            message = parse(subject.format, shown.prompt, chunks)
+            message = parse(subject, shown.prompt, chunks)
             if not _same(message, shown.expected) and not _written_alike(subject, message, shown):
                 return Counterexample(
                     answer=text, expected=_describe(shown.expected), found=described(message), chunking=chunking
@@ -82,9 +82,9 @@ def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
     yield f"at {cuts}", [text[a:b] for a, b in pairwise(cuts)]
 
 
-def parse(format: Format, prompt: str, chunks: Sequence[str]) -> Message:
-    """Return what chunks mean behind a prompt."""
-    parser = Parser(format, REQUEST, prompt=prompt, ids=numbered_id)
+def parse(subject: Subject, prompt: str, chunks: Sequence[str]) -> Message:
+    """Return what chunks mean after a prompt."""
+    parser = Parser(subject.format, REQUEST, grammar=subject.grammar, prompt=prompt, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()

@@ -13,6 +13,7 @@ from typing import Any
 from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.analysis.split import common_suffix
 from unrender.format import Format, ReasoningMode
+from unrender.grammar import Grammar
 from unrender.parsing.begun import prefill
 from unrender.template.rendering import Template
 from unrender.verify.axes import TOOLS, Answer
@@ -32,6 +33,8 @@ class Subject:
     """Whether prompts switch thinking on or off; None leaves that to the template."""
     question: str = _QUESTION
     """What the user asks."""
+    grammar: Grammar | None = None
+    """A grammar made by hand that reads answers instead of the format."""
 
     @property
     def prompt(self) -> str | None:

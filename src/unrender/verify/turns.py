@@ -25,7 +25,7 @@ def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on:
     asked = [answer for answer in answers if on or not answer.reasoning]
     shown = [found for answer in asked if (found := show_behind_prompt(switched, answer))]
     # Some prompts say in the model's name why there will be no reasoning.
-    begun = parse(subject.format, switched.prompt or "", []).reasoning
+    begun = parse(subject, switched.prompt or "", []).reasoning
     expected = [replace(it, expected=replace(it.expected, reasoning=it.expected.reasoning or begun)) for it in shown]
     return finding(capability, [refute(switched, found, random) for found in expected])
 
@@ -35,7 +35,7 @@ def second_turn(subject: Subject, answers: Sequence[Answer]) -> Finding:
     shown = [(answer, found) for answer in answers if answer.calls and (found := show(subject, answer))]
     tried = []
     for answer, found in shown:
-        parsed = parse(subject.format, found.prompt, [found.text]).to_openai()
+        parsed = parse(subject, found.prompt, [found.text]).to_openai()
         expected = _with_results(subject, _with_ids(answer.to_openai(), parsed))
         if expected is not None:
             tried.append(_unlike(found.text, expected, _with_results(subject, parsed), "whole"))

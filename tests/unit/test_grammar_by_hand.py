@@ -1,0 +1,311 @@
+"""A chat template with a grammar made by hand: turns, requests, prompts that begin answers, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from unrender import ChatTemplate, deltas
+from unrender.errors import ExportError, GrammarError, MalformedOutput, MessageError, StateError
+from unrender.grammar import (
+    Grammar,
+    argument,
+    arguments,
+    call,
+    call_id,
+    chars,
+    choice,
+    content,
+    cut,
+    end,
+    json_value,
+    name,
+    one_or_more,
+    optional,
+    python_value,
+    reasoning,
+    ref,
+    rest,
+    sequence,
+    until,
+    zero_or_more,
+)
+from unrender.messages import CallStatus
+from unrender.parsing.events import ContentText, Malformed, ToolCallFinished
+from unrender.parsing.ids import numbered_id
+from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.verify.engines import lark_reader
+
+SOURCE = (
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}"
+    "{{ m.content }}{% for c in m.tool_calls or [] %}!{{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}"
+    "<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% if thinking %}<think>{% endif %}{% endif %}"
+)
+NAME = name(chars("a-z_", 1, None))
+CALL = call(sequence("!", NAME, " ", cut(), arguments(json_value())))
+ANSWER = Grammar(
+    sequence(
+        optional(sequence("<think>", cut(), reasoning(until("</think>")), "</think>")),
+        content(until("!", "<think>")),
+        zero_or_more(ref("call")),
+    ),
+    {"call": CALL},
+)
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOLS = [{"name": "get_weather", "parameters": CITY}, {"name": "get_time", "parameters": {"type": "object"}}]
+ASK = [{"role": "user", "content": "Oslo?"}]
+
+
+def template(grammar: Grammar = ANSWER) -> ChatTemplate:
+    return ChatTemplate.from_string(SOURCE, eos_token="<eos>", grammar=grammar)
+
+
+def turn(grammar: Grammar = ANSWER, **request):
+    return template(grammar).prepare(ASK, **{"tools": TOOLS, **request})
+
+
+def test_a_turn_reads_its_answer():
+    """Message and deltas are those of any other turn, without the end of the turn."""
+    parser = turn().parser(ids=numbered_id)
+    text = '<think>Hm.</think>Look.!get_weather {"city": "Oslo"}!get_time {}<|end|>\n'
+
+    events = [event for character in text for event in parser.feed(character)] + parser.finish()
+
+    message = parser.message.to_openai()
+    assert (message["reasoning_content"], message["content"]) == ("Hm.", "Look.")
+    assert [found["function"]["name"] for found in message["tool_calls"]] == ["get_weather", "get_time"]
+    assert "".join(delta.get("content", "") for delta in deltas(events)) == "Look."
+    assert not [event for event in events if isinstance(event, Malformed)]
+
+
+@pytest.mark.parametrize("ending", ["<|end|>", "<|end|>\n", "<eos>", "<|end|>\n<eos>"])
+def test_ends_of_the_turn_are_no_text(ending):
+    """Both where the grammar matches and where the reading breaks off, they are left out."""
+    parser = turn().parser()
+    parser.feed("It rains." + ending)
+    parser.finish()
+    broken = turn().parser()
+    broken.feed("!rm {}" + ending + "more")
+    broken.finish()
+
+    assert parser.message.content == "It rains."
+    assert broken.message.content == "!rm {}more"
+
+
+def test_what_the_prompt_begins_is_read_first():
+    """Reasoning that the prompt opens is open; grammars go on from there."""
+    begun = turn(thinking=True)
+
+    assert begun.begun == "<think>"
+    assert begun.parse("Hm.</think>Hi").to_openai()["reasoning_content"] == "Hm."
+    assert lark_reader(begun.lark())("Hm.</think>Hi")
+    assert not lark_reader(begun.lark())("Hi")
+
+
+def test_a_beginning_that_the_grammar_does_not_have_is_refused():
+    """Neither a parser nor a grammar can go on from it."""
+    begun = turn(Grammar(call(sequence("!", NAME, arguments(json_value())))), thinking=True)
+
+    for make in (begun.parser, begun.gbnf):
+        with pytest.raises(GrammarError, match="the prompt begins the answer with '<think>'"):
+            make()
+
+
+def test_content_is_continued():
+    """The message is the whole turn; what a format would write around content is not known."""
+    messages = [*ASK, {"role": "assistant", "content": "It is"}]
+    continued = template().prepare(messages, continue_final_message=True)
+
+    assert continued.parse(" 7 degrees.").content == "It is 7 degrees."
+    with pytest.raises(MessageError, match=r"messages\[1\]: with a grammar made by hand only content"):
+        template().prepare([*ASK, {**messages[1], "reasoning": "Hm."}], continue_final_message=True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "yes", "no"),
+    [
+        ({}, ["Hi", "Hi!get_time {}", "!get_time {}!get_time {}"], ["!rm {}", "!get_weather {}"]),
+        ({"tools": None}, ["Hi"], ["!get_time {}"]),
+        ({"tool_choice": "none"}, ["Hi"], ["!get_time {}"]),
+        ({"tool_choice": "required"}, ["!get_time {}!get_time {}"], ["Hi"]),
+        (
+            {"tool_choice": "required", "parallel_tool_calls": False},
+            ["!get_time {}"],
+            ["Hi", "!get_time {}!get_time {}"],
+        ),
+        ({"parallel_tool_calls": False}, ["Hi", "!get_time {}"], ["!get_time {}!get_time {}"]),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "get_time"}}},
+            ["Hi!get_time {}"],
+            ["Hi", '!get_weather {"city": "Rome"}', "!get_time {}!get_time {}"],
+        ),
+    ],
+)
+def test_a_request_binds_what_is_generated(request_, yes, no):
+    """What the dialect accepts is read without a complaint; what is refused for its number of calls is reported."""
+    bound = turn(**request_)
+    accepts = lark_reader(bound.lark())
+
+    assert [text for text in yes if not accepts(text)] == []
+    assert [text for text in no if accepts(text)] == []
+    for text in yes:
+        bound.parser(strict=True).feed(text)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text", "expected"),
+    [
+        ({"tool_choice": "required"}, "Hi", "a call of one of the tools"),
+        ({"parallel_tool_calls": False}, "!get_time {}!get_time {}", "no more than one call"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "get_time"}}},
+            '!get_weather {"city": "Rome"}',
+            "a call of 'get_time'",
+        ),
+    ],
+)
+def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
+    """The call is delivered with a `Malformed`, and a strict parser refuses it."""
+    parser = turn(**request_).parser()
+    events = [*parser.feed(text), *parser.finish()]
+    strict = turn(**request_).parser(strict=True)
+
+    assert expected in [event.expected for event in events if isinstance(event, Malformed)]
+    with pytest.raises(MalformedOutput, match=expected):
+        strict.feed(text) and strict.finish()
+
+
+def test_a_call_that_dies_is_content_as_well():
+    """Its text stands in the content once, unless the policy withholds it."""
+    text = '!get_weather {"city": x} and'
+    kept, withheld = turn().parser(), turn().parser(policy=Policy(malformed=DeadCalls.WITHHOLD))
+    for parser in (kept, withheld):
+        parser.feed(text)
+        parser.finish()
+
+    assert [found.status for found in kept.message.tool_calls] == [CallStatus.INVALID]
+    assert (kept.message.content, withheld.message.content) == (text, "x} and")
+    assert [(span.role.value, span.end) for span in kept.spans] == [("content", len(text))]
+
+
+def test_arguments_that_are_no_object_make_no_complete_call():
+    """The grammar reads them, and still they are no arguments."""
+    parser = turn().parser()
+    events = [*parser.feed("!get_time [1]"), *parser.finish()]
+
+    assert ToolCallFinished(0, CallStatus.INVALID) in events
+    assert Malformed("", 13, "arguments that are one JSON object") in events
+    assert ContentText("!get_time [1]") in events
+
+
+def test_unknown_tools_are_calls_where_the_policy_says_so():
+    """Such a call is marked as not known."""
+    parser = turn().parser(policy=Policy(unknown_tools=UnknownTools.CALL))
+    parser.feed("!rm {}")
+    parser.finish()
+
+    assert [(found.name, found.known) for found in parser.message.tool_calls] == [("rm", False)]
+
+
+def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
+    """The template's own parser reads with the grammar, too, and with ids of the conversation."""
+    parser = template().parser(tools=TOOLS, prompt="<|assistant|><think>", known_ids=["a"], ids=numbered_id)
+    parser.feed("Hm.</think>!get_time {}")
+    parser.finish()
+
+    assert (parser.message.reasoning, parser.message.tool_calls[0].id) == ("Hm.", "call00001")
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda t: t.prepare(ASK, response_format={"type": "json_object"}), GrammarError, "response_format"),
+        (lambda t: t.parser(reasoning_format="none"), GrammarError, "reasoning_format"),
+        (lambda t: t.prepare(ASK, tool_format="tool-call-json"), MessageError, "tool_format"),
+        (lambda t: t.response_template(), ExportError, "made by hand"),
+        (lambda t: t.parser().state(), StateError, "made by hand"),
+        (lambda t: t.prepare(ASK).restore({}), StateError, "made by hand"),
+        (lambda t: template(Grammar(ref("a"))), GrammarError, "rule 'a' is not defined"),
+    ],
+)
+def test_what_a_grammar_made_by_hand_cannot_do(use, error, message):
+    """Each refusal names what was asked for."""
+    with pytest.raises(error, match=message):
+        use(template())
+
+
+def test_special_tokens_are_those_of_the_grammar():
+    """Engines keep them in the text, and a text that spells one can be told from it."""
+    found = turn()
+    parser = found.parser()
+    parser.feed("a <think> b", special=False)
+    parser.finish()
+
+    assert found.preserved_tokens == ("<think>", "</think>", "<|end|>", "<eos>")
+    assert parser.message.content == "a <think> b"
+    assert found.stop == ("<|end|>", "<eos>")
+
+
+def test_names_of_rules_do_not_meet_those_that_are_made():
+    """A rule called as one that is made on the way keeps its meaning."""
+    rules = {"json": arguments(json_value()), "call-get-time": content("x"), "call": call(sequence(NAME, ref("json")))}
+    grammar = Grammar(sequence(optional(ref("call-get-time")), ref("call")), rules)
+
+    accepts = lark_reader(turn(grammar).lark())
+
+    assert accepts('xget_weather{"city": "Rome"}')
+    assert not accepts('get_weatherget_weather{"city": "Rome"}')
+
+
+ENTRIES = sequence("(", zero_or_more(argument(chars("a-z", 1, None), "=", until(",", ")")), ","), ")")
+
+
+@pytest.mark.parametrize(
+    ("inside", "properties", "yes", "no", "unsaid"),
+    [
+        (ENTRIES, {"a": {"enum": ["x", "y"]}}, "(a=x)", "(a=z)", []),
+        (ENTRIES, {"a": {"type": ["integer", "null"]}}, "(a=7,a=null)", "(a=x)", []),
+        (ENTRIES, {"a": {"type": "string", "minLength": 3}}, "(a=x)", "(b=x)", ["schema"]),
+        (ENTRIES, {"a": {"enum": ["x,y"]}}, "(a=x)", "(b=x)", ["schema"]),
+        (ENTRIES, {"a": {"type": "object"}}, "(a=x)", "(b=x)", ["schema"]),
+        (arguments(python_value()), {"a": {"type": "boolean"}}, "{'a': True}", "{'a': true}", []),
+        (arguments(rest()), {"a": {"type": "boolean"}}, "anything", None, ["parameters"]),
+        (arguments(python_value()), {"a": {"type": 7}}, "{'b': 1}", "[]", ["parameters"]),
+        (
+            sequence(argument("k", "=", json_value()), "#", call_id(chars("0-9"))),
+            {"k": {"$ref": "#/$defs/n"}},
+            "k=7#1",
+            "k=x#1",
+            [],
+        ),
+    ],
+)
+def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
+    """A value is written by its schema where its text says the same; what is not enforced is a warning."""
+    parameters = {"type": "object", "properties": properties, "$defs": {"n": {"type": "integer"}}}
+    bound = turn(Grammar(call(sequence(NAME, inside))), tools=[{"name": "go", "parameters": parameters}])
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        accepts = lark_reader(bound.lark())
+
+    assert accepts("go" + yes)
+    assert no is None or not accepts("go" + no)
+    assert [str(warning.message).split(": ")[2].split()[0] for warning in warned] == unsaid
+
+
+def test_what_entries_cannot_say_of_several_arguments_is_reported():
+    """Each entry is written for itself, so none is required."""
+    with pytest.warns(match="tool 'get_weather': #: required is not enforced"):
+        turn(Grammar(call(sequence(NAME, ENTRIES)))).gbnf()
+
+
+def test_an_end_in_the_middle_is_read_but_not_written():
+    """No dialect can say that nothing follows."""
+    grammar = Grammar(one_or_more(choice(content(sequence("a", choice(";", end()))), "b")))
+
+    assert turn(grammar).parse("a;ba").content == "a;a"
+    with pytest.raises(GrammarError, match=r"end\(\): text may follow it"):
+        turn(grammar).gbnf()
