@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 
 from unrender import ChatTemplate
 from unrender.gateway import Backend, Capabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
+from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
 WEATHER = {
@@ -66,9 +67,7 @@ class Told:
 
 def template(name: str = "") -> ChatTemplate:
     """Return a template of the tests, or the one of the sampler."""
-    from unrender.cli.serve import own_template  # noqa: PLC0415
-
-    return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else ChatTemplate.from_string(own_template())
+    return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
 def served(engine: Backend | None = None, name: str = "", **settings: Any) -> Starlette:

@@ -1,68 +1,92 @@
-"""`unrender serve`: a gateway with OpenAI's API in front of an engine."""
+"""`unrender serve`: a gateway with OpenAI's and Anthropic's APIs in front of an engine."""
 
 from __future__ import annotations
 
-from importlib.resources import files
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from unrender.chat_template import ChatTemplate
 from unrender.cli.inputs import BadInput, load
 from unrender.cli.terminal import remark
 
 if TYPE_CHECKING:
-    from unrender.gateway.models import Model
+    from unrender.gateway.config import Config
 
+_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _SAMPLED = "no model: every answer is random, well-formed text drawn from the format's grammar"
+_KEY = "UNRENDER_ENGINE_KEY"
+_RATE = 50.0
+"""Tokens a second of the sampler: about what a person sees of a model."""
 
 
-@click.command("serve", short_help="Serve a model, or random answers, over HTTP.")
+@click.command("serve", short_help="Serve a model over HTTP.")
+@click.argument("url", required=False)
 @click.option(
-    "--model",
-    "source",
-    metavar="TEMPLATE",
-    help="Whose chat template to use; without it, one that comes with unrender.",
+    "--backend", type=click.Choice(_BACKENDS), help="What kind of engine is at URL; sampler, without a URL, is none."
 )
+@click.option("--model", "template", metavar="TEMPLATE", help="Whose chat template to use; llama-server tells its own.")
+@click.option("--engine-model", metavar="NAME", help="The model's name at the engine, if that has several.")
 @click.option("--name", help="The name that clients ask for; any other is answered as well.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="The port to listen at.")
 @click.option(
-    "--rate", default=50.0, show_default=True, type=click.FloatRange(0), help="Tokens a second; 0 for no limit."
+    "--constrain",
+    type=click.Choice(["always", "required", "never"]),
+    help="When the engine is given a grammar: whenever there are tools or a response format (the default), or only "
+    "when a call or a format is required, or never.",
 )
 @click.option(
-    "--drain",
-    default=30.0,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="Seconds to finish answers when told to end.",
+    "--config", metavar="FILE", type=click.Path(), help="Settings in TOML, for several models, keys and limits."
 )
-def serve(source: str | None, name: str | None, host: str, port: int, rate: float, drain: float) -> None:
-    """Answer OpenAI's Chat Completions over HTTP, until a signal ends it.
+@click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
+@click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
+def serve(config: str | None, host: str | None, port: int | None, drain: float | None, **model: str | None) -> None:
+    """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
-    There is no model behind it yet: answers are random, but well-formed, in the format of the template, so that clients,
-    tools and load can be tried. At SIGTERM, answers that are on their way are finished first.
+    URL is the engine's address. Without one there is no model: answers are random, but well-formed, so that clients,
+    tools and load can be tried. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers that are on
+    their way are finished first.
     """
     try:
-        from unrender.gateway.routes import app  # noqa: PLC0415 - an extra
-        from unrender.gateway.serve import server  # noqa: PLC0415
+        from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
+        from unrender.gateway.failure import Failure  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise BadInput(f"{error.name} is missing: pip install 'unrender[gateway]'") from error
-    model = _sampled(source, name, rate)
-    remark(f"{model.name}: {_SAMPLED}")
-    remark(f"listening at http://{host}:{port}/v1")
-    server(app([model]), host=host, port=port, drain=drain).run()
+    given = {name: value for name, value in model.items() if value is not None}
+    if config is not None and given:
+        raise click.UsageError(f"--config describes the models; expected no {next(iter(given))!r} beside it")
+    try:
+        settings = read_file(config) if config is not None else read({"models": [_model(given)]})
+    except Failure as failure:
+        raise BadInput(failure.message) from failure
+    own = {"host": host, "port": port, "drain": drain}
+    _run(settings, {name: value for name, value in own.items() if value is not None})
 
 
-def _sampled(source: str | None, name: str | None, rate: float) -> Model:
-    from unrender.gateway.backends.sampler import Sampler  # noqa: PLC0415
-    from unrender.gateway.models import Model  # noqa: PLC0415
-    from unrender.gateway.turns import Turns  # noqa: PLC0415
+def _model(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of the one model that options describe."""
+    kind = given.get("backend") or ("llama-server" if "url" in given else "sampler")
+    if kind == "sampler":
+        if "url" in given:
+            raise click.UsageError("the sampler has no URL; name the engine with --backend")
+        return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
+    if "url" not in given:
+        raise click.UsageError(f"--backend {kind} needs the engine's URL")
+    key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
+    if template := given.get("template"):
+        load(template)  # for its errors, which name what was looked for
+    return {**given, "backend": kind, "aliases": "*", **key}
 
-    template = load(source) if source else ChatTemplate.from_string(own_template())
-    return Model(name=name or "sampler", turns=Turns(template=template), backend=Sampler(rate=rate), aliases=("*",))
 
+def _run(config: Config, own: Mapping[str, Any]) -> None:
+    from unrender.gateway.backends.sampler import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.routes import app  # noqa: PLC0415
+    from unrender.gateway.serve import server  # noqa: PLC0415
 
-def own_template() -> str:
-    """Return the source of the template that is used without a model."""
-    return files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
+    where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
+    for model in config.models:
+        if isinstance(model.backend, Sampler):
+            remark(f"{model.name}: {_SAMPLED}")
+    remark(f"listening at http://{where['host']}:{where['port']}/v1")
+    server(app(config.models, limits=config.limits, keys=config.keys), **where).run()

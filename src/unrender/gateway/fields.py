@@ -94,6 +94,11 @@ class Fields:
             if self._body.get(name) == value:
                 self._left.pop(name, None)
 
+    def all(self) -> Mapping[str, Any]:
+        """Take every field, of any type."""
+        self._left.clear()
+        return self._body
+
     def left(self) -> tuple[str, ...]:
         """Return the places of the fields that nobody took."""
         return tuple(self.place(name) for name in self._left)

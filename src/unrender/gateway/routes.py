@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,6 +22,8 @@ from unrender.gateway.models import Model, Models
 from unrender.gateway.surfaces import chat, messages, responses
 from unrender.parsing.events import Malformed
 
+_log = logging.getLogger("unrender.gateway")
+
 
 def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | None = None) -> Starlette:
     """Return the gateway as an ASGI application, to be served or mounted into another one.
@@ -33,6 +36,8 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await asyncio.gather(*(model.turns.warm_up() for model in gateway.models))
+        for model, problem in zip(gateway.models, await own.problems(), strict=True):
+            _log.info("%s: %s", model.name, problem or f"ready, {model.backend.capabilities}")
         yield
         await asyncio.gather(*(model.backend.close() for model in gateway.models))
 
@@ -141,12 +146,17 @@ class _Own:
 
     async def ready(self, _: Request) -> Response:
         """Say whether answers can be generated: every engine is there, and the gateway is not shutting down."""
-        found = await asyncio.gather(*(model.backend.ready() for model in self._gateway.models))
-        problems = {model.name: why for model, why in zip(self._gateway.models, found, strict=True) if why}
+        found = zip(self._gateway.models, await self.problems(), strict=True)
+        problems = {model.name: why for model, why in found if why}
         if self._gateway.draining:
             problems["gateway"] = "shutting down"
-        status = {"status": "not ready" if problems else "ready", "problems": problems}
+        grammars = {model.name: model.backend.capabilities.dialect or None for model in self._gateway.models}
+        status = {"status": "not ready" if problems else "ready", "problems": problems, "grammars": grammars}
         return JSONResponse(status, STATUSES[Kind.BUSY] if problems else 200)
+
+    async def problems(self) -> list[str | None]:
+        """Return for each model why it cannot answer, None where it can."""
+        return await asyncio.gather(*(model.backend.ready() for model in self._gateway.models))
 
     async def _body(self, request: Request) -> dict[str, Any]:
         body = await read_json(request.receive, self._gateway.limits.body)

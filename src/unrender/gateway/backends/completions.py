@@ -1,0 +1,186 @@
+"""Engines with OpenAI's `/v1/completions`: vLLM with all that it offers, and any other with what is common to all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
+from unrender.parsing.completions import Usage
+
+_PATH = "/v1/completions"
+_COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
+_MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
+_PROBED = "unrender"
+"""The one word that a constrained answer may be; nobody would say it otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What one kind of engine takes beside what is common to all."""
+
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of every request."""
+    unlimited: int | None = 4096
+    """What `max_tokens` is when nobody has set a limit; without it, engines stop after 16."""
+    sampling: frozenset[str] = _COMMON
+    constrains: bool = False
+    """It takes structural tags."""
+    health: str = "/v1/models"
+    tokenize: str = ""
+    """The path that counts tokens; "" for none."""
+
+
+PLAIN = Kind()
+VLLM = Kind(
+    fixed={
+        "add_special_tokens": False,  # the template has written the first one
+        "skip_special_tokens": False,  # the parser reads them
+        "spaces_between_special_tokens": False,
+        "return_token_ids": True,
+    },
+    unlimited=None,
+    sampling=_COMMON | _MORE,
+    constrains=True,
+    health="/health",
+    tokenize="/tokenize",
+)
+
+
+class Completions:
+    """An engine that completes text. `model` is its name there; "" for the first that it lists."""
+
+    def __init__(self, connection: Connection, kind: Kind = PLAIN, *, model: str = "") -> None:
+        self._connection = connection
+        self._kind = kind
+        self._model = model
+        self._where = connection.url + _PATH
+        self._constrains: bool | None = None if kind.constrains else False
+        """Whether a grammar has been seen to hold; None while nobody has looked."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Structural tags where the engine takes them, and has not been seen to disregard them."""
+        dialect = "" if self._constrains is False else "structural_tag"
+        return Capabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield what the engine writes."""
+        body = await self._body(job)
+        last: Piece | None = None
+        async with aclosing(self._connection.lines(_PATH, body, job.headers)) as lines:
+            async for line in lines:
+                data = event(line, self._where)
+                if data is None:
+                    if last is not None:
+                        return
+                    break
+                for piece in self._pieces(data, job.logprobs):
+                    last = piece if piece.finish else last
+                    yield piece
+        raise EngineError(f"{self._where}: the engine broke off before its last word")
+
+    async def _body(self, job: Job) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": await self._name(),
+            "prompt": job.turn.prompt,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": self._kind.unlimited if job.limit is None else job.limit,
+            "stop": list(job.turn.stop)[:4],
+            **self._kind.fixed,
+            **{name: value for name, value in job.sampling.items() if name in self._kind.sampling},
+        }
+        if job.seed is not None:
+            body["seed"] = job.seed
+        if job.logprobs is not None:
+            body["logprobs"] = job.logprobs
+        if job.grammar is not None:
+            body["structured_outputs"] = {"structural_tag": job.grammar.text}
+        return body
+
+    def _pieces(self, data: Mapping[str, Any], top: int | None) -> list[Piece]:
+        found = []
+        for choice in data.get("choices") or ():
+            checked(choice, self._where)
+            finish = choice.get("finish_reason")
+            if finish == "abort":
+                raise EngineError(f"{self._where}: the engine gave the request up")
+            text, ids = text_of(choice, "text", self._where), choice.get("token_ids")
+            tokens = len(ids) if isinstance(ids, list) else int(bool(text))
+            logprobs = () if top is None else tuple(_tokens(choice.get("logprobs") or {}, top))
+            found.append(Piece(text, tokens, finish, None, logprobs))
+        if isinstance(data.get("usage"), dict):
+            found.append(Piece("", 0, None, _usage(data)))
+        return found
+
+    async def _name(self) -> str:
+        """Return the model's name at the engine."""
+        if not self._model:
+            where = f"{self._connection.url}/v1/models"
+            listed = checked(await self._connection.json("GET", "/v1/models"), where).get("data") or [{}]
+            self._model = text_of(checked(listed[0], where), "id", where)
+        return self._model
+
+    async def count(self, text: str) -> int | None:
+        """Return the engine's own count, where it has one."""
+        if not self._kind.tokenize:
+            return None
+        body = {"model": await self._name(), "prompt": text, "add_special_tokens": False}
+        return number(checked(await self._connection.json("POST", self._kind.tokenize, body), self._where), "count")
+
+    async def ready(self) -> str | None:
+        """Ask for its health and, the first time, see whether a grammar holds."""
+        problem = await self._connection.problem(self._kind.health)
+        if problem is None and self._constrains is None:
+            self._constrains = await self._holds()
+        return problem
+
+    async def _holds(self) -> bool | None:
+        """Return whether an answer obeys; None when the engine did not answer.
+
+        An engine that was started with a parser of its own for reasoning takes grammars on this path and disregards them.
+        """
+        body = {
+            "model": await self._name(),
+            "prompt": "Hello",
+            "max_tokens": 4,
+            "structured_outputs": {"choice": [_PROBED]},
+        }
+        try:
+            answer = checked(await self._connection.json("POST", _PATH, body), self._where)
+            text = text_of(checked(answer["choices"][0], self._where), "text", self._where)
+        except EngineError as error:
+            return None if error.status is None else False
+        except (KeyError, IndexError, TypeError):
+            return False
+        return bool(text) and _PROBED.startswith(text.strip()[: len(_PROBED)])
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+
+def _usage(data: Mapping[str, Any]) -> Usage:
+    return Usage(
+        prompt_tokens=number(data, "usage", "prompt_tokens"),
+        completion_tokens=number(data, "usage", "completion_tokens"),
+        cached_tokens=number(data, "usage", "prompt_tokens_details", "cached_tokens"),
+    )
+
+
+def _tokens(logprobs: Mapping[str, Any], top: int) -> list[dict[str, Any]]:
+    """Return log probabilities in the form of chat completions."""
+    tokens, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
+    others = logprobs.get("top_logprobs") or [{}] * len(tokens)
+    return [
+        _token(token, value) | {"top_logprobs": [_token(*item) for item in list((other or {}).items())[:top]]}
+        for token, value, other in zip(tokens, values, others, strict=False)
+    ]
+
+
+def _token(token: str, value: float | None) -> dict[str, Any]:
+    return {"token": token, "logprob": value or 0.0, "bytes": list(token.encode(errors="replace"))}

@@ -1,0 +1,169 @@
+"""An engine's HTTP address → its answers, line by line; whatever goes wrong is an `EngineError` that says where.
+
+Rules: leaving `lines` closes the connection, which is how an engine learns that nobody waits any more. A line is bounded. A
+stream that ends is not thereby whole: the reader of the lines knows the engine's last word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from unrender.gateway.backends.backend import EngineError
+
+LONGEST_LINE = 4_000_000
+"""Bytes; the longest are log probabilities, or the whole text again."""
+_SHOWN = 300
+"""Characters of an engine's error that are told."""
+_TRANSIENT = (502, 503, 504)
+_QUICK = aiohttp.ClientTimeout(total=10)
+"""For everything but generating."""
+
+
+class Connection:
+    """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
+
+    def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
+        self.url = url.rstrip("/")
+        self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def lines(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
+        """Send JSON and yield the lines of the answer, without their ends. Raises `EngineError`."""
+        async with self._asked("POST", path, body, headers, self._timeout) as response:
+            rest, whole = b"", False
+            try:
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        yield line
+                    if len(rest) > LONGEST_LINE:
+                        raise EngineError(f"{self.url}{path}: expected lines of at most {LONGEST_LINE} bytes")
+                whole = True
+                if rest:
+                    yield rest
+            finally:
+                if not whole:
+                    response.close()
+
+    async def json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON of a short answer. Raises `EngineError`."""
+        async with self._asked(method, path, body, {}, _QUICK) as response:
+            return parsed(await response.read(), f"{self.url}{path}")
+
+    async def problem(self, path: str) -> str | None:
+        """Return None when a path answers with a success, else what is wrong."""
+        try:
+            async with self._asked("GET", path, None, {}, _QUICK):
+                return None
+        except EngineError as error:
+            return str(error)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def _asked(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - it is the client's own
+    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        where = f"{self.url}{path}"
+        if self._session is None:
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=False)
+        begun = False
+        try:
+            async with self._session.request(
+                method, where, json=body, headers={**self._headers, **headers}, timeout=timeout, allow_redirects=False
+            ) as response:
+                if response.status != 200:
+                    raise EngineError(
+                        f"{where}: {response.status} {_reason(await response.content.read(LONGEST_LINE))}",
+                        status=response.status,
+                        transient=response.status in _TRANSIENT,
+                    )
+                begun = True
+                yield response
+        except TimeoutError as error:
+            raise EngineError(f"{where}: the engine does not answer", transient=not begun) from error
+        except aiohttp.ClientError as error:
+            said = "the engine broke off" if begun else "the engine cannot be reached"
+            raise EngineError(f"{where}: {said}: {type(error).__name__} {error}", transient=not begun) from error
+
+
+def parsed(data: bytes, where: str) -> Any:
+    """Return JSON. Raises `EngineError`, naming `where`, for anything else."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise EngineError(f"{where}: expected JSON, found {data[:_SHOWN]!r}") from error
+
+
+def event(line: bytes, where: str) -> Any:
+    """Return the JSON of a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
+
+    Raises `EngineError` for data that are no object, and with the engine's words for an error among the events.
+    """
+    if not line.startswith(b"data:"):
+        if line.startswith(b"error:"):  # llama-server's form
+            raise EngineError(f"{where}: {_reason(line[6:])}")
+        return {}
+    data = line[5:].strip()
+    return None if data == b"[DONE]" else checked(parsed(data, where), where)
+
+
+def checked(value: Any, where: str) -> Any:
+    """Return an object that is no error. Raises `EngineError` for others."""
+    if not isinstance(value, dict):
+        raise EngineError(f"{where}: expected an object, found {value!r:.80}")
+    if value.get("error"):
+        raise EngineError(f"{where}: {_words(value)}", status=_status(value["error"]))
+    return value
+
+
+def _status(error: Any) -> int | None:
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _reason(data: bytes) -> str:
+    """Return what an engine says in an error's body."""
+    try:
+        return _words(json.loads(data))
+    except (ValueError, RecursionError):
+        return " ".join(data[: 4 * _SHOWN].decode(errors="replace").split())[:_SHOWN]
+
+
+def _words(value: Any) -> str:
+    for name in ("error", "message", "detail"):
+        while isinstance(value, dict) and name in value:
+            value = value[name]
+    return str(value)[:_SHOWN]
+
+
+def number(value: Any, *names: str) -> int:
+    """Return an integer inside of objects; 0 where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def text_of(value: Any, name: str, where: str) -> str:
+    """Return a string in an object; "" where there is none. Raises `EngineError` for anything else."""
+    text = value.get(name)
+    if text is not None and not isinstance(text, str):
+        raise EngineError(f"{where}: {name}: expected text, found {text!r:.80}")
+    return text or ""

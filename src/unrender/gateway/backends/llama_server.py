@@ -1,0 +1,142 @@
+"""llama.cpp's server, `/completion`: GBNF grammars that wait for their triggers, and the template from the engine itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from unrender.emit.triggers import TriggerKind
+from unrender.errors import TemplateError
+from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
+from unrender.parsing.completions import Usage
+from unrender.template.loading import LoadedTemplates
+
+_PATH = "/completion"
+_SAMPLING = {
+    "temperature": ("temperature", 1.0),
+    "top_p": ("top_p", 1.0),
+    "top_k": ("top_k", 0),
+    "min_p": ("min_p", 0.0),
+    "presence_penalty": ("presence_penalty", 0.0),
+    "frequency_penalty": ("frequency_penalty", 0.0),
+    "repetition_penalty": ("repeat_penalty", 1.0),
+}
+"""Common names → the engine's, with the value that changes nothing: the engine's own defaults are not OpenAI's."""
+_TRIGGERS = {TriggerKind.WORD: 1, TriggerKind.PATTERN: 2}
+_FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
+
+
+class LlamaServer:
+    """A llama-server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._where = connection.url + _PATH
+        self._bos: str | None = None
+        """The token that the engine writes before every prompt; None while nobody has asked."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Grammars in GBNF, lazy ones included."""
+        return Capabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=frozenset(_SAMPLING))
+
+    async def templates(self) -> LoadedTemplates:
+        """Return the chat template of the model that the engine has loaded. Raises `EngineError`, `TemplateError`."""
+        where = f"{self._connection.url}/props"
+        props = checked(await self._connection.json("GET", "/props"), where)
+        source = text_of(props, "chat_template", where)
+        if not source:
+            raise TemplateError(f"{where}: the engine has no chat template; name one with --model")
+        with_tools = text_of(props, "chat_template_tool_use", where)
+        sources = {"default": source, **({"tool_use": with_tools} if with_tools else {})}
+        bos, eos = (text_of(props, name, where) for name in ("bos_token", "eos_token"))
+        return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=self._connection.url)
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield what the engine writes."""
+        body = _body(job, await self._prompt(job.turn.prompt))
+        async with aclosing(self._connection.lines(_PATH, body, job.headers)) as lines:
+            async for line in lines:
+                data = event(line, self._where)
+                if data:
+                    yield self._piece(data, job.logprobs)
+                    if data.get("stop"):
+                        return
+        raise EngineError(f"{self._where}: the engine broke off before its last word")
+
+    def _piece(self, data: Mapping[str, Any], top: int | None) -> Piece:
+        text = text_of(data, "content", self._where)
+        logprobs = (
+            () if top is None else tuple(_token(item, top) for item in data.get("completion_probabilities") or ())
+        )
+        if not data.get("stop"):
+            ids = data.get("tokens")
+            return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), logprobs=logprobs)
+        usage = Usage(
+            prompt_tokens=number(data, "tokens_evaluated"),
+            completion_tokens=number(data, "tokens_predicted"),
+            cached_tokens=number(data, "timings", "cache_n"),
+        )
+        return Piece(text, 0, _FINISHED.get(str(data.get("stop_type")), "stop"), usage, logprobs)
+
+    async def _prompt(self, prompt: str) -> str:
+        """Return a prompt without the token that the engine writes before it anyway."""
+        if self._bos is None:
+            probe = {"content": "", "add_special": True, "with_pieces": True}
+            tokens = checked(await self._connection.json("POST", "/tokenize", probe), self._where).get("tokens") or [{}]
+            piece = tokens[0].get("piece") if isinstance(tokens[0], dict) else None
+            if tokens != [{}] and not isinstance(piece, str):
+                piece = text_of(
+                    checked(await self._connection.json("GET", "/props"), self._where), "bos_token", self._where
+                )
+            self._bos = piece or ""
+        return prompt.removeprefix(self._bos)
+
+    async def count(self, text: str) -> int | None:
+        """Return the engine's own count."""
+        body = {"content": text, "add_special": False}
+        tokens = checked(await self._connection.json("POST", "/tokenize", body), self._where).get("tokens")
+        return len(tokens) if isinstance(tokens, list) else None
+
+    async def ready(self) -> str | None:
+        """Ask `/health`, which says no while the model is loading."""
+        return await self._connection.problem("/health")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+
+def _body(job: Job, prompt: str) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "prompt": prompt,
+        "stream": True,
+        "n_predict": -1 if job.limit is None else job.limit,
+        "stop": list(job.turn.stop),
+        "preserved_tokens": list(job.turn.preserved_tokens),
+        "cache_prompt": True,
+        "return_tokens": True,
+        **{theirs: job.sampling.get(ours, neutral) for ours, (theirs, neutral) in _SAMPLING.items()},
+    }
+    if job.seed is not None:
+        body["seed"] = job.seed % 2**32
+    if job.logprobs is not None:
+        body["n_probs"] = max(job.logprobs, 1)
+    if job.grammar is not None:
+        body["grammar"] = job.grammar.text
+        if job.grammar.triggers:
+            body["grammar_lazy"] = True
+            body["grammar_triggers"] = [
+                {"type": _TRIGGERS[trigger.kind], "value": trigger.value} for trigger in job.grammar.triggers
+            ]
+    return body
+
+
+def _token(item: Mapping[str, Any], top: int) -> dict[str, Any]:
+    return _plain(item) | {"top_logprobs": [_plain(other) for other in (item.get("top_logprobs") or ())[:top]]}
+
+
+def _plain(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"token": item.get("token", ""), "logprob": item.get("logprob", 0.0), "bytes": item.get("bytes")}

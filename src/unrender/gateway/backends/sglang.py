@@ -1,0 +1,112 @@
+"""SGLang's `/generate`: structural tags, and a text that comes whole again with every token."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
+from unrender.parsing.completions import Usage
+
+_PATH = "/generate"
+_SAMPLING = frozenset(
+    {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
+)
+_HALF = "\ufffd"
+"""What stands for half a character at the end of a text that is not whole yet."""
+
+
+class SGLang:
+    """An SGLang server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._where = connection.url + _PATH
+        self._incremental: bool | None = None
+        """Whether a frame holds only what is new; None while nobody has asked."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Structural tags."""
+        return Capabilities(dialect="structural_tag", sampling=_SAMPLING)
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield what is new in what the engine writes."""
+        await self._learn()
+        text, tokens, length = "", 0, 0
+        async with aclosing(self._connection.lines(_PATH, _body(job), job.headers)) as lines:
+            async for line in lines:
+                data = event(line, self._where)
+                if not data:
+                    continue
+                finish = _finish(data)
+                text = text_of(data, "text", self._where)
+                if not self._incremental:
+                    text, length = _new(text, length, last=finish is not None)
+                now = number(data, "meta_info", "completion_tokens")
+                if finish in ("abort", "error"):
+                    raise EngineError(f"{self._where}: the engine gave the request up")
+                yield Piece(text, max(now - tokens, 0), finish, _usage(data) if finish else None)
+                tokens = now
+                if finish:
+                    return
+        raise EngineError(f"{self._where}: the engine broke off before its last word")
+
+    async def _learn(self) -> None:
+        if self._incremental is None:
+            try:
+                info = await self._connection.json("GET", "/get_server_info")
+            except EngineError as error:
+                if error.status is None:
+                    raise
+                info = {}
+            self._incremental = isinstance(info, dict) and bool(info.get("incremental_streaming_output"))
+
+    async def count(self, text: str) -> int | None:  # noqa: ARG002
+        """It does not tell."""
+        return None
+
+    async def ready(self) -> str | None:
+        """Ask `/health`."""
+        return await self._connection.problem("/health")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+
+def _body(job: Job) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "max_new_tokens": job.limit,  # null is all that fit; without it, 128
+        "stop": list(job.turn.stop),
+        "skip_special_tokens": False,
+        "spaces_between_special_tokens": False,
+        **job.sampling,
+    }
+    if job.seed is not None:
+        parameters["sampling_seed"] = job.seed
+    if job.grammar is not None:
+        parameters["structural_tag"] = job.grammar.text
+    return {"text": job.turn.prompt, "sampling_params": parameters, "stream": True, "rid": job.request_id}
+
+
+def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
+    """Return what follows the first `length` characters, and the new length; half a character waits."""
+    end = len(text) if last else len(text.rstrip(_HALF))
+    return (text[length:end], end) if end > length else ("", length)
+
+
+def _finish(data: Any) -> str | None:
+    reason = checked(data.get("meta_info") or {}, "meta_info").get("finish_reason")
+    kind = reason.get("type") if isinstance(reason, dict) else reason
+    return None if kind is None else str(kind)
+
+
+def _usage(data: Any) -> Usage:
+    return Usage(
+        prompt_tokens=number(data, "meta_info", "prompt_tokens"),
+        completion_tokens=number(data, "meta_info", "completion_tokens"),
+        cached_tokens=number(data, "meta_info", "cached_tokens"),
+    )

@@ -1,0 +1,217 @@
+"""Settings, from a TOML file or from the command line → models, limits and keys.
+
+Rules: a setting that is unknown or of the wrong type is an error that names it. Secrets may be named by the environment
+variable that holds them, so that they need not stand in a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from unrender.chat_template import ChatTemplate
+from unrender.gateway.backends.backend import Backend, EngineError
+from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
+from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_server import LlamaServer
+from unrender.gateway.backends.ollama import Ollama
+from unrender.gateway.backends.sampler import Sampler
+from unrender.gateway.backends.sglang import SGLang
+from unrender.gateway.failure import invalid
+from unrender.gateway.fields import Fields
+from unrender.gateway.gateway import Keys, Limits
+from unrender.gateway.models import Model
+from unrender.gateway.turns import Constrain, Turns
+from unrender.template.loading import LoadedTemplates
+
+_MOST = 10_000
+"""Models, keys and aliases in one file."""
+_LONG = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What a gateway is made of."""
+
+    models: tuple[Model, ...]
+    limits: Limits = field(default_factory=Limits)
+    keys: Keys = field(default_factory=Keys)
+    host: str = "127.0.0.1"
+    port: int = 8000
+    drain: float = 30.0
+
+
+def read_file(path: str) -> Config:
+    """Read a TOML file; raises `Failure` naming the setting at fault, and what loading a template raises."""
+    try:
+        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise invalid(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise invalid(f"{path}: expected TOML: {error}") from error
+
+
+def read(settings: Mapping[str, Any]) -> Config:
+    """Read settings; raises `Failure` naming the one at fault."""
+    fields = Fields(settings)
+    models = tuple(read_model(Fields(entry, f"models[{i}]")) for i, entry in enumerate(fields.items("models", _MOST)))
+    if not models:
+        raise invalid("models: expected at least one, found none", param="models")
+    config = Config(
+        models=models,
+        limits=_limits(fields.inside("limits")),
+        keys=_keys(fields),
+        **_given(
+            host=fields.text("host"), port=fields.integer("port", 0, 65535), drain=fields.number("drain", 0, _LONG)
+        ),
+    )
+    _all_read(fields)
+    return config
+
+
+def read_model(fields: Fields) -> Model:
+    """Return the model that the settings describe, its template loaded."""
+    kind = fields.word("backend", *BACKENDS) or "sampler"
+    template, name = fields.text("template"), fields.text("name")
+    backend, own = BACKENDS[kind](fields)
+    loaded = ChatTemplate.from_pretrained(template) if template else own()
+    turns = Turns(
+        template=loaded,
+        constrain=Constrain(fields.word("constrain", *Constrain) or Constrain.ALWAYS),
+        variables=dict(fields.inside("variables").all()),
+        tool_format=fields.text("tool_format") or "auto",
+    )
+    model = Model(
+        name=name or kind,
+        turns=turns,
+        backend=backend,
+        aliases=fields.texts("aliases", _MOST),
+        reasoning_field=fields.word("reasoning_field", "reasoning_content", "reasoning") or "reasoning_content",
+        **_given(attempts=fields.integer("attempts", 1, 10)),
+    )
+    _all_read(fields)
+    return model
+
+
+Made = tuple[Backend, Callable[[], ChatTemplate]]
+"""An engine, and what gives the template where none is named."""
+
+
+def _sampler(fields: Fields) -> Made:
+    return Sampler(**_given(rate=fields.number("rate", 0, _LONG))), sampler_template
+
+
+def _llama_server(fields: Fields) -> Made:
+    connection = _connection(fields)
+    return LlamaServer(connection()), lambda: ChatTemplate(asyncio.run(_fetched(LlamaServer(connection()))))
+
+
+async def _fetched(engine: LlamaServer) -> LoadedTemplates:
+    """Return the engine's own template. Raises `Failure` when it cannot be had."""
+    try:
+        return await engine.templates()
+    except EngineError as error:
+        raise invalid(f"{error}; name the template, or start the engine first", param="template") from error
+    finally:
+        await engine.close()
+
+
+def _vllm(fields: Fields) -> Made:
+    return Completions(_connection(fields)(), VLLM, model=fields.text("engine_model") or ""), _no_template
+
+
+def _openai(fields: Fields) -> Made:
+    return Completions(_connection(fields)(), PLAIN, model=fields.text("engine_model") or ""), _no_template
+
+
+def _sglang(fields: Fields) -> Made:
+    return SGLang(_connection(fields)()), _no_template
+
+
+def _ollama(fields: Fields) -> Made:
+    connection, model = _connection(fields), fields.text("engine_model")
+    if not model:
+        place = fields.place("engine_model")
+        raise invalid(f"{place}: expected the model's name at the engine, found none", param=place)
+    return Ollama(connection(), model=model), _no_template
+
+
+BACKENDS: Mapping[str, Callable[[Fields], Made]] = {
+    "sampler": _sampler,
+    "llama-server": _llama_server,
+    "vllm": _vllm,
+    "sglang": _sglang,
+    "openai": _openai,
+    "ollama": _ollama,
+}
+
+
+def sampler_template() -> ChatTemplate:
+    """Return the template that is used without a model."""
+    source = files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
+    return ChatTemplate.from_string(source)
+
+
+def _no_template() -> ChatTemplate:
+    raise invalid(
+        "template: expected a model directory, a file or a hub id, since this engine tells none", param="template"
+    )
+
+
+def _connection(fields: Fields) -> Callable[[], Connection]:
+    url, key, idle = fields.text("url"), _secret(fields), _given(idle=fields.number("idle", 0.01, _LONG))
+    if not url or not url.startswith(("http://", "https://")):
+        place = fields.place("url")
+        raise invalid(f"{place}: expected the engine's address, e.g. http://127.0.0.1:8080, found {url!r}", param=place)
+    return lambda: Connection(url.rstrip("/").removesuffix("/v1"), key=key, **idle)
+
+
+def _secret(fields: Fields) -> str:
+    """Take `key`, or the environment variable that `key_env` names."""
+    key, name = fields.text("key"), fields.text("key_env")
+    if name is None:
+        return key or ""
+    if not os.environ.get(name):
+        raise invalid(f"{fields.place('key_env')}: the environment variable {name!r} is not set", param="key_env")
+    return os.environ[name]
+
+
+def _limits(fields: Fields) -> Limits:
+    limits = Limits(
+        **_given(
+            body=fields.integer("body", 1, 10**12),
+            streams=fields.integer("streams", 0, 10**9),
+            seconds=fields.number("seconds", 0.01, _LONG),
+            ping=fields.number("ping", 0.01, _LONG),
+        )
+    )
+    _all_read(fields)
+    return limits
+
+
+def _keys(fields: Fields) -> Keys:
+    found: dict[str, frozenset[str]] = {}
+    for i, entry in enumerate(fields.items("keys", _MOST)):
+        key = Fields(entry, f"keys[{i}]")
+        secret = _secret(key)
+        if not secret:
+            raise invalid(f"{key.where}: expected a `key` or a `key_env`, found neither", param=key.where)
+        found[secret] = frozenset(key.texts("models", _MOST) or ("*",))
+        _all_read(key)
+    return Keys(models=found)
+
+
+def _all_read(fields: Fields) -> None:
+    if left := fields.left():
+        raise invalid(f"{left[0]}: not a setting", param=left[0])
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    """Return the settings that are there."""
+    return {name: value for name, value in settings.items() if value is not None}

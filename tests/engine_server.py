@@ -1,0 +1,71 @@
+"""An engine on a loopback socket, for tests: it says what it is told, in HTTP, and notices when its client goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+Said = Sequence[bytes | float]
+"""Bytes as they go out, and pauses in seconds."""
+
+
+class EngineServer:
+    """Answers each path with what it is told; a mapping as JSON. A stream ends with the connection, as bluntly as can be."""
+
+    def __init__(self, answers: Mapping[str, Any], *, status: int = 200) -> None:
+        self.answers = answers
+        self.status = status
+        self.asked: list[tuple[str, Any, dict[str, str]]] = []
+        """Path, body and headers of each request."""
+        self.gone = asyncio.Event()
+        """The client has closed a connection in the middle of an answer."""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            path, body, headers = await _request(reader)
+            self.asked.append((path, body, headers))
+            answer = self.answers.get(path, {"error": {"message": f"no {path} here"}})
+            status = self.status if path in self.answers else 404
+            said = [json.dumps(answer).encode()] if isinstance(answer, Mapping) else answer
+            writer.write(f"HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n".encode())
+            await self._say(said, reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _say(self, said: Said, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for item in said:
+            if isinstance(item, bytes):
+                writer.write(item)
+                await writer.drain()
+                continue
+            try:
+                await asyncio.wait_for(reader.read(1), item)
+            except TimeoutError:
+                continue
+            self.gone.set()
+            return
+
+
+async def _request(reader: asyncio.StreamReader) -> tuple[str, Any, dict[str, str]]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return head[0].split()[1], json.loads(body) if body else None, headers
+
+
+def events(*items: Any, done: bool = True) -> bytes:
+    """Return server-sent events."""
+    frames = [f"data: {json.dumps(item, ensure_ascii=False)}\n\n" for item in items]
+    return "".join([*frames, "data: [DONE]\n\n" if done else ""]).encode()

@@ -1,0 +1,107 @@
+"""Settings into models, limits and keys."""
+
+from __future__ import annotations
+
+import pytest
+from serving import TEMPLATES
+
+from unrender.gateway import Constrain
+from unrender.gateway.backends.completions import Completions
+from unrender.gateway.backends.ollama import Ollama
+from unrender.gateway.backends.sampler import Sampler
+from unrender.gateway.backends.sglang import SGLang
+from unrender.gateway.config import read, read_file
+from unrender.gateway.failure import Failure
+
+FILE = f"""
+port = 9000
+drain = 5.0
+
+[limits]
+streams = 7
+ping = 3
+
+[[keys]]
+key_env = "TEST_GATEWAY_KEY"
+models = ["a"]
+
+[[models]]
+name = "a"
+backend = "vllm"
+url = "http://127.0.0.1:8001/v1"
+template = "{TEMPLATES}/json-tags.jinja"
+constrain = "required"
+reasoning_field = "reasoning"
+aliases = ["b", "c"]
+[models.variables]
+enable_thinking = false
+
+[[models]]
+name = "d"
+"""
+
+
+def test_file_is_read(tmp_path, monkeypatch):
+    """A file describes models, limits and keys; secrets come from the environment."""
+    monkeypatch.setenv("TEST_GATEWAY_KEY", "secret")
+    path = tmp_path / "gateway.toml"
+    path.write_text(FILE)
+
+    config = read_file(str(path))
+
+    assert (config.port, config.host, config.drain) == (9000, "127.0.0.1", 5.0)
+    assert (config.limits.streams, config.limits.ping, config.limits.body) == (7, 3.0, 32_000_000)
+    assert config.keys.models == {"secret": frozenset({"a"})}
+    first, second = config.models
+    assert (first.name, first.aliases, first.reasoning_field) == ("a", ("b", "c"), "reasoning")
+    assert isinstance(first.backend, Completions)
+    assert first.turns.constrain is Constrain.REQUIRED
+    assert first.turns.variables == {"enable_thinking": False}
+    assert isinstance(second.backend, Sampler)
+
+
+def test_engines_are_made():
+    """Each kind of engine is made from an address."""
+    template = f"{TEMPLATES}/json-tags.jinja"
+    made = {"sglang": SGLang, "openai": Completions, "ollama": Ollama}
+
+    for kind, cls in made.items():
+        settings = {"backend": kind, "url": "http://x", "template": template, "engine_model": "m"}
+        settings.pop("engine_model") if kind == "sglang" else None
+        (model,) = read({"models": [settings]}).models
+        assert isinstance(model.backend, cls)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "models: expected at least one"),
+        ({"models": 1}, "models: expected a list"),
+        ({"models": [{"backend": "tgi"}]}, "models[0].backend: expected one of"),
+        ({"models": [{"backend": "vllm"}]}, "models[0].url: expected the engine's address"),
+        ({"models": [{"backend": "vllm", "url": "file:///etc"}]}, "models[0].url"),
+        ({"models": [{"backend": "vllm", "url": "http://x"}]}, "template: expected a model directory"),
+        ({"models": [{"backend": "ollama", "url": "http://x"}]}, "models[0].engine_model"),
+        ({"models": [{"nmae": "x"}]}, "models[0].nmae: not a setting"),
+        ({"models": [{}], "limits": {"strems": 1}}, "limits.strems: not a setting"),
+        ({"models": [{}], "keys": [{"models": ["x"]}]}, "keys[0]: expected a `key`"),
+        ({"models": [{}], "keys": [{"key_env": "NOT_SET_ANYWHERE"}]}, "is not set"),
+        ({"models": [{}], "port": 70000}, "port: expected an integer"),
+        ({"models": [{"backend": "llama-server", "url": "http://127.0.0.1:9"}]}, "cannot be reached"),
+    ],
+)
+def test_mistake_is_named(settings, said):
+    """What is wrong is named by its place."""
+    with pytest.raises(Failure) as caught:
+        read(settings)
+
+    assert said in caught.value.message
+
+
+def test_file_that_is_none_is_named(tmp_path):
+    """A file that is missing, or no TOML, is named."""
+    (tmp_path / "bad.toml").write_text("= 1")
+
+    for name in ("missing.toml", "bad.toml"):
+        with pytest.raises(Failure, match=name):
+            read_file(str(tmp_path / name))
