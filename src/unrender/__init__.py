@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unrender.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from unrender.bounds import Bounds
     from unrender.chat_template import ChatTemplate
     from unrender.emit.response_template import Exported
     from unrender.emit.triggers import Trigger, TriggerKind
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentsText",
     "AssistantMask",
+    "Bounds",
     "CallStatus",
     "CallsInReasoning",
     "ChatTemplate",
@@ -103,6 +105,7 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
+        "unrender.bounds": ("Bounds",),
         "unrender.chat_template": ("ChatTemplate",),
         "unrender.turn": ("Turn",),
         "unrender.emit.response_template": ("Exported",),

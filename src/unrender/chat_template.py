@@ -13,12 +13,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.errors import ExportError
+from unrender.template.budget import Limits
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
     from unrender.analysis.capabilities import Capabilities
+    from unrender.bounds import Bounds
     from unrender.continuation import Continued
     from unrender.emit.response_template import Exported, Target
     from unrender.format import Format
@@ -43,10 +45,11 @@ class ChatTemplate:
     {'role': 'assistant', 'content': 'Hi!'}
 
     A `grammar` made by hand (see `unrender.grammar`) says how answers are written where no format can: parsers, grammars
-    and samples come from it. What the prompt begins, and what ends a turn, is still the format's.
+    and samples come from it. What the prompt begins, and what ends a turn, is still the format's. `bounds` say what the
+    work may cost: each rendering, the analysis, and the grammars of one turn.
 
-    Raises `TemplateError` when the source does not compile, and `GrammarError` when the grammar cannot be read. Analysis
-    raises on no template that compiles.
+    Raises `TemplateError` when the source does not compile, or is larger than the bounds allow, and `GrammarError` when
+    the grammar cannot be read. Analysis raises on no template that compiles.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
+        bounds: Bounds | None = None,
     ) -> None:
         self._loaded = loaded
         self._cache = cache
@@ -65,9 +69,10 @@ class ChatTemplate:
             from unrender.parsing.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
 
             compile_combinators(grammar)
-        self._default = _compiled(loaded.default, loaded)
+        self._bounds = bounds
+        self._default = _compiled(loaded.default, loaded, bounds)
         one_for_all = loaded.with_tools == loaded.default
-        self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded)
+        self._with_tools = self._default if one_for_all else _compiled(loaded.with_tools, loaded, bounds)
 
     @classmethod
     def from_pretrained(
@@ -77,6 +82,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
+        bounds: Bounds | None = None,
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
@@ -84,7 +90,7 @@ class ChatTemplate:
         instead of the one that analysis would derive; a `grammar`, to read and write answers. What analysis finds is kept on disk for later processes, unless
         `cache` is False or the environment's `UNRENDER_CACHE` is `off`.
         """
-        return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache)
+        return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache, bounds=bounds)
 
     @classmethod
     def from_file(
@@ -96,6 +102,7 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
+        bounds: Bounds | None = None,
     ) -> ChatTemplate:
         """Load a `.jinja`, `.json` or `.gguf` file; tokens that are given win over those in the file.
 
@@ -103,7 +110,8 @@ class ChatTemplate:
         """
         loaded = load_file(path)
         bos, eos = bos_token or loaded.bos_token, eos_token or loaded.eos_token
-        return cls(replace(loaded, bos_token=bos, eos_token=eos), format=format, grammar=grammar, cache=cache)
+        loaded = replace(loaded, bos_token=bos, eos_token=eos)
+        return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
     @classmethod
     def from_string(
@@ -115,10 +123,11 @@ class ChatTemplate:
         format: Format | None = None,
         grammar: Grammar | None = None,
         cache: bool = True,
+        bounds: Bounds | None = None,
     ) -> ChatTemplate:
         """Take the template's source itself."""
         loaded = LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token)
-        return cls(loaded, format=format, grammar=grammar, cache=cache)
+        return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
     @property
     def loaded(self) -> LoadedTemplates:
@@ -135,7 +144,7 @@ class ChatTemplate:
         """What was learnt of the template that is used when tools are given."""
         from unrender.preparation import analysis_of  # noqa: PLC0415 -- loaded when it is used
 
-        return analysis_of(self._with_tools, cache=self._cache)
+        return analysis_of(self._with_tools, self._bounds, cache=self._cache)
 
     @cached_property
     def format(self) -> Format:
@@ -207,6 +216,7 @@ class ChatTemplate:
             variables=template_kwargs,
             grammar=self._grammar,
             cache=self._cache,
+            bounds=self._bounds,
         )
 
     def parser(
@@ -272,5 +282,6 @@ class ChatTemplate:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"
 
 
-def _compiled(source: str, loaded: LoadedTemplates) -> Template:
-    return Template(source, bos_token=loaded.bos_token, eos_token=loaded.eos_token)
+def _compiled(source: str, loaded: LoadedTemplates, bounds: Bounds | None) -> Template:
+    limits = bounds.rendering if bounds else Limits()
+    return Template(source, bos_token=loaded.bos_token, eos_token=loaded.eos_token, limits=limits)

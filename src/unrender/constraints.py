@@ -11,6 +11,7 @@ from unrender.cache import Cache
 from unrender.emit.answer import Answer, Dialect, Written, warn_of
 from unrender.emit.triggers import Trigger
 from unrender.format import Format
+from unrender.grammar.budget import STANDARD, Budget
 from unrender.grammar.handmade import Identity
 from unrender.grammar.nodes import Grammar
 from unrender.messages import Request
@@ -19,12 +20,20 @@ _kept: Cache[Any] = Cache(limit=64_000_000)
 """Weighed by characters."""
 
 
-def constraint(format: Format, request: Request, begun: str, dialect: str, grammar: Grammar | None = None) -> Any:
+def constraint(
+    format: Format,
+    request: Request,
+    begun: str,
+    dialect: str,
+    *,
+    grammar: Grammar | None = None,
+    budget: Budget | None = None,
+) -> Any:
     """Return what may be generated after `begun` in a dialect: a grammar's text, or a structural tag of the caller's own.
 
     A `grammar` made by hand says it instead of the format. Raises `GrammarError` as `Answer` does, and warns with a `SchemaWarning` each time, on behalf of the caller's caller.
     """
-    answer = Answer(format=format, request=request, begun=begun, handmade=grammar)
+    answer = Answer(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
     found: Written = _made(answer, dialect, lambda: _written(answer, Dialect(dialect)), lambda one: len(one.said))
     warn_of(found.unsupported, stacklevel=5)
     return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- by `_written`
@@ -48,4 +57,4 @@ def _made(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[[A
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    return _kept.made((what, answer.format, grammar, request, answer.begun), make, weigh)
+    return _kept.made((what, answer.format, grammar, request, answer.begun, answer.budget), make, weigh)

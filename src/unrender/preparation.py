@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from unrender import analysis
 from unrender.analysis import Analysis
@@ -36,6 +36,9 @@ from unrender.offer import Offer, read_offer
 from unrender.parsing.begun import begun_by
 from unrender.template.rendering import Template
 from unrender.turn import Turn
+
+if TYPE_CHECKING:
+    from unrender.bounds import Bounds
 
 # What transformers calls the switch; templates have names of their own for it, which are found by analysis.
 _THINKING = "enable_thinking"
@@ -82,6 +85,7 @@ def prepared(
     tool_format: str,
     variables: Mapping[str, Any],
     cache: bool,
+    bounds: Bounds | None,
     grammar: Grammar | None = None,
 ) -> Turn:
     """Render a conversation and return the turn that answers it: `ChatTemplate.prepare` with arguments that are read.
@@ -92,7 +96,7 @@ def prepared(
     if grammar is not None:
         check_request(request)
         tool_format = _without_injection(tool_format)
-    planned = _planned(template, given, tool_format, offered=bool(offer.tools), cache=cache)
+    planned = _planned(template, given, tool_format, bounds, offered=bool(offer.tools), cache=cache)
     format, capabilities, plan = planned.format, planned.capabilities, planned.plan
     conversation = read_messages(plain_messages(messages), more_roles=template.string_constants)
     written = ""
@@ -117,15 +121,20 @@ def prepared(
         continued=bool(continued),
         injected=injected,
         known_ids=call_ids(conversation),
+        budget=bounds.grammar if bounds else None,
     )
 
 
 @lru_cache(maxsize=128)
-def analysis_of(template: Template, *, cache: bool = True) -> Analysis:
-    """Return what is learnt of a template; equal templates share it, also those of other processes if `cache`."""
+def analysis_of(template: Template, bounds: Bounds | None = None, *, cache: bool = True) -> Analysis:
+    """Return what is learnt of a template within the bounds; equal templates share it.
+
+    So do those of other processes if `cache`, unless the analysis has bounds of its own.
+    """
+    cache = cache and (bounds is None or bounds.analyses_as_usual)
     found = load(template) if cache else None
     if found is None:
-        found = analysis.analyze(template)
+        found = analysis.analyze(template, bounds.analysis) if bounds else analysis.analyze(template)
         if cache:
             store(template, found)
     return found
@@ -143,8 +152,10 @@ class _Planned:
 
 
 @lru_cache(maxsize=256)
-def _planned(template: Template, given: Format | None, tool_format: str, *, offered: bool, cache: bool) -> _Planned:
-    found = analysis_of(template, cache=cache)
+def _planned(
+    template: Template, given: Format | None, tool_format: str, bounds: Bounds | None, *, offered: bool, cache: bool
+) -> _Planned:
+    found = analysis_of(template, bounds, cache=cache)
     format = given or found.format
     plan = plan_tools(format, found.capabilities, tool_format, template.source)
     format = plan.format if offered else format

@@ -19,6 +19,7 @@ from unrender.parsing.policy import Policy
 
 if TYPE_CHECKING:
     from unrender.emit.triggers import Trigger
+    from unrender.grammar.budget import Budget
     from unrender.injection import Injection
 
 
@@ -42,6 +43,8 @@ class Turn:
     """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
     grammar: Grammar | None = None
     """A grammar made by hand that says how the answer is written, instead of the format."""
+    budget: Budget | None = None
+    """What the grammar of the answer may take; None for what is usual."""
 
     @property
     def stop(self) -> tuple[str, ...]:
@@ -88,8 +91,15 @@ class Turn:
     def sample(self, seed: int) -> str:
         """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
         from unrender.emit.answer import Answer  # noqa: PLC0415 -- loaded when it is used
+        from unrender.grammar.budget import STANDARD  # noqa: PLC0415
 
-        answer = Answer(format=self.format, request=self.request, begun=self.begun, handmade=self.grammar)
+        answer = Answer(
+            format=self.format,
+            request=self.request,
+            begun=self.begun,
+            handmade=self.grammar,
+            budget=self.budget or STANDARD,
+        )
         return answer.sample(seed)
 
     def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
@@ -132,4 +142,4 @@ class Turn:
     def _constraint(self, dialect: str) -> Any:
         from unrender.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
 
-        return constraint(self.format, self.request, self.begun, dialect, self.grammar)
+        return constraint(self.format, self.request, self.begun, dialect, grammar=self.grammar, budget=self.budget)

@@ -52,14 +52,14 @@ class _Findings:
     """By comparison: the name of the heuristic that decided."""
 
 
-def analyze(template: Template) -> Analysis:
+def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:  # noqa: B008 -- frozen
     """Derive format and capabilities of a template by rendering probes and comparing. Raises nothing.
 
     What cannot be determined is left at its default and said in `diagnostics`. The result does not depend on the
-    template's BOS and EOS tokens, on the clock, or on the probes' own words. It ends within the `Allowance`: for what lies
+    template's BOS and EOS tokens, on the clock, or on the probes' own words. It ends within the `allowance`: for what lies
     beyond, the answer is the default, and a diagnostic says which limit was met.
     """
-    prober = Prober(template=template.limited(Allowance().each))
+    prober = Prober.within(allowance, template)
     try:
         return _analyze(prober, template)
     except Exception as error:  # noqa: BLE001 -- a template that analysis does not understand can still be rendered

@@ -97,6 +97,11 @@ class Prober:
     capabilities: Capabilities = field(default_factory=Capabilities)
     _memory: _Memory = field(default_factory=_Memory)
 
+    @classmethod
+    def within(cls, allowance: Allowance, template: Template) -> Prober:
+        """Return a prober that asks the template no more than the allowance lets it."""
+        return cls(template=template.limited(allowance.each), _memory=_Memory(spent=Spent(allowance)))
+
     @property
     def renderings(self) -> int:
         """How many different renderings the template was asked for."""
