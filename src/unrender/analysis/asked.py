@@ -7,6 +7,7 @@ records of texts, and everything else of the analysis is a function of such reco
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from unrender.analysis.probes import (
     CONTENT,
@@ -51,6 +52,8 @@ class Turns:
     """After a tool's result; None where the template takes no calls or no results."""
     opening: str = ""
     """What stands before a conversation's first question."""
+    opening_with_tools: str = ""
+    """The same where tools are offered: some templates show them right before a question."""
     content: str | None = None
     """An answer of content alone, after the question."""
     followed: str | None = None
@@ -74,7 +77,8 @@ def render_turns(prober: Prober) -> Turns:
     return Turns(
         question=_render_asked(prober, [user()]),
         result=_render_asked(prober, called) if takes_results else None,
-        opening=_render_opening(prober, content, followed),
+        opening=_render_opening(prober, content, followed, tools=None),
+        opening_with_tools=_render_opening(prober, content, followed, tools=prober.offered),
         content=content,
         followed=followed,
         call=prober.answer(assistant(calls=[call])),
@@ -104,7 +108,7 @@ def _render_asked(prober: Prober, before: list[Message]) -> Asked:
     )
 
 
-def _render_opening(prober: Prober, content: str | None, followed: str | None) -> str:
+def _render_opening(prober: Prober, content: str | None, followed: str | None, *, tools: list[Any] | None) -> str:
     """Return what stands before the first question; nothing where an answer ends alike in every place, and needs none."""
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
-    return "" if ends_alike else (prober.render([user()]) or "").partition(USER)[0]
+    return "" if ends_alike else (prober.render([user()], tools=tools) or "").partition(USER)[0]

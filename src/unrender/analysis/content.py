@@ -10,7 +10,7 @@ from unrender.analysis.asked import Turns
 from unrender.analysis.probes import CONTENT, EOS, NUMBERS
 from unrender.analysis.reasoning import Openings, ReasoningFinding
 from unrender.analysis.split import closers_of, common_suffix, is_tag, is_word, lexemes
-from unrender.analysis.turn import Frame, end_in_history, tail_of
+from unrender.analysis.turn import Frame, end_in_history, is_marked, tail_of
 from unrender.format import Content, ContentMode
 
 
@@ -47,7 +47,7 @@ def find_tails(turns: Turns, frame: Frame, answers: Answers, *, shows_calls: boo
 
 
 def _marked(end: str) -> str:
-    return end if any(map(is_tag, lexemes(end))) else ""
+    return end if is_marked(end) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

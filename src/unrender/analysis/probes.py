@@ -103,6 +103,11 @@ class Prober:
         return cls(template=template.limited(allowance.each), _memory=_Memory(spent=Spent(allowance)))
 
     @property
+    def offered(self) -> list[dict[str, Any]] | None:
+        """The probes' tools, or None for a template that does not write tools into its prompt."""
+        return offered_tools() if self.capabilities.supports_tools else None
+
+    @property
     def renderings(self) -> int:
         """How many different renderings the template was asked for."""
         return len(self._memory.texts)
@@ -163,7 +168,7 @@ class Prober:
         inputs = list(before) or [user()]
         needle = str(inputs[-1]["content"])
         messages = [*inputs, *([message] if message else []), *after]
-        offered = offered_tools() if tools and self.capabilities.supports_tools else None
+        offered = self.offered if tools else None
         text = self.render(messages, tools=offered, prompt=prompt, thinking=thinking)
         if text is None and message and not after:
             # Some templates refuse an answer in the last place: ask on, and cut the question off with its header.

@@ -111,6 +111,8 @@ def _from_presence(seen: Seen) -> ReasoningFinding | None:
         return ReasoningFinding(reasoning=Reasoning())
     if not start and _opens(frame.prefill, end):
         start = frame.prefill
+    if frame.prefill and frame.prefill == start.lstrip():
+        start = frame.prefill  # The space before it is the history's: the prompt writes none.
     reasoning = Reasoning(
         mode=_mode(start, end, frame, openings), start=start, end=end, empty=_empty_form(start, end, openings)
     )

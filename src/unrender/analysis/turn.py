@@ -96,7 +96,8 @@ def end_in_history(turns: Turns) -> str:
     if USER2 not in followed:
         return ""
     followed = followed.partition(USER2)[0]
-    return followed.removesuffix(common_suffix([followed, turns.opening]))
+    openings = (turns.opening, turns.opening_with_tools)
+    return followed.removesuffix(max((common_suffix([followed, opening]) for opening in openings), key=len))
 
 
 def until_sentinel(text: str) -> str:
@@ -158,14 +159,26 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):
         # What the thinking switch changes behind the header belongs to the answer, also where the history always has it.
         lead = asked
-    agreeing = [prompt for prompt in known if common_prefix([prompt, lead]) in (prompt, lead)]
+    agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
-    if not agreeing and answers:
-        # The prompt says something of its own before the header (an instruction): the header is what answers share.
+    unasked = bare is not None and set(known) == {bare} and lead.startswith(bare) and is_marked(lead[len(bare) :])
+    if answers and (unasked or not agreeing):
+        # The prompt does not ask, or says something of its own before the header: the header is what answers share.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
     return _without_opener(shared, answers)
+
+
+def is_marked(text: str) -> bool:
+    """Return whether a text holds a marker."""
+    return any(map(is_tag, lexemes(text)))
+
+
+def _agree(prompt: str, lead: str) -> bool:
+    """Return whether one begins with the other; white space at the end of the lead may be the answers' own."""
+    shared = common_prefix([prompt, lead])
+    return shared in (prompt, lead) or bool(shared.strip() and not lead[len(shared) :].strip())
 
 
 def _without_opener(lead: str, answers: list[str]) -> str:

@@ -187,8 +187,16 @@ def _entry(tools: Tools, where: str) -> Iterator[Problem]:
         yield f"{where.removesuffix('.entry')}.as_string", "the arguments are no JSON object"
     yield from _ends_of_arguments(tools, where)
     named_twice = Slot.VALUE in parts and Slot.KEY in parts[parts.index(Slot.VALUE) :]
-    if named_twice != (arguments.codec.containers is Containers.XML):
-        yield where, "expected the key behind the value where, and only where, containers are `xml`"
+    codec = arguments.codec
+    in_tags = codec.containers is Containers.XML
+    raw = codec.strings is Strings.RAW and codec.typed_by is Typing.SCHEMA and not codec.cdata
+    if in_tags and not named_twice:
+        yield where, "expected the key after the value as well, since containers are `xml`"
+    elif named_twice and not (in_tags or raw):
+        yield (
+            where,
+            "expected the key after the value only where containers are `xml`, or strings `raw` and typed by `schema`",
+        )
 
 
 def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:

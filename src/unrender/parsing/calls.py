@@ -434,7 +434,13 @@ def _tags(arguments: Arguments, i: int) -> TagStyle | None:
         return None
     again = entry.index(Slot.KEY, i + 1)
     opens = _text(entry[0]).strip()
-    closes = _text(entry[again - 1]).strip()
+    behind = _text(entry[again - 1])
+    closes = behind.strip()
     return TagStyle(
-        opens, closes, _text(entry[again + 1]).strip(), arguments.codec.item_tag, escaped=bool(arguments.codec.entities)
+        opens,
+        closes,
+        _text(entry[again + 1]).strip(),
+        arguments.codec.item_tag,
+        space=behind[: behind.index(closes)] if not arguments.codec.item_tag else "",
+        escaped=bool(arguments.codec.entities),
     )

@@ -1,7 +1,8 @@
-"""Values written as nested tags: the inside of an argument's tag in, JSON text out.
+"""Values in tags that bear the argument's name: the inside of such a tag in, JSON text out.
 
 Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag stands
-there, then read as a tree: an element with elements inside is a list when they are all items, else an object.
+there. Where containers are nested tags, it is then read as a tree: an element with elements inside is a list when they are
+all items, else an object. Where they are not, it is one value.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class TagStyle:
     end: str
     """e.g. `>`."""
     item: str
-    """The name of a list's items."""
+    """The name of a list's items; empty where lists and objects are not written as tags."""
+    space: str = ""
+    """Layout before the closing tag, which is not part of the value."""
     escaped: bool = False
     """Text has entities."""
 
@@ -39,15 +42,16 @@ class TagStyle:
 class XmlScanner:
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closer", "depth", "finder", "held", "key", "style", "types", "unescaper")
+    __slots__ = ("begun", "closers", "depth", "finder", "held", "key", "style", "types", "unescaper")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
         self.style = style
         self.key = key
         self.types = types
-        self.closer = style.close + key + style.end
+        closer = style.close + key + style.end
+        self.closers = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
         # The argument's own name may come again inside it: its tags are counted.
-        self.finder = Finder((self.closer, style.open + key + style.end))
+        self.finder = Finder((*self.closers, style.open + key + style.end))
         self.depth = 0
         self.held: list[str] = []
         self.begun = False
@@ -70,9 +74,10 @@ class XmlScanner:
             if not literal:
                 cut = len(text) if final else found
                 return cut, out + self._take(text[at:cut], streams), Status.MORE
-            if literal == self.closer and (streams or self.depth == 0):
+            closes = literal in self.closers
+            if closes and (streams or self.depth == 0):
                 return found, out + self._take(text[at:found], streams) + self._finish(streams), Status.DONE
-            self.depth += 1 if literal != self.closer else -1
+            self.depth += -1 if closes else 1
             end = found + len(literal)
             out += self._take(text[at:end], streams)
             at = end
@@ -93,7 +98,7 @@ class XmlScanner:
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
     """Return the JSON text of the inside of an element."""
-    elements = _elements(text, style) if depth < MAX_DEPTH // 8 else []
+    elements = _elements(text, style) if style.item and depth < MAX_DEPTH // 8 else []
     if not elements:
         return _leaf(unescape(text) if style.escaped else text, types.types_of(schema))
     if all(name == style.item for name, _ in elements) and "object" not in types.types_of(schema):

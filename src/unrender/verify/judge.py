@@ -67,12 +67,20 @@ def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
 
 
 def with_and_without_end(format: Format, text: str) -> Iterator[str]:
-    """Yield the text, and when it ends with the end of a turn, the text without."""
+    """Yield the text, and when it ends with the end of a turn, or several, the text without."""
     yield text
+    bare = text
+    while (shorter := _without_end(format, bare)) is not None:
+        bare = shorter
+    if bare != text:
+        yield bare
+
+
+def _without_end(format: Format, text: str) -> str | None:
     for end in (format.turn.end, *format.turn.ends):
         if end.strip() and text.rstrip().endswith(end.strip()):
-            yield text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
-            return
+            return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
+    return None
 
 
 def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:

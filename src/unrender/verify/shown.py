@@ -127,7 +127,10 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
         return shown.text[len(begun) :]
     if markers.end and markers.end.strip() not in begun:
         return shown.text[shown.text.index(reasoning) :] if reasoning else ""
-    return "" if reasoning else shown.text.removeprefix(markers.empty).removeprefix(markers.end)
+    if reasoning:
+        return ""
+    # What the prompt has closed is not in the history, and the layout before content is the prompt's as well.
+    return shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end).lstrip()
 
 
 def _begun(subject: Subject, prompt: str, full: str) -> str | None:

@@ -1,0 +1,215 @@
+"""Parts into templates: each frame, way of reasoning and way of calling joined, with one oddity that templates have.
+
+Strategy: a seed draws the parts, so the same number gives the same template, and a failure is replayed by it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from random import Random
+
+from composed.parts import CALLS, FRAMES, THOUGHTS, Calls, Frame, Thoughts
+
+ODDITIES = (
+    "",
+    "trims content",
+    "eos behind the end",
+    "refuses other roles",
+    "counts in a namespace",
+    "content first, then a line",
+    "string arguments",
+    "parts of content",
+    "content or calls",
+    "tools before the last question",
+    "no system",
+    "header once",
+    "null content",
+    "spaces after content",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What a template is made of."""
+
+    frame: str
+    thoughts: str
+    calls: str
+    oddity: str = ""
+
+    def __str__(self) -> str:
+        return " / ".join((self.frame, self.thoughts, self.calls, self.oddity or "plain"))
+
+
+def drawn(seed: int) -> Recipe:
+    """Return the recipe with this number."""
+    random = Random(seed)
+    return Recipe(
+        frame=random.choice(list(FRAMES)),
+        thoughts=random.choice(list(THOUGHTS)),
+        calls=random.choice(list(CALLS)),
+        oddity=random.choice(ODDITIES),
+    )
+
+
+def template(recipe: Recipe) -> str:
+    """Return the source of the template that a recipe makes."""
+    return _Writer(FRAMES[recipe.frame], THOUGHTS[recipe.thoughts], CALLS[recipe.calls], recipe.oddity).template()
+
+
+def written(text: str) -> str:
+    """Return the Jinja that writes `text`, in which «» holds expressions and `{% %}` stays."""
+    pieces = re.split(r"(«.*?»|\{%.*?%\})", text)
+    return "".join(_piece(piece) for piece in pieces if piece)
+
+
+def _piece(piece: str) -> str:
+    if piece.startswith("{%"):
+        return piece
+    inside = piece[1:-1] if piece.startswith("«") else json.dumps(piece, ensure_ascii=False)
+    return "{{- " + inside + " -}}"
+
+
+def _if(condition: str, yes: str, no: str = "") -> str:
+    other = "{%- else -%}" + no if no else ""
+    return "{%- if " + condition + " -%}" + yes + other + "{%- endif -%}" if yes or no else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    frame: Frame
+    thoughts: Thoughts
+    calls: Calls
+    oddity: str
+
+    def template(self) -> str:
+        loop = "{%- for message in messages -%}" + self._message() + "{%- endfor -%}"
+        before = "" if self.oddity == "tools before the last question" else self._tools()
+        return written(self.frame.first) + before + loop + self._asks()
+
+    def _tools(self) -> str:
+        left, right = self.frame.system
+        return _if("tools", written(left + "Tools: «tools | tojson»" + right))
+
+    def _said(self) -> str:
+        if self.oddity == "trims content":
+            return "message.content | trim"
+        if self.oddity == "parts of content":
+            return (
+                "(message.content if message.content is string else message.content | map(attribute='text') | join(''))"
+            )
+        return "message.content"
+
+    def _message(self) -> str:
+        frame = self.frame
+        said = "«" + self._said() + "»"
+        question = written(frame.question[0] + said + frame.question[1])
+        result = written(frame.result[0] + said + frame.result[1]) if any(frame.result) else question
+        system = written(frame.system[0] + said + frame.system[1])
+        refused = "{{- raise_exception('Only user, assistant and tool roles are known') -}}"
+        if self.oddity == "no system":
+            system = refused
+        if self.oddity == "tools before the last question":
+            question = _if("loop.last", self._tools()) + question
+        other = refused if self.oddity == "refuses other roles" else question
+        return (
+            "{%- if message.role == 'assistant' -%}"
+            + self._answer()
+            + "{%- elif message.role == 'user' -%}"
+            + question
+            + "{%- elif message.role == 'tool' -%}"
+            + result
+            + "{%- elif message.role == 'system' -%}"
+            + system
+            + "{%- else -%}"
+            + other
+            + "{%- endif -%}"
+        )
+
+    def _answer(self) -> str:
+        frame = self.frame
+        end = frame.answer[1] + ("«eos_token»" if self.oddity == "eos behind the end" else "")
+        ends = written(end)
+        if self.calls.ends_with is not None:
+            ends = _if("message.tool_calls", written(self.calls.ends_with), ends)
+        header = frame.answer[0]
+        if self.oddity == "header once":
+            header_text = _if("loop.first or messages[loop.index0 - 1].role != 'tool'", written(header))
+        else:
+            header_text = written(header)
+        return header_text + self._thinks() + self._says() + ends
+
+    def _thinks(self) -> str:
+        thoughts = self.thoughts
+        split = "{%- set said = message.content or '' -%}"
+        if thoughts.inline:
+            closer = (thoughts.end or "</think>").strip()
+            opener = (thoughts.start or "<think>").strip()
+            split += (
+                "{%- set thought = message.reasoning_content or '' -%}"
+                "{%- if '" + closer + "' in said -%}"
+                "{%- set thought = said.split('" + closer + "')[0].split('" + opener + "')[-1].strip('\\n') -%}"
+                "{%- set said = said.split('" + closer + "')[-1].lstrip('\\n') -%}"
+                "{%- endif -%}"
+            )
+        else:
+            split += "{%- set thought = message.reasoning_content or '' -%}"
+        if self.oddity == "trims content":
+            split += "{%- set said = said | trim -%}"
+        if self.oddity == "parts of content":
+            split = split.replace(
+                "message.content or ''",
+                "(message.content if message.content is string else message.content | map(attribute='text') | join('')) or ''",
+            )
+        if not thoughts.start and not thoughts.end:
+            return split
+        condition = "thought"
+        if thoughts.last_only:
+            condition += " and (loop.last or messages[-1].role == 'tool')"
+        if thoughts.unless_calls:
+            condition += " and message.tool_calls"
+        shown = written(thoughts.start + "«thought»" + thoughts.end + thoughts.joint)
+        return split + _if(condition, shown, written(thoughts.empty))
+
+    def _says(self) -> str:
+        calls = self.calls
+        said = _if("said", written(self.frame.space + "«said»"))
+        if self.oddity == "spaces after content":
+            said = _if("said", written(self.frame.space + "«said + '\\n'»"))
+        if self.oddity == "content or calls":
+            return _if("message.tool_calls", self._calls(), said)
+        between = calls.after_content
+        if self.oddity == "content first, then a line":
+            between = "\n" + between
+        return said + _if("message.tool_calls", _if("said", written(between)) + self._calls())
+
+    def _calls(self) -> str:
+        calls = self.calls
+        separated = _if("not loop.last", written(calls.separator))
+        call = calls.call
+        if self.oddity == "string arguments":
+            call = call.replace(
+                "«f.arguments | tojson»", "«f.arguments if f.arguments is string else f.arguments | tojson»"
+            )
+        one = "{%- set f = call.function -%}" + written(call) + separated
+        items = "message.tool_calls[:1]" if calls.only_first else "message.tool_calls"
+        each = "{%- for call in " + items + " -%}" + one + "{%- endfor -%}"
+        return written(calls.start) + each + written(calls.end)
+
+    def _asks(self) -> str:
+        frame, thoughts = self.frame, self.thoughts
+        header = frame.answer[0] if frame.asks is None else frame.asks
+        prefill = written(thoughts.prefill)
+        if thoughts.prefill_off:
+            off = written(thoughts.prefill_off)
+            prefill = (
+                _if("enable_thinking is defined and not enable_thinking", off, prefill)
+                if prefill
+                else _if("enable_thinking is defined and not enable_thinking", off)
+            )
+        asked = written(header) + prefill
+        if self.oddity == "header once":
+            asked = _if("messages[-1].role != 'tool'", written(header)) + prefill
+        return _if("add_generation_prompt", asked) if asked else ""
