@@ -79,6 +79,7 @@ WORDS = (
 )
 JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "index", "key", "value", "any", "type")}
+_LISTS = ("json", "json", "python", "single", "bare")
 
 
 @dataclass
@@ -260,10 +261,11 @@ class Draw:
     def codec(self, style: str) -> Data:
         strings = self.one("raw", "escaped") if style in ("typed", "xml") else self.one("raw", *Strings)
         data: Data = {"strings": strings, "words": self.one("json", "python", "python_null")}
-        data["containers"] = "xml" if style == "xml" else self.one("json", "json", "python", "single", "bare")
+        unquoted = Strings(strings).unquoted
+        data["containers"] = "xml" if style == "xml" else self.one(*_LISTS, *(["joined"] if unquoted else []))
         if style == "xml":
             data["item_tag"] = self.one("item", "li", "x")
-        if Strings(strings).unquoted:
+        if unquoted:
             data["typed_by"] = "attribute" if style == "typed" else "schema"
         data |= self.quoting(Strings(strings))
         if style == "typed":

@@ -52,24 +52,25 @@ def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFindin
     solved = _solve_entry(answers)
     if solved is None:
         return ArgumentsFinding(arguments=Arguments())
-    entry, solution = solved
+    entry, solution, after = solved
     arguments = Arguments(entry=entry, separator=solution.separator)
     arguments, rule = _with_string_syntax(written.kinds, arguments)
-    found, many = _find_codec(written, arguments)
+    found, many = _find_codec(written, arguments, after)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
     return ArgumentsFinding(
         arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained, rules=rules, many=many
     )
 
 
-def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution] | None:
-    """T5, A1: compare calls with one and two arguments."""
+def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
+    """T5, A1: compare calls with one and two arguments; the last text is what follows the last argument."""
     two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
     if two is None or one is None:
         return None
     solution = solve([two.before, one.before], two.betweens[0], [two.after, one.after])
     solution = _fit_empty(solution, one, answers.empty_call)
-    return merge([solution.prefix, *two.items[0], solution.suffix]), solution
+    entry = merge([solution.prefix, *two.items[0], solution.suffix])
+    return entry, solution, one.after.removeprefix(solution.suffix)
 
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
@@ -144,16 +145,16 @@ def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None
     return replace(arguments, entry=entry, codec=codec)
 
 
-def _find_codec(written: Written, arguments: Arguments) -> tuple[CodecFinding, str | None]:
+def _find_codec(written: Written, arguments: Arguments, after: str) -> tuple[CodecFinding, str | None]:
     for values, body in written.many:
-        texts = None if body is None else read_entries(body, arguments, values)
+        texts = None if body is None else read_entries(body, arguments, values, after)
         if texts:
             return find_value_codec(texts, arguments, values), body
     return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",)), None
 
 
-def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any]) -> dict[str, str]:
-    """Cut the written values out of a call whose keys are known."""
+def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:
+    """Cut the written values out of a call whose keys are known; `after` is what follows the last argument."""
     heads = {key: _entry_head(arguments.entry, key) for key in values}
     positions = {key: body.find(head) for key, head in heads.items()}
     keys = [key for key in values if positions[key] >= 0]
@@ -166,7 +167,7 @@ def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any]) -> 
         if number + 1 < len(keys):
             chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
         else:
-            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk)
+            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk, after)
         written[key] = _behind_type(chunk, arguments.entry)
     return written
 
@@ -193,8 +194,10 @@ def _behind_type(chunk: str, entry: Skeleton) -> str:
     return chunk.partition(literal)[2] if literal else chunk
 
 
-def _bare_value(chunk: str) -> str:
-    """Without a closer, the last value ends where the brackets that it opened are closed."""
+def _bare_value(chunk: str, after: str) -> str:
+    """Without a closer, the last value ends before what follows, or where the brackets that it opened are closed."""
+    if after and chunk.endswith(after):
+        return chunk.removesuffix(after)
     depth = 0
     for position, character in enumerate(chunk):
         depth += (character in "[{") - (character in "]}")

@@ -102,7 +102,7 @@ def _layouts_of(containers: Containers) -> Iterator[Codec]:
         case Containers.SINGLE:
             for item, key in _SEPARATORS:
                 yield Codec(strings=Strings.SINGLE, containers=containers, item_separator=item, key_separator=key)
-        case Containers.BARE | Containers.XML:
+        case Containers.BARE | Containers.JOINED | Containers.XML:
             return
         case _:
             assert_never(containers)
@@ -194,6 +194,9 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
                 yield {"escaped_containers": True}
         case Containers.BARE | Containers.SINGLE:
             for item, key in _SEPARATORS:
+                yield {"item_separator": item, "key_separator": key}
+        case Containers.JOINED:
+            for item, key in _SEPARATORS if codec.strings.unquoted else ():
                 yield {"item_separator": item, "key_separator": key}
         case Containers.XML:
             for tag in _item_tags(written.get("pkeyaq", "")):

@@ -74,7 +74,7 @@ def _object_of(containers: Containers, text: str) -> Any:
             return _literal(text, {})
         case Containers.SINGLE:
             return _literal(text, _JSON_WORDS)
-        case Containers.JSON | Containers.BARE | Containers.XML:
+        case Containers.JSON | Containers.BARE | Containers.JOINED | Containers.XML:
             return None
         case _:
             assert_never(containers)

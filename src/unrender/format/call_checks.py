@@ -163,7 +163,7 @@ def _strings_of_object(containers: Containers) -> Strings | None:
             return Strings.PYTHON
         case Containers.SINGLE:
             return Strings.SINGLE
-        case Containers.BARE | Containers.XML:
+        case Containers.BARE | Containers.JOINED | Containers.XML:
             return None
         case _:
             assert_never(containers)
@@ -242,6 +242,8 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
             yield f"{where}.{name}", f"expected {core!r} with white space, found {getattr(codec, name)!r}"
     if bool(codec.item_tag.strip()) != (codec.containers is Containers.XML):
         yield f"{where}.item_tag", "expected a tag's name where, and only where, containers are `xml`"
+    if codec.containers is Containers.JOINED and not codec.strings.unquoted:
+        yield f"{where}.containers", "lists are joined only where strings have no quotes"
     if codec.cdata and codec.strings is not Strings.RAW:
         yield f"{where}.cdata", "only raw strings stand in CDATA"
     yield from _entities(codec, f"{where}.entities")

@@ -111,6 +111,8 @@ class Containers(StrEnum):
     """JSON-like, keys unquoted, scalars as the codec says: `{n:[1,true]}`."""
     SINGLE = "single"
     """JSON with single quotes: `{'a': true}`."""
+    JOINED = "joined"
+    """Lists without brackets, objects as JSON: `a,b`. Only the schema tells a list of one from its item."""
     XML = "xml"
     """Nested tags in the style of the arguments' own entry, list items named `item_tag`."""
 

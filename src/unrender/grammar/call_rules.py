@@ -14,6 +14,7 @@ from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Typing
 from unrender.grammar import shapes
+from unrender.grammar.encode import encode_value
 from unrender.grammar.json_schema import Reading
 from unrender.grammar.kinds import kinds_of
 from unrender.grammar.nodes import (
@@ -130,7 +131,7 @@ class _Writer:
         if self.arguments.as_string:
             yield self.as_string(shape)
         else:
-            yield self.container(shape, self.hint)
+            yield self.container(shape, (), self.hint)
 
     def json(self, shape: Shape, hint: str) -> Node:
         return self.tools.json(replace(self.parameters, shape=shape, unsupported=()), hint)
@@ -255,19 +256,18 @@ class _Writer:
             case shapes.Anything() if raw or self.codec.containers is Containers.XML:
                 return Until(stops)
             case shapes.Constant(text) if raw and text.startswith('"'):
-                return self.raw_constant(json.loads(text), stops, hint)
+                return self.raw_constant(self.notation.write(json.loads(text)), stops, hint)
             case Text() if raw:
                 return self.raw_text(shape, stops, hint)
             case shapes.Array() | shapes.Object() | shapes.Anything():
-                return self.container(shape, hint)
+                return self.container(shape, stops, hint)
             case shapes.Constant(text) if text[0] in "[{":
-                return self.container(shape, hint)
+                return self.container(shape, stops, hint)
         return self.speller(self.notation.scalars, hint).spell(shape, hint)
 
-    def raw_constant(self, text: str, stops: tuple[str, ...], hint: str) -> Node:
-        written = self.notation.write(text)
+    def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
         if any(stop in written for stop in stops):
-            self.tools.report(self.path(hint), "enum", f"the value {text!r:.60} contains the marker that ends it")
+            self.tools.report(self.path(hint), "enum", f"the value {written!r:.60} contains the marker that ends it")
             return Until(stops)
         return Literal(written)
 
@@ -288,7 +288,7 @@ class _Writer:
         name = hint.removeprefix(self.hint).strip("-")
         return f"#/properties/{name}" if name else "#"
 
-    def container(self, shape: Shape, hint: str) -> Node:
+    def container(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
         if self.codec.escaped_containers:
             return self.encoded(shape, self.notation.inside, self.notation.alphabet, hint)
         match self.codec.containers:
@@ -301,6 +301,8 @@ class _Writer:
                 )
             case Containers.PYTHON | Containers.BARE | Containers.SINGLE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)
+            case Containers.JOINED:
+                return self.json(shape, hint) if _is_object(shape) else self.joined(shape, stops, hint)
             case Containers.XML:
                 return self.tags(shape, hint)
             case _:
@@ -311,6 +313,43 @@ class _Writer:
             self.tools.report(self.path(hint), keyword, reason)
 
         return Speller(lexicon, self.tools.rules, self.parameters.definitions, self.hint, report)
+
+    # Lists without brackets.
+
+    def joined(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
+        """Return a list's items with separators between them; an empty list is nothing."""
+        separator = self.codec.item_separator
+        ends = (*stops, separator.strip(), *self.key_ends())
+        if isinstance(shape, shapes.Constant):
+            texts = [encode_value([item], self.arguments) for item in shape.value]
+            return _joined([self.raw_constant(text, ends, hint) for text in texts], separator)
+        assert isinstance(shape, shapes.Array)
+        listed = [self.joined_item(item, ends, hint) for item in shape.prefix]
+        least = max(shape.minimum - len(listed), 0)
+        most = None if shape.maximum is None else max(shape.maximum - len(listed), 0)
+        if isinstance(shape.items, shapes.Nothing) or most == 0:
+            return _joined(listed, separator)
+        more = Repeat(self.joined_item(shape.items, ends, hint), max(least, 1), most, Literal(separator))
+        if least:
+            return _joined([*listed, more], separator)
+        if not listed:
+            return Optional(more)
+        return Sequence((_joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
+
+    def key_ends(self) -> tuple[str, ...]:
+        """Return what shows that another argument's name came before, where nothing closes a value: `a, b=`."""
+        *before, last = self.arguments.entry or ("",)
+        between = before[-1] if before and last is Slot.VALUE else ""
+        return () if isinstance(between, Slot) or not between.strip() else (between.strip(),)
+
+    def joined_item(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
+        """Return one item, not empty: no item and an empty one are written alike. What holds others is JSON."""
+        options: list[Node] = []
+        for option in alternatives(self.resolved(shape)):
+            nested = _is_object(option) or _is_list(option)
+            node = self.json(option, hint) if nested else self.one_value(option, stops, hint)
+            options.append(_not_empty(stops) if isinstance(node, Until) else node)
+        return choice(list(dict.fromkeys(options)))
 
     # Nested tags.
 
@@ -353,6 +392,26 @@ class _Writer:
 
 def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def _is_object(shape: Shape) -> bool:
+    return isinstance(shape, Object) or (isinstance(shape, shapes.Constant) and shape.json[0] == "{")
+
+
+def _is_list(shape: Shape) -> bool:
+    return isinstance(shape, shapes.Array) or (isinstance(shape, shapes.Constant) and shape.json[0] == "[")
+
+
+def _joined(items: list[Node], separator: str) -> Node:
+    """Return the items with separators between them."""
+    between = Literal(separator)
+    return Sequence(tuple(node for item in items for node in (between, item))[1:])
+
+
+def _not_empty(stops: tuple[str, ...]) -> Node:
+    """Return text up to the first of `stops`, at least one character."""
+    heads = sorted({stop[0] for stop in stops})
+    return Sequence((Chars(tuple((head, head) for head in heads), negated=True), Until(stops)))
 
 
 def _may_be_empty(shape: Object) -> bool:

@@ -161,6 +161,8 @@ def _container_text(value: Any, arguments: Arguments, margin: str) -> str:
             return _encode_bare(value, arguments)
         case Containers.SINGLE:
             return _encode_single(value, codec)
+        case Containers.JOINED:
+            return _encode_joined(value, arguments)
         case Containers.XML:
             return _encode_xml(value, arguments)
         case _:
@@ -187,6 +189,17 @@ def _encode_single(value: Any, codec: Codec) -> str:
     if isinstance(value, list | tuple):
         return "[" + codec.item_separator.join(_encode_single(item, codec) for item in value) + "]"
     return json.dumps(value)
+
+
+def _encode_joined(value: Any, arguments: Arguments) -> str:
+    codec = arguments.codec
+    separators = (", " if codec.key_separator == ": " else ",", codec.key_separator)
+
+    def written(item: Any) -> str:
+        nested = isinstance(item, Mapping | list | tuple)
+        return json.dumps(item, ensure_ascii=False, separators=separators) if nested else encode_value(item, arguments)
+
+    return written(value) if isinstance(value, Mapping) else codec.item_separator.join(map(written, value))
 
 
 def _encode_xml(value: Any, arguments: Arguments) -> str:

@@ -287,6 +287,12 @@ def _containers(codec: Codec) -> _Containers:
                 object_kind="one single-quoted JSON object",
                 losses=(Loss(what=lost, concerns=both),),
             )
+        case Containers.JOINED:
+            return _Containers(
+                lexicon=JSON_LEXICON,
+                said=f"lists as their items with `{codec.item_separator}` between them, without brackets; objects as JSON",
+                losses=(Loss(what="lists are joined without brackets: they come as text", concerns=("arrays",)),),
+            )
         case Containers.XML:
             lost = "lists and objects are written as tags: they come as text"
             return _Containers(

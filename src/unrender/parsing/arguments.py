@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from unrender.format import Codec, Strings, Typing
+from unrender.format import Codec, Containers, Strings, Typing
 from unrender.grammar.nodes import Role
 from unrender.grammar.notations import notation_of
 from unrender.messages import CallStatus
+from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
 from unrender.parsing.frames import CallState
 from unrender.parsing.instructions import MAX_BLANK, SPACE, tool_at
+from unrender.parsing.joined import JoinedScanner, is_list
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
@@ -153,10 +155,12 @@ class Value:
             return True
         return machine.final or not CDATA_START.startswith(rest)
 
-    def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner:
+    def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner | CodeValueScanner:
         """Return a new scanner for the current value of `call`; `quoted` says whether it begins with a quotation mark."""
+        if self.codec.containers is Containers.JOINED and is_list(types := self._types(call)):
+            return JoinedScanner(self.suffix, types, self.codec.item_separator)
         if quoted and isinstance(self.suffix, Follow):
-            return LiteralScanner(LiteralStyle())
+            return CodeValueScanner(RawScanner(self.suffix, self._types(call)))
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:

@@ -13,42 +13,37 @@ from unrender.parsing.follow import Follow
 from unrender.parsing.raw import RawScanner
 
 
-class Unescaper:
-    """Decodes text that comes in pieces."""
-
-    __slots__ = ("kept",)
-
-    def __init__(self, kept: str = "") -> None:
-        self.kept = kept
-
-    def feed(self, text: str) -> str:
-        """Return what is certain of the text so far and was not returned before."""
-        text = self.kept + text
-        cut = unescaped_until(text)
-        self.kept = text[cut:]
-        return unescape(text[:cut])
+def decoded(kept: str, text: str) -> tuple[str, str]:
+    """Return what is certain of `kept` and `text` decoded, and the rest, which may be the beginning of an entity."""
+    text = kept + text
+    cut = unescaped_until(text)
+    return unescape(text[:cut]), text[cut:]
 
 
 class EscapedScanner(RawScanner):
     """Reads escaped text up to an end marker, as a value of one of `types`; `whole`: lists and objects are escaped, too."""
 
-    __slots__ = ("unescaper", "whole")
+    __slots__ = ("kept", "whole")
 
     def __init__(self, finder: Finder | Follow, types: frozenset[str], *, whole: bool) -> None:
         super().__init__(finder, types)
-        self.unescaper = Unescaper()
         self.whole = whole
+        self.kept = ""
+        """What may be the beginning of an entity."""
 
     def _new(self) -> RawScanner:
         other = EscapedScanner(self.finder, self.types, whole=self.whole)
-        other.unescaper = Unescaper(self.unescaper.kept)
+        other.kept = self.kept
         return other
 
     def _is_structured(self, text: str, start: int) -> bool:
         return not self.whole and super()._is_structured(text, start)
 
     def _decoded(self, text: str, *, ended: bool = False) -> str:
-        return self.unescaper.kept if ended else self.unescaper.feed(text)
+        if ended:
+            return self.kept
+        text, self.kept = decoded(self.kept, text)
+        return text
 
     def _coerced(self, text: str) -> str:
         plain = not self.whole and read_literal(text)[0] in ("object", "array")

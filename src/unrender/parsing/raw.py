@@ -57,6 +57,10 @@ class RawScanner:
         cut = len(text) if final else end
         return cut, self._take(text[start:cut]), MORE
 
+    def begin(self, text: str) -> str:
+        """Take the beginning of the value, which is known not to hold its end; returns JSON text."""
+        return self._take(text)
+
     def _is_structured(self, text: str, start: int) -> bool:
         begins = not self.held and not self.begun and text[start : start + 1] in ("{", "[")
         return begins and bool(self.types) and self.types <= _STRUCTURED

@@ -14,8 +14,10 @@ from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.arguments import CloseArguments, Entries, JsonArguments, Value
 from unrender.parsing.cleaning import BrokenText
+from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.envelope import LAST_STEP, EnvelopeState, ReadEnvelope
+from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
@@ -29,6 +31,7 @@ from unrender.parsing.events import (
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
+from unrender.parsing.joined import JoinedScanner
 from unrender.parsing.machine import ABANDONED, Machine, Program, Scanner
 from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
 from unrender.parsing.quoted import QuotedScanner
@@ -279,21 +282,38 @@ def _read_call(saved: Saved, machine: Machine) -> CallState:
 
 # Scanners.
 
+_RAW = ("is_string", "begun", "head", "blank", "held")
 _SCANNERS: dict[type[Any], tuple[str, tuple[str, ...]]] = {
     LiteralScanner: ("literal", ("state", "stack", "quote", "comma")),
     QuotedScanner: ("quoted", ("opened", "done")),
-    RawScanner: ("raw", ("is_string", "begun", "head", "blank", "held")),
-    XmlScanner: ("tags", ("depth", "begun", "held")),
+    RawScanner: ("raw", _RAW),
+    EscapedScanner: ("escaped", (*_RAW, "kept")),
+    JoinedScanner: ("joined", _RAW),
+    CodeValueScanner: ("code", ("held", "said", "closed", "settled")),
+    XmlScanner: ("tags", ("depth", "begun", "held", "kept")),
     EnvelopeState: ("envelope", ("step", "path", "key", "ids", "skips", "repeated")),
 }
 
 
 def _save_scanner(scanner: Scanner) -> dict[str, Any]:
     kind, names = _SCANNERS[type(scanner)]
-    inner = {QuotedScanner: "inner", RawScanner: "literal", EnvelopeState: "scanner"}.get(type(scanner))
-    inside = getattr(scanner, inner) if inner else None
+    inside = _inside(scanner)
     saved = {"kind": kind, **{name: _plain(getattr(scanner, name)) for name in names}}
     return {**saved, "inner": _save_scanner(inside) if inside else None}
+
+
+def _inside(scanner: Any) -> Scanner | None:
+    """Return the scanner that reads inside `scanner`, if there is one."""
+    match scanner:
+        case QuotedScanner():
+            return scanner.inner
+        case RawScanner():
+            return scanner.literal
+        case CodeValueScanner():
+            return scanner.raw if scanner.settled else scanner.literal
+        case EnvelopeState():
+            return scanner.scanner
+    return None
 
 
 def _plain(value: Any) -> Any:
@@ -311,7 +331,7 @@ def _read_scanner(saved: Saved, machine: Machine) -> Scanner:
         made = _json_scanner(kind, instruction.style)
     elif isinstance(instruction, Value):
         assert machine.call is not None
-        made = instruction.scanner(machine.call, quoted=kind == "literal")
+        made = instruction.scanner(machine.call, quoted=kind == "code")
     if made is None or _SCANNERS[type(made)][0] != kind:
         raise saved.refuse("kind", "the kind of value that is read here")
     _fill(made, saved)
@@ -337,9 +357,15 @@ def _fill(scanner: Any, saved: Saved) -> None:
             if literal := saved.object("inner"):
                 scanner.literal = scanner.structured()
                 _fill_literal(scanner.literal, literal)
+            if isinstance(scanner, EscapedScanner):
+                scanner.kept = saved.text("kept")
+        case CodeValueScanner():
+            scanner.held, scanner.said = saved.texts("held"), saved.texts("said")
+            scanner.closed, scanner.settled = saved.flag("closed"), saved.flag("settled")
+            _fill(scanner.raw if scanner.settled else scanner.literal, saved.part("inner"))
         case XmlScanner():
             scanner.depth, scanner.begun = saved.number("depth", -MOST), saved.flag("begun")
-            scanner.held = saved.texts("held")
+            scanner.held, scanner.kept = saved.texts("held"), saved.text("kept")
 
 
 def _fill_literal(scanner: LiteralScanner, saved: Saved) -> None:

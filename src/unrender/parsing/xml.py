@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from unrender.format.entities import unescape
 from unrender.grammar.shapes import Shape
 from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
-from unrender.parsing.escaped import Unescaper
+from unrender.parsing.escaped import decoded
 from unrender.parsing.finder import Finder
 from unrender.parsing.values import MAX_DEPTH, Status, escape
 
@@ -42,7 +42,7 @@ class TagStyle:
 class XmlScanner:
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closers", "depth", "finder", "held", "key", "style", "types", "unescaper")
+    __slots__ = ("begun", "closers", "depth", "finder", "held", "kept", "key", "style", "types")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
         self.style = style
@@ -55,13 +55,14 @@ class XmlScanner:
         self.depth = 0
         self.held: list[str] = []
         self.begun = False
-        self.unescaper = Unescaper() if style.escaped else None
+        self.kept = ""
+        """What may be the beginning of an entity."""
 
     def copy(self) -> XmlScanner:
         """Return an independent scanner in the same state."""
         other = XmlScanner(self.style, self.key, self.types)
         other.depth, other.held, other.begun = self.depth, list(self.held), self.begun
-        other.unescaper = Unescaper(self.unescaper.kept) if self.unescaper else None
+        other.kept = self.kept
         return other
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
@@ -88,11 +89,13 @@ class XmlScanner:
             return ""
         quote = "" if self.begun else '"'
         self.begun = True
-        return quote + escape(self.unescaper.feed(piece) if self.unescaper else piece)
+        if self.style.escaped:
+            piece, self.kept = decoded(self.kept, piece)
+        return quote + escape(piece)
 
     def _finish(self, streams: bool) -> str:
         if streams:
-            return escape(self.unescaper.kept if self.unescaper else "") + '"'
+            return escape(self.kept) + '"'
         return read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
 
 

@@ -126,6 +126,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", **escaped(), containers="xml", item_tag="x", escaped_containers=True),
         "codec.escaped_containers",
     ),
+    "joined lists of quoted strings": (
+        entry(*RAW["arguments"]["entry"], strings="json", typed_by="syntax", containers="joined"),
+        "codec.containers",
+    ),
     "indent out of range": (tools(TAG, arguments={"codec": {"indent": 10**9}}), "codec.indent"),
     "odd separator": (tools(TAG, arguments={"codec": {"item_separator": ";"}}), "codec.item_separator"),
     # Markers against each other.

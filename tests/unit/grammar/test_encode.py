@@ -35,6 +35,10 @@ VALUES = ['a"b', 7, -2.5, True, None, ["x", 2, False], {"m": "x", "n": [1]}]
             Codec(strings=Strings.SINGLE, containers=Containers.SINGLE, item_separator=","),
             ["'a\"b'", "7", "-2.5", "true", "null", "['x',2,false]", "{'m': 'x','n': [1]}"],
         ),
+        (
+            Codec(**RAW, containers=Containers.JOINED, item_separator=","),
+            ['a"b', "7", "-2.5", "true", "null", "x,2,false", '{"m": "x", "n": [1]}'],
+        ),
         (Codec(**RAW), ['a"b', "7", "-2.5", "true", "null", '["x", 2, false]', '{"m": "x", "n": [1]}']),
         (
             Codec(**RAW, words=Words.PYTHON, containers=Containers.PYTHON),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,13 @@ CODECS = {
     "single quotes": Arguments(codec=Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)),
     "raw, single quotes": Arguments(
         entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.SINGLE)
+    ),
+    "joined": Arguments(
+        start="(",
+        end=")",
+        entry=(KEY, "=", VALUE),
+        separator=", ",
+        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.JOINED, item_separator=","),
     ),
     "escaped": Arguments(
         entry=TAGGED,
@@ -144,6 +152,20 @@ def test_escaped_text_obeys_its_schema():
     texts = drawn(CODECS["escaped"], {"properties": properties, "required": ["a", "b", "c"]})
 
     assert all(re.search(r"<p=a>x&lt;\d</p><p=b>(&\w+;|[^&<]){0,2}</p><p=c>(&lt;|a&amp;b)</p>", text) for text in texts)
+
+
+def test_joined_lists_obey_their_schema():
+    """Items are counted and typed; no item is empty, as no item and an empty one are written alike."""
+    items: dict[str, Any] = {
+        "a": {"items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+        "b": {"items": {"enum": [7, "x"]}},
+    }
+    properties: dict[str, Any] = {key: {"type": "array", **value} for key, value in items.items()}
+    properties["c"] = {"type": "array", "prefixItems": [{"const": 1}, {"const": {"k": 2}}], "items": {"const": "y"}}
+    texts = drawn(CODECS["joined"], {"properties": properties, "required": ["a", "b", "c"]}, 20)
+
+    wanted = r"<f>\(a=[^,)=]+(,[^,)=]+)?, b=((7|x)(,(7|x))*)?, c=1,\{\s*\"k\"\s*:\s*2\s*\}(,y)*\)</call>"
+    assert [text for text in texts if not re.fullmatch(wanted, text)] == []
 
 
 def test_optional_arguments_may_be_left_out():

@@ -98,6 +98,10 @@ def test_two_calls_are_shown_as_they_are_joined():
         (Codec(containers=Containers.BARE), "keys without quotes"),
         (Codec(containers=Containers.XML, item_tag="item"), "items named item"),
         (Codec(strings=Strings.SINGLE), "strings in single quotes, escaped as in JSON"),
+        (
+            Codec(strings=Strings.RAW, containers=Containers.JOINED, item_separator=","),
+            "lists as their items with `,` between them, without brackets; objects as JSON",
+        ),
         (Codec(containers=Containers.SINGLE), "lists and objects as in JSON, but with single quotes"),
         (Codec(omits_null=True), "an argument that is null is left out"),
         (

@@ -1,0 +1,64 @@
+"""A value that begins with a quotation mark where the format has none: text up to its end in, JSON text out.
+
+Strategy: models that write code quote their strings, and some strings begin with a quotation mark. What follows the closing
+one decides: where the call can go on, the value was quoted; anywhere else it is raw text, quotation marks included. So
+the text waits until its quotation is closed.
+"""
+
+from __future__ import annotations
+
+from unrender.parsing.raw import RawScanner
+from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status
+
+
+class CodeValueScanner:
+    """Reads one value up to (not including) its end, as a quoted string or as `raw` says."""
+
+    __slots__ = ("closed", "held", "literal", "raw", "said", "settled")
+
+    def __init__(self, raw: RawScanner) -> None:
+        self.raw = raw
+        self.literal = LiteralScanner(LiteralStyle())
+        self.held: list[str] = []
+        """The quotation, as it was written."""
+        self.said: list[str] = []
+        """The quotation as JSON text."""
+        self.closed = False
+        """The closing mark has been read."""
+        self.settled = False
+        """The value is raw text."""
+
+    def copy(self) -> CodeValueScanner:
+        """Return an independent scanner in the same state."""
+        other = CodeValueScanner(self.raw.copy())
+        other.literal = self.literal.copy()
+        other.held, other.said = list(self.held), list(self.said)
+        other.closed, other.settled = self.closed, self.settled
+        return other
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        if self.settled:
+            return self.raw.scan(text, start, final=final)
+        if not self.closed:
+            end, said, status = self.literal.scan(text, start, final=final)
+            self.held.append(text[start:end])
+            self.said.append(said)
+            if status is not DONE:
+                return end, "".join(self.said) if final else "", status
+            start, self.closed = end, True
+        return self._behind(text, start, final=final)
+
+    def _behind(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Decide by what follows the quotation."""
+        finder = self.raw.finder
+        end, mark = (finder.find if final else finder.decided)(text, start)
+        between = text[start : end if end >= 0 else len(text)]
+        if not between.strip() and (mark or final):
+            return start, "".join(self.said), DONE
+        if not between.strip():
+            return start, "", MORE
+        self.settled = True
+        quotation = self.raw.begin("".join(self.held))
+        end, rest, status = self.raw.scan(text, start, final=final)
+        return end, quotation + rest, status
