@@ -26,6 +26,9 @@ _RATE = 50.0
 @click.option(
     "--backend", type=click.Choice(_BACKENDS), help="What kind of engine is at URL; sampler, without a URL, is none."
 )
+@click.option(
+    "--gguf", "path", metavar="FILE", type=click.Path(), help="A model to run in this process, by llama.cpp's own code."
+)
 @click.option("--model", "template", metavar="TEMPLATE", help="Whose chat template to use; llama-server tells its own.")
 @click.option("--engine-model", metavar="NAME", help="The model's name at the engine, if that has several.")
 @click.option("--name", help="The name that clients ask for; any other is answered as well.")
@@ -66,6 +69,10 @@ def serve(config: str | None, host: str | None, port: int | None, drain: float |
 
 def _model(given: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of the one model that options describe."""
+    if "path" in given:
+        if found := next((name for name in ("backend", "url", "engine_model") if name in given), None):
+            raise click.UsageError(f"--gguf is an engine of its own; expected no {found!r} beside it")
+        return {**given, "backend": "gguf", "aliases": "*"}
     kind = given.get("backend") or ("llama-server" if "url" in given else "sampler")
     if kind == "sampler":
         if "url" in given:

@@ -24,11 +24,26 @@ from unrender.turn import Turn
 class Choice:
     """One answer as it is generated."""
 
-    __slots__ = ("_finder", "_fold", "_held", "_length", "_logprobs", "_reasoned", "_thinking", "_tokens", "finish_reason",
-                 "parser", "stopped_by", "usage")  # fmt: skip
+    __slots__ = (
+        "_finder",
+        "_fold",
+        "_held",
+        "_length",
+        "_logprobs",
+        "_reasoned",
+        "_thinking",
+        "_tokens",
+        "broken",
+        "finish_reason",
+        "parser",
+        "stopped_by",
+        "usage",
+    )  # fmt: skip
 
     def __init__(self, turn: Turn, stop: Sequence[str] = (), *, logprobs: bool = False) -> None:
         self.parser = turn.parser()
+        self.broken = 0
+        """How often something was met that the format does not allow."""
         self.finish_reason: str | None = None
         self.stopped_by = ""
         """The stop text that has ended the content; nothing more is wanted then."""
@@ -109,6 +124,9 @@ class Choice:
     def _taken(self, events: list[Event], tokens: int) -> list[Event]:
         if events and self._reasoned is None:
             self._count_reasoning(events, tokens)
+        for event in events:
+            if type(event) is Malformed:
+                self.broken += 1
         if self._finder is not None:
             events = [] if self.stopped_by else list(self._up_to_stop(events, self._finder))
         if self._fold is not None:

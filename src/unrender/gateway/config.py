@@ -19,6 +19,7 @@ from unrender.chat_template import ChatTemplate
 from unrender.gateway.backends.backend import Backend, EngineError
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_cpp import start
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sampler import Sampler
@@ -112,6 +113,19 @@ def _llama_server(fields: Fields) -> Made:
     return LlamaServer(connection()), lambda: ChatTemplate(asyncio.run(_fetched(LlamaServer(connection()))))
 
 
+def _gguf(fields: Fields) -> Made:
+    path, place = fields.text("path"), fields.place("path")
+    if not path:
+        raise invalid(f"{place}: expected a GGUF file, found none", param=place)
+    sizes = _given(
+        context=fields.integer("context", 0, 10**9),
+        slots=fields.integer("slots", 1, 1024),
+        threads=fields.integer("threads", 0, 1024),
+    )
+    url, process = start(path, **sizes)
+    return LlamaServer(Connection(url), process=process), lambda: ChatTemplate.from_file(path)
+
+
 async def _fetched(engine: LlamaServer) -> LoadedTemplates:
     """Return the engine's own template. Raises `Failure` when it cannot be had."""
     try:
@@ -145,6 +159,7 @@ def _ollama(fields: Fields) -> Made:
 BACKENDS: Mapping[str, Callable[[Fields], Made]] = {
     "sampler": _sampler,
     "llama-server": _llama_server,
+    "gguf": _gguf,
     "vllm": _vllm,
     "sglang": _sglang,
     "openai": _openai,

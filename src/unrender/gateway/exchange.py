@@ -19,6 +19,7 @@ from unrender.gateway.body import Gone, Receive, read_json
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
 from unrender.gateway.models import Model
+from unrender.gateway.record import Record
 from unrender.gateway.stream import EventStream, Headers, Send
 from unrender.gateway.surfaces.surface import Api, Head
 from unrender.gateway.turns import Prepared
@@ -56,6 +57,7 @@ class Exchange:
         self._gone = False
         self._stream: EventStream | None = None
         self._answer: Answer | None = None
+        self._record = Record(surface=api.name)
         given = self._headers.get(b"x-request-id", b"").decode("latin-1")
         self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
         self._own: Headers = [(b"x-request-id", self._id.encode())]
@@ -83,6 +85,9 @@ class Exchange:
         finally:
             if self._stream is not None:
                 self._stream.close()
+            if self._gone:
+                self._record.outcome = "cancelled"
+            self._record.end(self._gateway.metrics, self._id, self._answer)
 
     async def _run(self) -> None:
         gateway = self._gateway
@@ -90,6 +95,7 @@ class Exchange:
         ask = self._api.read(await read_json(self._receive, gateway.limits.body))
         model = gateway.models.find(ask.model)
         gateway.keys.check(self._headers, model.name)
+        self._record.model = model.name
         with gateway.slot():
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))
             try:
@@ -107,11 +113,12 @@ class Exchange:
 
     async def _answered(self, ask: Ask, model: Model) -> None:
         prepared = await model.turns.prepare(ask, model.backend.capabilities)
+        self._record.prepared()
         answer = self._answer = self._answer_to(ask, model, prepared)
         if not ask.stream:
             async with aclosing(answer.frames()) as frames:
                 async for _ in frames:
-                    pass
+                    self._record.framed()
             await self._json(200, answer.surface.body())
             return
         stream = self._stream = EventStream(
@@ -119,6 +126,7 @@ class Exchange:
         )
         async with aclosing(answer.frames()) as frames:
             async for frame in frames:
+                self._record.framed()
                 await stream.send(frame)
         await stream.end()
 
@@ -145,6 +153,7 @@ class Exchange:
         )
 
     async def _fail(self, failure: Failure) -> None:
+        self._record.outcome = failure.kind.value
         if self._gone:
             return
         if self._stream is not None and self._stream.begun and self._answer is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.metrics import Metrics
 from unrender.gateway.models import Models
 
 
@@ -60,6 +61,7 @@ class Gateway:
     models: Models
     limits: Limits = field(default_factory=Limits)
     keys: Keys = field(default_factory=Keys)
+    metrics: Metrics = field(default_factory=Metrics)
     draining: bool = False
     """No new request is taken; those that are on their way are finished."""
     streams: int = 0

@@ -18,6 +18,7 @@ from unrender.gateway.body import read_json
 from unrender.gateway.exchange import Endpoint
 from unrender.gateway.failure import STATUSES, Failure, Kind, invalid
 from unrender.gateway.gateway import Gateway, Keys, Limits
+from unrender.gateway.metrics import MEDIA_TYPE
 from unrender.gateway.models import Model, Models
 from unrender.gateway.surfaces import chat, messages, responses
 from unrender.parsing.events import Malformed
@@ -51,6 +52,7 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
         Route("/v1/format", own.format),
         Route("/v1/render", own.render, methods=["POST"]),
         Route("/v1/parse", own.parse, methods=["POST"]),
+        Route("/metrics", own.metrics),
         Route("/health", own.health),
         Route("/ready", own.ready),
     ]
@@ -139,6 +141,11 @@ class _Own:
         if counted is None:
             return JSONResponse({"input_tokens": len(turn.prompt) // _CHARACTERS + 1, "estimated": True})
         return JSONResponse({"input_tokens": counted})
+
+    async def metrics(self, _: Request) -> Response:
+        """Return what was counted, for Prometheus."""
+        gateway = self._gateway
+        return Response(gateway.metrics.text({"streams": gateway.streams}), media_type=MEDIA_TYPE)
 
     async def health(self, _: Request) -> Response:
         """Say that the process lives."""

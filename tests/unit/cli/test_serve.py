@@ -27,6 +27,8 @@ from unrender.cli.app import app
         (["--backend", "vllm", "http://x"], "template: expected a model directory"),
         (["--backend", "vllm", "http://x", "--model", "nowhere.jinja"], "nowhere.jinja: expected"),
         (["http://127.0.0.1:9"], "cannot be reached"),
+        (["--gguf", "nowhere.gguf"], "nowhere.gguf: no such file"),
+        (["--gguf", "x.gguf", "--backend", "vllm"], "expected no 'backend' beside it"),
         (["--config", "nowhere.toml"], "nowhere.toml: No such file"),
         (["--config", "x.toml", "--name", "m"], "expected no 'name' beside it"),
     ],

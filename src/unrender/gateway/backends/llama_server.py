@@ -29,10 +29,11 @@ _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
 class LlamaServer:
-    """A llama-server."""
+    """A llama-server; `process` is what keeps it alive, where it lives in this process."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, process: Any = None) -> None:
         self._connection = connection
+        self._process = process
         self._where = connection.url + _PATH
         self._bos: str | None = None
         """The token that the engine writes before every prompt; None while nobody has asked."""
