@@ -14,6 +14,7 @@ from unrender.analysis.algebra import Solution, solve
 from unrender.analysis.answers import KINDS, Answers, Written
 from unrender.analysis.codecs import CodecFinding, find_json_codec, find_value_codec
 from unrender.analysis.probes import KEYS, NAMES, NUMBERS
+from unrender.analysis.skeletons import literal_behind
 from unrender.analysis.spans import arguments_span, literal_span
 from unrender.analysis.split import common_prefix, common_suffix, is_word, lexemes
 from unrender.analysis.tokens import Row, Token, find_tokens, make_row, merge
@@ -84,9 +85,7 @@ def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
     shorter = any(rest.startswith(lead.rstrip()) for rest in rests)
     if not space or fits or not shorter or not solution.suffix.endswith(space):
         return solution
-    return Solution(
-        prefix=space + solution.prefix, suffix=solution.suffix.removesuffix(space), separator=solution.separator
-    )
+    return replace(solution, prefix=space + solution.prefix, suffix=solution.suffix.removesuffix(space))
 
 
 def _numbers_row(body: str | None, count: int) -> Row | None:
@@ -188,9 +187,8 @@ def _entry_tail(entry: Skeleton, key: str) -> str:
 
 
 def _behind_type(chunk: str, entry: Skeleton) -> str:
-    if Slot.TYPE not in entry:
-        return chunk
-    literal = "".join(entry[entry.index(Slot.TYPE) + 1 :][:1])
+    """Return the value of a chunk that begins with its type, where a literal tells the two apart."""
+    literal = literal_behind(entry, Slot.TYPE) if Slot.TYPE in entry else ""
     return chunk.partition(literal)[2] if literal else chunk
 
 

@@ -1,0 +1,173 @@
+"""Literals around a call in, its named parts out: each clause with a text that needs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.analysis.skeletons import (
+    close_quotes,
+    id_parts,
+    literal_behind,
+    move_brackets,
+    outer_literals,
+    split_closer,
+    split_opener,
+)
+from unrender.format import Arguments, Slot, ToolMode, Tools
+
+NAME, KEY, VALUE, ARGS, ID, INDEX = Slot.NAME, Slot.KEY, Slot.VALUE, Slot.ARGUMENTS, Slot.ID, Slot.INDEX
+LONG = "x" * 1000
+
+OPENERS = [
+    ("<call>", "<call>", ""),
+    ("<call><name>", "<call><name>", ""),
+    ("<call>\n<f=", "<call>\n", "<f="),
+    ('<call name="', "", '<call name="'),
+    ('<tool>\n<fn id="1" name=\'', "<tool>\n", '<fn id="1" name=\''),
+    ("foo name=", "", "foo name="),
+    ("[CALLS]f: [x", "[CALLS]f: ", "[x"),
+    ("[CALL] f", "[CALL] ", "f"),
+    ("x <call> y", "x <call> ", "y"),
+    ("<a> b <c>", "<a> ", "b <c>"),
+    ("call:", "", "call:"),
+    ("a\nf(", "", "a\nf("),
+    ("", "", ""),
+    (f"{LONG} n=", "", f"{LONG} n="),
+    (f"<a>{LONG} n=", "<a>", f"{LONG} n="),
+]
+
+
+@pytest.mark.parametrize(("text", "opener", "prefix"), OPENERS)
+def test_opener_ends_before_the_tag_that_holds_the_name(text, opener, prefix):
+    """An attribute or an open tag right before the name belongs to the name; else the markers are the call's."""
+    assert split_opener(text) == (opener, prefix)
+
+
+CLOSERS = [
+    ("</f></call>", "<call>", "</f>", "</call>"),
+    ("</f>\n </call>", "<call>", "</f>", "\n </call>"),
+    ("\n</call>", "<call>", "", "\n</call>"),
+    ("</f></call>", "", "</f></call>", ""),
+    ("</f></call>", "call", "</f></call>", ""),
+    ("\n", "<call>", "\n", ""),
+    ("</a></b></c>", "<x>\n<y>", "</a>", "</b></c>"),
+    ("</a>", "<x><y>", "", "</a>"),
+    (")</call>\n", "<call>", ")", "</call>\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "call_start", "close", "call_end"), CLOSERS)
+def test_call_is_closed_by_as_many_markers_as_open_it(text, call_start, close, call_end):
+    """What stands before these closes the function; white space before them is the call's."""
+    assert split_closer(text, call_start) == (close, call_end)
+
+
+TAGGED = Arguments(entry=(KEY, "=", VALUE), separator=",")
+BRACKETS = [
+    (("f(", ARGS, ")"), ("f", ARGS), "()"),
+    ((NAME, "{", ARGS, "}x"), (NAME, ARGS, "x"), "{}"),
+    ((NAME, "[", ARGS, "]", ID), (NAME, ARGS, ID), "[]"),
+    ((NAME, "(", ARGS, ")", ID, "y"), (NAME, ARGS, ID, "y"), "()"),
+    (("a", NAME, " (", ARGS, ") "), ("a", NAME, " ", ARGS, " "), "()"),
+]
+NO_BRACKETS = [
+    (NAME, "(", ARGS, "]"),
+    (NAME, ARGS, ")"),
+    (NAME, "(", ARGS),
+    (NAME, "(", ARGS, ID, ")"),
+    (NAME, "<", ARGS, ">"),
+    (NAME, "(", ARGS, " )"),
+]
+
+
+@pytest.mark.parametrize(("function", "left", "brackets"), BRACKETS)
+def test_brackets_around_arguments_are_theirs(function, left, brackets):
+    """A pair of brackets right around the arguments goes to these."""
+    moved, arguments = move_brackets(function, TAGGED)
+
+    assert moved == left
+    assert (arguments.start, arguments.end) == tuple(brackets)
+    assert (arguments.entry, arguments.separator) == (TAGGED.entry, TAGGED.separator)
+
+
+@pytest.mark.parametrize("function", NO_BRACKETS)
+def test_other_literals_stay(function):
+    """What is no pair, or not right around the arguments, belongs to the function."""
+    assert move_brackets(function, TAGGED) == (function, TAGGED)
+
+
+def test_one_json_object_has_its_own_brackets():
+    """Arguments that are one JSON object take no brackets from the function."""
+    assert move_brackets((NAME, "(", ARGS, ")"), Arguments()) == ((NAME, "(", ARGS, ")"), Arguments())
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_quote_is_given_back_to_the_value(quote):
+    """In a row of attributes the quote that ends one stands before the next: the skeleton is turned by one place."""
+    arguments = Arguments(entry=(f"{quote} ", KEY, f"={quote}", VALUE))
+
+    function, turned = close_quotes(("<c n=", NAME, ARGS, f"{quote}/>"), arguments)
+
+    assert function == ("<c n=", NAME, quote, ARGS, "/>")
+    assert turned.entry == (" ", KEY, f"={quote}", VALUE, quote)
+
+
+def test_entry_that_is_a_quote_alone_is_turned():
+    """Nothing empty is left where the quote was all that stood before the key; what follows the call stays."""
+    function, turned = close_quotes((NAME, ARGS, '"', ID), Arguments(entry=('"', KEY, '"', VALUE)))
+
+    assert function == (NAME, '"', ARGS, ID)
+    assert turned.entry == (KEY, '"', VALUE, '"')
+
+
+UNQUOTED = {
+    "a separator stands between": (('" ', KEY, '="', VALUE), '"/>', ","),
+    "the call does not end in the quote": (('" ', KEY, '="', VALUE), "/>", ""),
+    "the value is not last": (('" ', KEY, '="', VALUE, "x"), '"/>', ""),
+    "the entry does not begin with the quote": ((" ", KEY, '="', VALUE), '"/>', ""),
+    "the value is not quoted": (('" ', KEY, "=", VALUE), '"/>', ""),
+    "the quotes are different": (('" ', KEY, "='", VALUE), '"/>', ""),
+    "the entry begins with its key": ((KEY, '"', VALUE), '"', ""),
+    "the entry is its value": ((VALUE,), '"', ""),
+    "there is no entry": ((), '"', ""),
+}
+
+
+@pytest.mark.parametrize(("entry", "after", "separator"), UNQUOTED.values(), ids=UNQUOTED)
+def test_other_entries_are_not_turned(entry, after, separator):
+    """Only a quote that opens and closes in the same way in each place is moved."""
+    arguments = Arguments(entry=entry, separator=separator)
+
+    assert close_quotes((NAME, ARGS, after), arguments) == ((NAME, ARGS, after), arguments)
+
+
+IDS = [
+    (("functions.", NAME, ":", INDEX, ARGS), (0, 4)),
+    ((NAME, ":", INDEX), (0, 3)),
+    (("<call>", NAME, ":", INDEX), (1, 4)),
+    ((ID, NAME, ":", INDEX), (1, 4)),
+    ((NAME, "::", INDEX), None),
+    ((NAME, ":", ARGS, ":", INDEX), None),
+    ((NAME, ARGS), None),
+    ((INDEX, ":", NAME), None),
+]
+
+
+@pytest.mark.parametrize(("function", "parts"), IDS)
+def test_name_with_a_counter_is_the_id(function, parts):
+    """A name that one character joins to a counter is the id, with a namespace before it but no marker."""
+    tools = Tools(mode=ToolMode.TAG_WITH_JSON, function=(*function, *([] if ARGS in function else [ARGS])))
+
+    assert id_parts(tools) == parts
+
+
+def test_json_has_its_id_in_a_field():
+    """In one JSON object, name and counter side by side are no id."""
+    assert id_parts(Tools(mode=ToolMode.JSON_NATIVE, function=(NAME, ":", INDEX, ARGS))) is None
+
+
+def test_literals_of_a_skeleton():
+    """The literals at both ends, and the one right after a slot."""
+    assert outer_literals(("a", NAME, "b")) == ("a", "b")
+    assert outer_literals((NAME, "x", ID)) == ("", "")
+    assert [literal_behind(skeleton, NAME) for skeleton in ((NAME, "x"), (NAME,), (NAME, ID, "x"))] == ["x", "", ""]
