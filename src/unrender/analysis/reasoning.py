@@ -139,7 +139,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
         return closer, repeated, "every part is a message of its own"
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
-    if header and header == _complete(header, frame.header):
+    if header.strip() and header.strip() == frame.header.strip():
         return text[: -len(header)], header, rule
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
@@ -168,11 +168,6 @@ _Cut = Callable[[str, str, Seen], str]
 def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Seen) -> tuple[str, str]:
     found = ((cut(text, start, seen), name) for name, cut in rules)
     return next((item for item in found if item[0]), (text, _SHARED))
-
-
-def _complete(shared: str, header: str) -> str:
-    """Return `shared` when it is all that the header says, not only white space or its last lexeme."""
-    return shared if shared.strip() and shared.strip() == header.strip() else ""
 
 
 def _without_content_opener(text: str, start: str, seen: Seen) -> str:

@@ -74,6 +74,10 @@ CLOSERS = {
         {"reasoning": "<think>", "content": "<answer>", "reasoning_content": "<answer>"},
         ("<answer>", "", "what all parts that follow share"),
     ),
+    "content's opener is not what ends it": (
+        {"reasoning": "<think>", "content": "<answer>", "reasoning_content": "x</think>so it is"},
+        ("x</think>", "", "up to the opener's closer"),
+    ),
     "white space is no opener of content": (
         {"reasoning": "[r]", "content": "\n", "reasoning_content": "</r>\n"},
         ("</r>", "\n", "what all parts that follow share"),
@@ -162,6 +166,10 @@ CLOSERS = {
     "before calls, all but the call's opener": (
         {"reasoning": "[r]", "reasoning_calls": "</r>\n<call>", "calls": "<call>"},
         ("</r>", "\n", "without what a call alone begins with"),
+    ),
+    "a call's opener is not what ends it": (
+        {"reasoning": "[r]", "reasoning_calls": "</r>\n<call>", "calls": "<do>"},
+        ("</r>\n<call>", "", "what all parts that follow share"),
     ),
     "calls with and without reasoning share the end": (
         {"reasoning": "[r]", "reasoning_calls": "</r>\n<call>", "calls": "[r]</r>\nx"},

@@ -1,0 +1,492 @@
+"""assemble: what may be written and what is read, for small formats, in a notation of one line.
+
+`'x'` is a literal, `text[a b]` free text without a or b, `[x]` what may be left out, `~x` what is read and never written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unrender.assemble import assemble
+from unrender.format import (
+    Arguments,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Spelling,
+    ToolMode,
+    Tools,
+    Turn,
+)
+from unrender.grammar.nodes import (
+    Call,
+    Calls,
+    Choice,
+    Interleave,
+    JsonValue,
+    Layout,
+    Literal,
+    Optional,
+    Repeat,
+    Sequence,
+    Tag,
+    Tolerated,
+    Until,
+    walk,
+)
+from unrender.messages import Request, Tool, ToolChoice
+
+TOOLS = (Tool(name="f"), Tool(name="g"))
+ASK, TALK = Request(tools=TOOLS), Request()
+THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
+CALL = Tools(mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
+BARE = replace(CALL, call_start="", call_end="", parallel=False)
+SAY = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
+
+
+def is_run(node):
+    """Return whether a node is a run of calls as it is written."""
+    repeats = isinstance(node, Sequence) and len(node.parts) == 3 and isinstance(node.parts[1], Repeat)
+    return repeats and any(isinstance(part, Call) for part in walk(node))
+
+
+def shown(node):
+    """Return a node in the notation above."""
+    if is_run(node):
+        return "one call" if node.parts[1].maximum == 1 else "calls"
+    match node:
+        case Literal(text):
+            return repr(text)
+        case Layout(text):
+            return f"layout {text!r}"
+        case Until(stops):
+            return f"text[{' '.join(stops)}]" if stops else "text"
+        case Sequence(parts):
+            return " ".join(f"({shown(part)})" if isinstance(part, Choice) else shown(part) for part in parts)
+        case Choice(options):
+            return " | ".join(map(shown, options))
+        case Optional(inner):
+            return f"[{shown(inner)}]"
+        case Tag(role, inner):
+            return f"{role.value}:{shown(inner)}"
+        case Tolerated(inner):
+            return f"~{shown(inner)}"
+        case JsonValue():
+            return "json"
+        case Calls(syntax=syntax, lead=lead, ends_turn=ends, spellings=spellings):
+            return f"<calls {syntax.call_start} lead={lead!r} ends={ends} {spellings} max={node.maximum}>"
+        case Interleave(parts=parts, generated=generated):
+            return f"{{{'; '.join(map(shown, [*parts, generated]))}}}"
+    raise AssertionError(node)
+
+
+WRITTEN = {
+    "free text": (Format(), TALK, "content:text"),
+    "free text up to the end of the turn": (Format(turn=Turn(end="\n<end>")), TALK, "content:text[<end>]"),
+    "a response schema": (Format(), Request(response_schema={}), "content:json"),
+    "reasoning": (
+        Format(reasoning=THINK),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>])) | content:text[</r> <r>]",
+    ),
+    "each part after its joint": (
+        Format(
+            reasoning=THINK,
+            tools=CALL,
+            turn=Turn(
+                start_to_content="\n",
+                start_to_tools=" ",
+                reasoning_to_content="\n\n",
+                reasoning_to_tools="\n ",
+                content_to_tools=" \n",
+                end="\n<end>",
+            ),
+        ),
+        ASK,
+        "'<r>' (reasoning:text[<end> </r> <r> <c>] '</r>' ('\\n\\n' content:text[<end> </r> <r> <c>] (' \\n' calls ['\\n'] | '') | '\\n ' calls ['\\n'])) | '\\n' content:text[<end> </r> <r> <c>] (' \\n' calls ['\\n'] | '') | ' ' calls ['\\n']",
+    ),
+    "calls are required": (
+        Format(
+            reasoning=THINK,
+            tools=CALL,
+            turn=Turn(
+                start_to_content="\n",
+                start_to_tools=" ",
+                reasoning_to_content="\n\n",
+                reasoning_to_tools="\n ",
+                content_to_tools=" \n",
+            ),
+        ),
+        Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED),
+        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' ('\\n ' calls)) | ' ' calls",
+    ),
+    "calls are required, and the prompt may have opened content's wrapper": (
+        Format(tools=CALL, content=SAY, turn=Turn(start_to_content="\n", start_to_tools=" ", content_to_tools=" \n")),
+        Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED),
+        "' ' calls | '\\n<say>' content:text[<say> </say> <c>] '</say>' ' \\n' calls",
+    ),
+    "one tool is named, and calls do not repeat": (
+        Format(tools=CALL),
+        Request(tools=TOOLS, tool_choice=ToolChoice.NAMED, named_tool="g"),
+        "one call",
+    ),
+    "one call at most is asked for": (
+        Format(tools=CALL),
+        Request(tools=TOOLS, parallel_tool_calls=False),
+        "content:text[<c>] (one call | '') | one call",
+    ),
+    "one call at most is written": (
+        Format(tools=replace(CALL, parallel=False)),
+        ASK,
+        "content:text[<c>] (one call | '') | one call",
+    ),
+    "no calls beside a response schema": (
+        Format(tools=CALL, reasoning=replace(THINK, holds_calls=True)),
+        Request(tools=TOOLS, response_schema={}),
+        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' (content:json)) | content:json",
+    ),
+    "content in a wrapper, and the turn's end after it": (
+        Format(content=SAY, tools=CALL, turn=Turn(end="\n<end>")),
+        ASK,
+        "'<say>' content:text[<end> <say> </say> <c>] '</say>' (calls ['\\n'] | ['\\n']) | calls ['\\n']",
+    ),
+    "content in a wrapper after reasoning only": (
+        Format(content=replace(SAY, mode=ContentMode.WRAPPED_WITH_REASONING), reasoning=THINK),
+        TALK,
+        "'<r>' (reasoning:text[</r> <say> </say> <r>] '</r>' ('<say>' content:text[</r> <say> </say> <r>] '</say>')) | content:text[</r> <say> </say> <r>]",
+    ),
+    "a wrapper after reasoning that there is not": (
+        Format(content=replace(SAY, mode=ContentMode.WRAPPED_WITH_REASONING)),
+        TALK,
+        "'<say>' content:text[<say> </say>] '</say>'",
+    ),
+    "content is not wrapped beside calls": (
+        Format(
+            content=SAY,
+            content_with_calls=Content(),
+            tools=CALL,
+            turn=Turn(start_to_content="\n", content_to_tools=" \n"),
+        ),
+        ASK,
+        "'\\n<say>' content:text[<say> </say> <c>] '</say>' | '\\n' content:text[<say> </say> <c>] ' \\n' calls | calls",
+    ),
+    "an empty wrapper beside calls": (
+        Format(
+            content_with_calls=replace(SAY, wraps_empty=True),
+            tools=CALL,
+            turn=Turn(start_to_content="\n", start_to_tools=" ", content_to_tools=" \n"),
+        ),
+        ASK,
+        "'\\n' content:text[<say> </say> <c>] | '\\n<say>' content:text[<say> </say> <c>] '</say>' ' \\n' calls | '\\n<say></say>' ' \\n' calls",
+    ),
+    "content after calls": (
+        Format(tools=CALL, turn=Turn(tools_first=True, tools_to_content="\n", end="\n<end>")),
+        ASK,
+        "content:text[<end> <c>] | calls | calls '\\n' content:text[<end> <c>]",
+    ),
+    "content after calls is a turn of its own": (
+        Format(tools=CALL, turn=Turn(tools_first=True, tools_to_content="\n<bot>")),
+        ASK,
+        "content:text[<bot> <c>] | calls",
+    ),
+    "calls without a marker only begin an answer": (Format(tools=BARE), ASK, "content:text[f:{ g:{] | one call"),
+    "a joint shows a call without a marker": (
+        Format(tools=BARE, turn=Turn(content_to_tools=">>>")),
+        ASK,
+        "content:text[>>> f:{ g:{] ('>>>' one call | '') | one call",
+    ),
+    "reasoning whose end no rendering shows": (
+        Format(reasoning=replace(THINK, unseen=True), turn=Turn(reasoning_to_content="\n\n")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | content:text[</r> <r>])) | content:text[</r> <r>]",
+    ),
+    "calls inside reasoning": (
+        Format(reasoning=replace(THINK, holds_calls=True), tools=CALL, turn=Turn(reasoning_to_tools="\n ")),
+        ASK,
+        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' (content:text[</r> <r> <c>] (calls | '') | '\\n ' calls) | reasoning:text[</r> <r> <c>] '\\n ' calls) | content:text[</r> <r> <c>] (calls | '') | calls",
+    ),
+    "no reasoning, in so many words": (
+        Format(
+            reasoning=replace(THINK, empty="<r></r>"), turn=Turn(reasoning_to_content="\n\n", start_to_content="\n")
+        ),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
+    ),
+    "the prompt writes no reasoning": (
+        Format(reasoning=THINK, turn=Turn(prefill_no_thinking="<r></r>\n\n", start_to_content="\n")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>] | '\\n\\n' '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
+    ),
+    "no reasoning, with other white space": (
+        Format(reasoning=replace(THINK, empty="<r>\n</r>"), turn=Turn(start_to_content="\n")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>]) | '\\n</r>' (content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
+    ),
+    "words for no reasoning": (
+        Format(reasoning=replace(THINK, empty="<r>none</r>!"), turn=Turn(start_to_content="\n")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>]) | reasoning:'none' '</r>!' (content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
+    ),
+    "the closer alone for no reasoning": (
+        Format(reasoning=replace(THINK, empty="</r>")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>])) | content:text[</r> <r>] | '</r>' (content:text[</r> <r>] | content:text[</r> <r>])",
+    ),
+    "a prompt that closes nothing": (
+        Format(reasoning=THINK, turn=Turn(prefill_no_thinking="<x>")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>])) | content:text[</r> <r>]",
+    ),
+    "reasoning that nothing opens": (
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>")),
+        TALK,
+        "[''] (reasoning:text[</r>] '</r>' (content:text[</r>]))",
+    ),
+    "words of the prompt open reasoning": (
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=Turn(prefill="Go:")),
+        TALK,
+        "['Go:'] (reasoning:text[Go: </r>] '</r>' (content:text[Go: </r>])) | content:text[Go: </r>]",
+    ),
+    "no text holds a marker": (
+        Format(
+            reasoning=THINK,
+            content=SAY,
+            tools=CALL,
+            turn=Turn(end="<end>", headers=("<bot>\n",), content_to_tools="[TO]"),
+            ignored=("<ign>",),
+        ),
+        ASK,
+        "'<r>' (reasoning:text[<end> <bot> <ign> </r> [TO] <say> </say> <r> <c>] '</r>' ('<say>' content:text[<end> <bot> <ign> </r> [TO] <say> </say> <r> <c>] '</say>' ('[TO]' calls | '') | calls)) | '<say>' content:text[<end> <bot> <ign> </r> [TO] <say> </say> <r> <c>] '</say>' ('[TO]' calls | '') | calls",
+    ),
+    "a marker of one word needs a name after it": (
+        Format(tools=replace(CALL, call_start="call ")),
+        ASK,
+        "content:text[call f call g] (calls | '') | calls",
+    ),
+    "a short marker needs a name after it": (
+        Format(tools=replace(CALL, call_start="<>")),
+        ASK,
+        "content:text[<>f <>g] (calls | '') | calls",
+    ),
+    "the literal before the name is a sign": (
+        Format(
+            tools=replace(CALL, call_start="", call_end="", function=("fn:", Slot.NAME, " ", Slot.ARGUMENTS, "</f>"))
+        ),
+        ASK,
+        "content:text[fn:] (calls | '') | calls",
+    ),
+    "a marker of words that no name follows": (
+        Format(
+            tools=replace(CALL, call_start="call ", function=("id=", Slot.ID, "; ", Slot.NAME, ":", Slot.ARGUMENTS))
+        ),
+        ASK,
+        "content:text[call id= id=] (calls | '') | calls",
+    ),
+    "words of a section need all up to the name": (
+        Format(tools=replace(CALL, section_start="so ", section_end="</s>", call_start="do ", call_end="</c>")),
+        ASK,
+        "content:text[so do f so do g do f do g] (calls | '') | calls",
+    ),
+    "a bracket at the end of a sign is not part of it": (
+        Format(tools=replace(CALL, section_start="[CALLS][{ x", section_end="]")),
+        ASK,
+        "content:text[[CALLS] <c>] (calls | '') | calls",
+    ),
+    "a bare name and what begins its arguments": (
+        Format(tools=replace(CALL, call_start="", call_end="\n", arguments=Arguments(as_string=True))),
+        ASK,
+        'content:text[f:" g:"] | calls',
+    ),
+    "other spellings are no text": (
+        Format(
+            tools=CALL, spellings=(Spelling(marker="<c>", others=("<C>",)), Spelling(marker="<s>", others=("<S>",)))
+        ),
+        ASK,
+        "content:text[<c> <C>] (calls | '') | calls",
+    ),
+}
+
+READ = {
+    "free text": (Format(), TALK, (), ["content:text"]),
+    "ends of turn, and what of them an engine leaves": (
+        Format(turn=Turn(end="\n<end>", ends=("<stop>", "x<eot>", "."))),
+        TALK,
+        (),
+        [
+            "content:text",
+            "~layout:'\\n<end>'",
+            "~layout:'\\n<stop>'",
+            "~layout:'\\nx<eot>'",
+            "~marker:'\\n<end>'",
+            "~marker:'\\n<stop>'",
+            "~marker:'\\nx<eot>'",
+        ],
+    ),
+    "headers and ignored markers": (
+        Format(turn=Turn(headers=("<|bot|>x<m>", "user:"), end="<end>"), ignored=("<ign>", "!")),
+        TALK,
+        (),
+        [
+            "content:text",
+            "~layout:'<end>'",
+            "~marker:'<end>'",
+            "~marker:'<|bot|>x<m>'",
+            "~marker:'user:'",
+            "~marker:'<ign>'",
+            "~marker:'<m>'",
+        ],
+    ),
+    "reasoning, and the most white space after it": (
+        Format(reasoning=THINK, turn=Turn(reasoning_to_content="\n\n", reasoning_to_tools="\n")),
+        TALK,
+        (),
+        ["'<r>' {reasoning:text[</r>]} '</r>' layout '\\n\\n'", "content:text", "~marker:'</r>\\n\\n'"],
+    ),
+    "a marker after reasoning is dropped like others": (
+        Format(reasoning=THINK, turn=Turn(reasoning_to_content="<x>", reasoning_to_tools="\n")),
+        TALK,
+        (),
+        ["'<r>' {reasoning:text[</r>]} '</r>' layout '\\n'", "content:text", "~marker:'</r>\\n'", "~marker:'<x>'"],
+    ),
+    "calls in reasoning are tolerated": (
+        Format(reasoning=THINK, tools=CALL, tolerated=(replace(CALL, call_start="<k>", call_end="</k>"),)),
+        ASK,
+        (),
+        [
+            "'<r>' {~<calls <c> lead='' ends=False () max=None>; ~<calls <k> lead='' ends=False () max=None>; reasoning:text[</r>]} '</r>' layout ''",
+            "content:text",
+            "<calls <c> lead='' ends=False () max=None>",
+            "<calls <k> lead='' ends=False () max=None>",
+            "~marker:'</r>'",
+        ],
+    ),
+    "calls in reasoning are its own": (
+        Format(reasoning=replace(THINK, holds_calls=True), tools=CALL),
+        ASK,
+        (),
+        [
+            "'<r>' {<calls <c> lead='' ends=False () max=None>; reasoning:text[</r>]} '</r>' layout ''",
+            "content:text",
+            "<calls <c> lead='' ends=False () max=None>",
+            "~marker:'</r>'",
+        ],
+    ),
+    "reasoning that nothing opens": (
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>")),
+        TALK,
+        (),
+        ["'' {reasoning:text[</r>]} '</r>' layout ''", "content:text"],
+    ),
+    "both wrappers of content": (
+        Format(content=SAY, content_with_calls=replace(SAY, start="<w>", end="")),
+        TALK,
+        (),
+        ["'<say>' content:text '</say>'", "'<w>' content:text ''"],
+    ),
+    "a response schema": (Format(), Request(response_schema={}), (), ["content:text", "~content:json"]),
+    "reasoning that models are known for": (
+        Format(),
+        TALK,
+        (THINK, Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>")),
+        [
+            "content:text",
+            "~'<r>' {reasoning:text[</r>]} '</r>' layout '\\n\\n'",
+            "~'<t>' {reasoning:text[</t>]} '</t>' layout '\\n\\n'",
+        ],
+    ),
+    "other openers of the format's own block": (
+        Format(reasoning=THINK),
+        TALK,
+        (THINK, replace(THINK, start="<R>"), Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>")),
+        [
+            "'<r>' {reasoning:text[</r>]} '</r>' layout ''",
+            "content:text",
+            "~marker:'</r>'",
+            "~'<R>' {reasoning:text[</r>]} '</r>' layout '\\n\\n'",
+        ],
+    ),
+    "other spellings": (
+        Format(
+            reasoning=THINK,
+            spellings=(Spelling(marker="<r>", others=("<R>", "<RR>")), Spelling(marker="</r>", others=("</R>",))),
+        ),
+        TALK,
+        (),
+        [
+            "('<r>' | ~'<R>' | ~'<RR>') {reasoning:text[</r> </R>]} ('</r>' | ~'</R>') layout ''",
+            "content:text",
+            "~marker:'</r>'",
+            "~marker:'</R>'",
+        ],
+    ),
+    "joints with markers": (
+        Format(turn=Turn(content_to_tools="<j>", start_to_tools="\n", tools_to_content="<k>")),
+        TALK,
+        (),
+        ["content:text", "~marker:'<j>'", "~marker:'<k>'"],
+    ),
+    "calls after the longest joint, one of which ends the turn": (
+        Format(
+            tools=CALL,
+            turn=Turn(content_to_tools="\n", reasoning_to_tools="\n\n", start_to_tools="<x>", ends=("</c>",)),
+            spellings=(Spelling(marker="<s>", others=("<S>",)),),
+        ),
+        ASK,
+        (),
+        [
+            "content:text",
+            "<calls <c> lead='\\n\\n' ends=True () max=None>",
+            "~layout:'</c>'",
+            "~marker:'</c>'",
+            "~marker:'<x>'",
+        ],
+    ),
+    "a section that ends the turn, in another spelling": (
+        Format(
+            tools=replace(CALL, section_start="<s>", section_end="</s>"),
+            turn=Turn(ends=("</s>",)),
+            spellings=(Spelling(marker="<s>", others=("<S>",)),),
+        ),
+        ASK,
+        (),
+        ["content:text", "<calls <c> lead='' ends=True ('<S>',) max=None>", "~layout:'</s>'", "~marker:'</s>'"],
+    ),
+    "the joint before calls without a marker": (
+        Format(tools=BARE, turn=Turn(content_to_tools=">>>", reasoning_to_tools="\n")),
+        ASK,
+        (),
+        ["content:text", "<calls  lead='\\n' ends=False ('>>>',) max=None>", "~marker:'>>>'"],
+    ),
+    "no calls where none may be made": (
+        Format(tools=CALL),
+        Request(tools=TOOLS, tool_choice=ToolChoice.NONE),
+        (),
+        ["content:text"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("format", "request_", "expected"), WRITTEN.values(), ids=WRITTEN)
+def test_what_may_be_written(format, request_, expected):
+    """The generated half: every way to answer, each part after its joint, and no marker in free text."""
+    assert shown(assemble(format, request_).root.generated) == expected
+
+
+@pytest.mark.parametrize(("format", "request_", "known", "expected"), READ.values(), ids=READ)
+def test_what_is_read(format, request_, known, expected):
+    """The other half: the parts that stand in free text, in any order, and what is dropped between them."""
+    assert [shown(part) for part in assemble(format, request_, known).root.parts] == expected
+
+
+def test_layout_at_both_ends():
+    """Layout before content and before the end of the turn is known, and whether content is cleaned."""
+    layout = assemble(Format(turn=Turn(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK).root
+    plain = assemble(Format(turn=Turn(end="<end>")), TALK).root
+
+    assert (layout.lead, layout.trail, layout.cleans) == ("\n", "\n\n", True)
+    assert (plain.lead, plain.trail, plain.cleans) == ("", "", False)
