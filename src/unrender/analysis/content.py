@@ -36,7 +36,7 @@ class Tails:
 def find_tails(turns: Turns, frame: Frame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare how content and calls end; `shows_calls` says that the template writes calls at all."""
     body = answers.content
-    before_eos = EOS in (body or "").rpartition(CONTENT)[2]
+    before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos
     if unended:

@@ -12,7 +12,7 @@ from unrender.analysis.codecs import VALUES
 from unrender.analysis.probes import KEYS, NAMES, NUMBERS
 from unrender.format import Arguments, Codec, Slot, Strings, Typing
 
-NAME, (A, B, _), (ONE, TWO, _) = NAMES[0], KEYS, NUMBERS
+NAME, (A, B), (ONE, TWO) = NAMES[0], KEYS[:2], NUMBERS[:2]
 KEY, VALUE, TYPE = Slot.KEY, Slot.VALUE, Slot.TYPE
 FEW = {A: "valdrixo", B: 7}
 

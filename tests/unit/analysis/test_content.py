@@ -198,6 +198,10 @@ TAILS = {
         {"content": f"{EOS}{CONTENT}{EOS}", "followed": f"{CONTENT}<x>{USER2}", "shows_calls": False},
         Tails(content="", calls="", common="", before_eos=True),
     ),
+    "EOS between two contents ends nothing": (
+        {"content": f"{CONTENT}{EOS}{CONTENT}<end>", "shows_calls": False},
+        Tails(content="<end>", calls="", common=""),
+    ),
     "EOS before content ends nothing": (
         {"content": f"{EOS}{CONTENT}<end>", "shows_calls": False},
         Tails(content="<end>", calls="", common=""),

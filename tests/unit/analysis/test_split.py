@@ -15,6 +15,8 @@ from unrender.analysis.split import (
     common_prefix,
     common_suffix,
     compare_variants,
+    is_tag,
+    is_word,
     lexemes,
     openers_of,
     segmentize_markers,
@@ -116,3 +118,67 @@ def test_openers_and_closers_mirror(opener, closer):
     assert closer in closers_of(opener)
     assert opener in openers_of(closer)
     assert closers_of(closer) == () or opener not in closers_of(closer)
+
+
+@pytest.mark.parametrize(
+    ("lexeme", "tag", "word"),
+    [
+        ("<think>", True, False),
+        ("[INST]", True, False),
+        ("<<X>>", True, False),
+        ("<>", False, False),
+        ("<a", False, False),
+        ("a>", False, True),
+        ("<a]", False, False),
+        ("word", False, True),
+        ("7", False, True),
+        ("_x", False, True),
+        ("-", False, False),
+        ("", False, False),
+    ],
+)
+def test_lexemes_are_tags_or_words(lexeme, tag, word):
+    """A tag has both brackets and something between; a word begins with a letter, a digit or an underscore."""
+    assert (is_tag(lexeme), is_word(lexeme)) == (tag, word)
+
+
+@pytest.mark.parametrize(
+    ("tag", "closers"),
+    [
+        ("</think>", ()),
+        ("<|/think|>", ()),
+        ("<<SYS>>", ("<</SYS>>",)),
+        ("<</SYS>>", ()),
+        ("[[x]]", ("[[/x]]",)),
+        ("[X]", ("[/X]",)),
+        ("<|x|>", ("</|x|>", "<|/x|>")),
+        ("<|x>", ("</|x>", "<x|>")),
+        ("<tool_start>", ("</tool_start>", "<tool_end>")),
+        ("<|BEGIN|>", ("</|BEGIN|>", "<|/BEGIN|>", "<|END|>")),
+        ("<open>", ("</open>", "<close>")),
+        ("<prefix>", ("</prefix>", "<suffix>")),
+    ],
+)
+def test_closers_of_tags(tag, closers):
+    """A slash, a bar on the other side, or the other word of a pair; what closes has no closer."""
+    assert closers_of(tag) == closers
+
+
+@pytest.mark.parametrize(
+    ("closer", "openers"),
+    [
+        ("</think>", ("<think>",)),
+        ("<|/think|>", ("<|think|>",)),
+        ("<</SYS>>", ("<<SYS>>",)),
+        ("[[/x]]", ("[[x]]",)),
+        ("[/X]", ("[X]",)),
+        ("<x|>", ("<|x>",)),
+        ("<|x|>", ()),
+        ("<tool_end>", ("<tool_start>", "<tool_begin>")),
+        ("<|CLOSE|>", ("<|OPEN|>",)),
+        ("<x>", ()),
+    ],
+)
+def test_openers_of_closers(closer, openers):
+    """The other way round."""
+    assert openers_of(closer) == openers
