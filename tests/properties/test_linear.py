@@ -67,7 +67,7 @@ def halves(reading: Reading, text: str, chunk: int) -> tuple[float, float]:
 
 def waiting(parser: Parser) -> int:
     """Return how many characters the next chunk is looked at with."""
-    return len(parser._machine.buffer) - parser._machine.at
+    return len(parser._machine.buffer) - parser._machine.at + len(parser._tail)
 
 
 def whole(reading: Reading, text: str) -> float:

@@ -42,6 +42,7 @@ def run_scanner(machine: Machine) -> Status:
     machine.take(Role.ARGUMENT, end)
     machine.arguments(text)
     if status == MORE and not machine.final:
+        machine.flow = scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")

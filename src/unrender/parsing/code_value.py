@@ -7,6 +7,7 @@ the text waits until its quotation is closed.
 
 from __future__ import annotations
 
+from unrender.parsing.flow import Taker
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status
 
@@ -35,6 +36,11 @@ class CodeValueScanner:
         other.held, other.said = list(self.held), list(self.said)
         other.closed, other.settled = self.closed, self.settled
         return other
+
+    @property
+    def flow(self) -> Taker | None:
+        """What of raw text goes straight through."""
+        return self.raw.flow if self.settled else None
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""

@@ -15,6 +15,7 @@ from unrender.format import Envelope
 from unrender.grammar.nodes import Role
 from unrender.parsing.arguments import run_scanner
 from unrender.parsing.finder import Finder
+from unrender.parsing.flow import Taker
 from unrender.parsing.instructions import MAX_NAME, SPACE
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
@@ -57,6 +58,11 @@ class EnvelopeState:
     def in_value(self) -> bool:
         """Whether a value is being read, by `scanner`."""
         return self.step in (_SCAN, _SKIP)
+
+    @property
+    def flow(self) -> Taker | None:
+        """What takes more of the current value."""
+        return self.scanner.flow if self.scanner else None
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Let the current value's scanner take what it can."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from unrender.format.entities import unescape, unescaped_until
 from unrender.parsing.coercion import coerce, read_literal
 from unrender.parsing.finder import Finder
+from unrender.parsing.flow import ESCAPED, Taker
 from unrender.parsing.follow import Follow
 from unrender.parsing.raw import RawScanner
 
@@ -30,6 +31,15 @@ class EscapedScanner(RawScanner):
         self.whole = whole
         self.kept = ""
         """What may be the beginning of an entity."""
+
+    @property
+    def flow(self) -> Taker | None:
+        """As for raw text, between two entities."""
+        return None if self.kept else super().flow
+
+    @property
+    def _changed(self) -> str:
+        return ESCAPED + "&"
 
     def _new(self) -> RawScanner:
         other = EscapedScanner(self.finder, self.types, whole=self.whole)

@@ -12,11 +12,13 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 
+from unrender.parsing.flow import Flow
+
 
 class Finder:
     """Searches for any of some literals, the longest first where several begin at one place. Immutable."""
 
-    __slots__ = ("first", "guarded", "literals", "longest", "pattern", "sorted")
+    __slots__ = ("_flows", "first", "guarded", "literals", "longest", "pattern", "sorted")
 
     def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
         self.literals = tuple(sorted({text for text in literals if text}, key=lambda text: (-len(text), text)))
@@ -25,6 +27,7 @@ class Finder:
         self.sorted = sorted(self.literals)
         never = r"(?!)"
         self.pattern = re.compile("|".join(map(self._expression, self.literals)) or never)
+        self._flows: dict[str, Flow] = {}
         heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
         self.first = re.compile(f"[{heads}]" if heads else never)
 
@@ -33,6 +36,12 @@ class Finder:
 
     def __reduce__(self) -> tuple[type[Finder], tuple[tuple[str, ...], frozenset[str]]]:
         return Finder, (self.literals, self.guarded)
+
+    def flow(self, characters: str) -> Flow:
+        """Return what takes text before the literals and before `characters`; it is made once."""
+        if characters not in self._flows:
+            self._flows[characters] = Flow(self.literals, characters)
+        return self._flows[characters]
 
     def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
         """Return where the first literal between `start` and `end` begins, and the literal; (-1, "") if there is none."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from unrender.grammar.nodes import Role
 from unrender.parsing.finder import Finder
+from unrender.parsing.flow import Flow
 from unrender.parsing.machine import Machine
 from unrender.parsing.policy import CallsInReasoning
 
@@ -35,13 +36,16 @@ class Text:
     finder: Finder
     table: Mapping[str, int]
     end: int
-    ending: str = ""
+    ending: str
     """Layout that ends a turn: no part of the text when nothing follows."""
+    flow: Flow
+    """What goes straight through."""
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
         if not machine.final and self.finder.absent(buffer, machine.at):
             self._emit(machine, self._before_ending(machine, len(buffer)) if self.ending else len(buffer))
+            machine.flow = self.flow
             return True
         limit, literal = self._marker(machine)
         if literal:
@@ -51,6 +55,7 @@ class Text:
             return False
         self._emit(machine, self._before_ending(machine, limit) if self.ending else limit)
         if not machine.final:
+            machine.flow = self.flow
             return True
         machine.take(Role.LAYOUT, len(buffer))
         machine.pc = self.end

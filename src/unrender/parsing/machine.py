@@ -31,6 +31,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.flow import Scanner, Taker
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
@@ -49,18 +50,6 @@ class Instruction(Protocol):
 
     def step(self, machine: Machine) -> bool | None:
         """Advance the machine; True suspends it until there is more text."""
-        ...
-
-
-class Scanner(Protocol):
-    """A resumable reader of one value."""
-
-    def copy(self) -> Scanner:
-        """Return an independent scanner in the same state."""
-        ...
-
-    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, int]:
-        """Take what can be decided of `text` from `start` on."""
         ...
 
 
@@ -84,6 +73,7 @@ class Machine:
         "failed_at",
         "fenced",
         "final",
+        "flow",
         "frames",
         "given",
         "halted",
@@ -149,6 +139,8 @@ class Machine:
         """A marker of reasoning that the format does not have has been met."""
         self.fenced = False
         """A Markdown fence around a call is open."""
+        self.flow: Taker | None = None
+        """What takes more of what was read last; None when only a step can tell."""
         self.failed_at = 0
         self.wanted = ""
         self.steps = 0
@@ -187,6 +179,7 @@ class Machine:
     def run(self) -> list[Event | BrokenText]:
         """Run until the machine suspends or halts; returns the events that are final."""
         program = self.program
+        self.flow = None
         steps = 0
         while not self.halted:
             steps += 1

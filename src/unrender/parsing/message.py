@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import StringIO
 from typing import Any
 
+from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.parsing.events import (
     ArgumentsText,
@@ -40,6 +41,12 @@ class MessageFold:
             other._arguments.append(StringIO())
             other._arguments[-1].write(arguments.getvalue())
         return other
+
+    def writer(self, role: Role) -> Callable[[str], object]:
+        """Return what adds text to the reasoning, the content or the latest call's arguments."""
+        if role is Role.ARGUMENT:
+            return self._arguments[-1].write
+        return (self._reasoning if role is Role.REASONING else self._content).write
 
     @property
     def calls(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -35,11 +35,14 @@ from unrender.parsing.quoting import Quoter
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.state import read_events, read_machine, save_events, save_machine
 from unrender.parsing.tagged import TaggedReader
+from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
 STATE_VERSION = 1
 """Version of what `Parser.state` writes; other versions are refused."""
+_KEPT = ("_cleaner", "_finished", "_fold", "_format", "_machine", "_quoter", "_waiting")
+"""What a parser is made of, beside what goes straight through it."""
 _IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
 
 
@@ -79,7 +82,23 @@ class Parser:
     Message(content='Hi', reasoning='', tool_calls=())
     """
 
-    __slots__ = ("_cleaner", "_finished", "_fold", "_format", "_machine", "_quoter", "_waiting")
+    __slots__ = (
+        *_KEPT,
+        *("_event", "_keep", "_passed", "_tail", "_take", "_write"),
+    )
+
+    _take: Callable[[str], tuple[str, int] | None] | None
+    """Takes what goes straight through; None while nothing does."""
+    _tail: str
+    """What it has not decided yet."""
+    _passed: int
+    """Characters that went straight through, of which the machine knows nothing yet."""
+    _event: Callable[[str], Event]
+    """Makes their event."""
+    _write: Callable[[str], object]
+    """Adds them to the message."""
+    _keep: Callable[[str], object] | None
+    """Keeps them where the call that they belong to may die."""
 
     def __init__(
         self,
@@ -102,6 +121,7 @@ class Parser:
         self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
         self._finished = False
         self._waiting: list[Event] = []
+        self._no_flow()
         if begun is None:
             begun = prefill(format, prompt)
         if not begun.strip():  # Layout that the prompt writes is nobody's text.
@@ -132,6 +152,7 @@ class Parser:
 
         Calls that begin in the copy get ids of its own; what makes them is `ids`, if given, else what made them before.
         """
+        self._stop_flow()
         other = type(self).__new__(type(self))
         other._format = self._format
         other._machine = self._machine.copy()
@@ -142,7 +163,17 @@ class Parser:
         other._quoter = self._quoter.copy()
         other._finished = self._finished
         other._waiting = list(self._waiting)
+        other._no_flow()
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._stop_flow()
+        return {name: getattr(self, name) for name in _KEPT}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name in _KEPT:
+            setattr(self, name, state[name])
+        self._no_flow()
 
     def state(self) -> dict[str, Any]:
         """Return where the parser is as plain JSON data, for `restore` in another process.
@@ -154,6 +185,7 @@ class Parser:
         """
         if isinstance(self._machine, TaggedReader):
             raise StateError("state: a parser of a grammar made by hand cannot be saved as JSON; copy() it")
+        self._stop_flow()
         body = {
             "version": STATE_VERSION,
             "for": _digest(_described(self._format, self._machine.request)),
@@ -183,6 +215,7 @@ class Parser:
         saved.require("digest", saved.text("digest") == _body_digest(state), "the digest of the rest")
         parser = cls.__new__(cls)
         parser._format = format
+        parser._no_flow()
         parser._finished = saved.flag("finished")
         parser._fold = MessageFold.restore(saved.part("message"))
         parser._quoter = Quoter.restore(saved.part("quoting"))
@@ -202,13 +235,62 @@ class Parser:
         `special` says what the tokenizer knows of `text`: True, it is special tokens; False, it is ordinary text, and a
         special token spelled out in it is a quotation; None, nobody knows.
         """
+        if self._take is not None and special is None and type(text) is str and text:
+            # The way of most chunks: more of what is being read, see flow.py.
+            if self._tail:
+                text = self._tail + text
+            if (taken := self._take(text)) is not None:
+                said, used = taken
+                self._passed += used
+                self._tail = text[used:]
+                if self._keep is not None:
+                    self._keep(text[:used])
+                if not said:
+                    return []
+                self._write(said)
+                return [self._event(said)]
+            self._tail = ""
         if not isinstance(text, str):
             raise TypeError(f"feed(): expected text, found {type(text).__name__}")
         if self._finished:
             raise ValueError("feed() after finish(): the output has ended")
+        self._stop_flow()
         if special is not None:
             text = self._quoter.release() + text if special else self._quoter.ordinary(text)
-        return self._emit(self._machine.feed(text))
+        machine = self._machine
+        events = self._emit(machine.feed(text))
+        if isinstance(machine, Machine):
+            self._start_flow(machine)
+        return events
+
+    def _start_flow(self, machine: Machine) -> None:
+        """Let what the machine need not see go straight through, unless something has to be done with each event."""
+        if machine.flow is None or not flows(machine) or self._cleaner.held or self._quoter.used:
+            return
+        self._tail = give_up_undecided(machine)
+        self._keep = keeper(machine)
+        self._event = event_maker(machine)
+        self._write = self._fold.writer(machine.span_roles[-1])
+        self._take = machine.flow.take
+
+    def _no_flow(self) -> None:
+        self._take, self._keep = None, None
+        self._tail, self._passed = "", 0
+
+    def _account(self) -> None:
+        """Tell the machine how much went straight through."""
+        if self._passed:
+            assert isinstance(self._machine, Machine)
+            account(self._machine, self._passed)
+            self._passed = 0
+
+    def _stop_flow(self) -> None:
+        """Let the machine read on."""
+        self._take = None
+        self._account()
+        if self._tail:
+            tail, self._tail = self._tail, ""
+            self._waiting = self._emit(self._machine.feed(tail))
 
     def finish(self, reason: str | None = None) -> list[Event]:
         """End the output; `reason` is the engine's finish reason: with "length" an unclosed call counts as truncated.
@@ -218,6 +300,7 @@ class Parser:
         if self._finished:
             return []
         self._finished = True
+        self._stop_flow()
         machine = self._machine
         machine.length_limited = reason == "length"
         events = self._emit([*machine.feed(self._quoter.release()), *machine.finish()])
@@ -243,16 +326,19 @@ class Parser:
     @property
     def steps(self) -> int:
         """Instructions executed so far: a measure of work that does not depend on the machine."""
+        self._account()
         return self._machine.steps
 
     @property
     def settled(self) -> int:
         """How many characters of the output `spans` tells about; what was fed beyond them is held back."""
+        self._account()
         return max(self._machine.final_end, 0)
 
     @property
     def spans(self) -> tuple[Span, ...]:
         """What every character read so far is, in order and without gaps; text that is held back is not in it yet."""
+        self._account()
         spans, start = [], 0
         for role, end in self._machine.final_spans():
             if end > start:

@@ -29,6 +29,7 @@ from unrender.parsing.broken import BrokenRun, TextRun
 from unrender.parsing.calls import CallCode, Entry, closing_tokens
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
+from unrender.parsing.flow import Flow
 from unrender.parsing.instructions import (
     AtEnd,
     Attempt,
@@ -141,7 +142,9 @@ class _Compiler:
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
-        self.code.put(hub.at, Text(hub.role, finder, table, hub.end, self.trail))
+        self.code.put(
+            hub.at, Text(hub.role, finder, table, hub.end, self.trail, Flow(finder.literals, last=self.trail))
+        )
 
     def _text_run(self, hub: _Hub, finder: Finder) -> int:
         run = TextRun(hub.role, hub.at, finder, Finder(hub.direct if hub.role is Role.REASONING else ()))

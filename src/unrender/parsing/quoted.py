@@ -34,6 +34,10 @@ class QuotedScanner:
         other.opened, other.done = self.opened, self.done
         return other
 
+    @property
+    def flow(self) -> None:
+        """Nothing: every character may be half of an escape."""
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         at = start if self.opened else start + 1

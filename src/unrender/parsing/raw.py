@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
+from unrender.parsing.flow import ESCAPED, Taker
 from unrender.parsing.follow import Follow
 from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status, escape, may_be_word
 
@@ -36,6 +37,11 @@ class RawScanner:
         """The held text ends in space."""
         self.literal: LiteralScanner | None = None
 
+    @property
+    def _changed(self) -> str:
+        """The characters that are not written as they are."""
+        return ESCAPED
+
     def copy(self) -> RawScanner:
         """Return an independent scanner in the same state."""
         other = self._new()
@@ -46,6 +52,13 @@ class RawScanner:
 
     def _new(self) -> RawScanner:
         return RawScanner(self.finder, self.types)
+
+    @property
+    def flow(self) -> Taker | None:
+        """A string's text goes straight through, up to what may end it or is written otherwise in JSON."""
+        if not self.begun or self.literal or not isinstance(self.finder, Finder):
+            return None
+        return self.finder.flow(self._changed)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""

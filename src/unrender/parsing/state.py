@@ -28,11 +28,12 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.flow import Scanner
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.joined import JoinedScanner
-from unrender.parsing.machine import ABANDONED, Machine, Program, Scanner
+from unrender.parsing.machine import ABANDONED, Machine, Program
 from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner

@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from json.encoder import encode_basestring
 
+from unrender.parsing.flow import JSON_STRING
 from unrender.parsing.wellformed import (
     COLON,
     END,
@@ -30,6 +32,8 @@ from unrender.parsing.wellformed import (
 
 MAX_WORD = 256
 """Longest number or bare word, in characters; longer ones are no values. JSON numbers rarely exceed 25."""
+_REPEATED = 24
+"""Characters of a text that may come again in the same place: a few of a model's tokens."""
 MAX_DEPTH = 512
 """Deepest nesting of lists and objects; Python's own json module gives up near 1,000."""
 
@@ -104,6 +108,22 @@ class LiteralScanner:
         other.state, other.stack, other.quote = self.state, self.stack, self.quote
         other.comma = self.comma
         return other
+
+    @property
+    def flow(self) -> LiteralScanner | None:
+        """Well-formed JSON goes straight through, up to the value's end."""
+        return self if self._may_be_json() else None
+
+    def take(self, text: str) -> tuple[str, int] | None:
+        """Take text that is well-formed JSON and does not end the value, as `scan` would; None for any other."""
+        if self.state == STRING and (found := JSON_STRING.take(text)):
+            return found
+        read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
+        if read is None:
+            return None
+        taken, used, self.state, self.stack, self.comma = read
+        self.quote = '"'
+        return taken, used
 
     @property
     def untouched(self) -> bool:
@@ -340,6 +360,26 @@ _STEPS = {
     COLON: LiteralScanner._colon,
     NEXT: LiteralScanner._next,
 }
+
+
+@lru_cache(maxsize=4096)
+def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str] | None:
+    """Return the JSON that `text` is, how much of it is decided, and state, brackets and comma after it.
+
+    Models write the same few characters between their values again and again, in the same places.
+    """
+    at, state, stack, last = well_formed(text, 0, state, stack, MAX_DEPTH - LEVELS)
+    if state == END:
+        return None
+    taken = ""
+    if at:
+        taken, comma = comma + text[: last if last >= 0 else at], text[last:at] if last >= 0 else ""
+    if at < len(text) and state not in (STRING, KEY_STRING):
+        end = _space_end(text, at)
+        taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
+        at = end
+    begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
+    return (taken, at, state, stack, comma) if begun else None
 
 
 def may_be_word(text: str) -> bool:

@@ -65,6 +65,10 @@ class XmlScanner:
         other.kept = self.kept
         return other
 
+    @property
+    def flow(self) -> None:
+        """Nothing."""
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
         at = start

@@ -1,0 +1,104 @@
+r"""Where a chunk goes straight through: it is more of the text that is being read, whatever comes after it.
+
+Strategy: a machine that suspends in free text, or in a value, knows which literals and characters could end or change it.
+Most chunks hold none of them. Such a chunk is one event; no instruction runs, and the machine is told later how much went
+by. So most of the output costs one search and one event, and nothing is promised less: the instructions would have come
+to the same.
+
+>>> flow = Flow(["</think>"])
+>>> [flow.take(chunk) for chunk in ("a < b", "a </th", "</think> b")]
+[('a < b', 5), ('a ', 2), None]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+DEEPEST = 12
+"""Characters of a literal that are looked at: what agrees in so many is left to the instructions."""
+
+
+class Taker(Protocol):
+    """What is being read, as far as it needs no machine."""
+
+    def take(self, text: str) -> tuple[str, int] | None:
+        """Take `text`; returns what it means, and how many of its characters are decided.
+
+        The rest has to be given again, before what comes next. None when the machine has to read all of `text` itself.
+        """
+        ...
+
+
+class Scanner(Protocol):
+    """A resumable reader of one value."""
+
+    @property
+    def flow(self) -> Taker | None:
+        """What takes more of the value without the machine, from where it is read now."""
+        ...
+
+    def copy(self) -> Scanner:
+        """Return an independent scanner in the same state."""
+        ...
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, int]:
+        """Take what can be decided of `text` from `start` on."""
+        ...
+
+
+class Flow:
+    """Text that goes on until one of some literals, or characters, comes. Immutable; one object for a place in a program."""
+
+    __slots__ = ("_ends", "_made_of", "_whole")
+
+    def __init__(self, literals: Iterable[str] = (), characters: str = "", last: str = "") -> None:
+        """`last` is a literal that counts at the end of a chunk alone."""
+        self._made_of = (tuple(literals), characters, last)
+        heads: dict[str, Any] = {}
+        for literal in self._made_of[0]:
+            _plant(heads, literal, whole=True)
+        _plant(heads, last, whole=False)
+        options = [f"[{re.escape(characters)}]"] if characters else []
+        self._ends = re.compile("|".join([*options, *_branches(heads)]) or r"(?!)").search
+        """Finds what ends the text, or may be the beginning of that."""
+        options += [re.escape(literal[:DEEPEST]) for literal in self._made_of[0] if literal]
+        self._whole = re.compile("|".join(options) or r"(?!)").search
+
+    def __reduce__(self) -> tuple[type[Flow], tuple[tuple[str, ...], str, str]]:
+        return Flow, self._made_of
+
+    def take(self, text: str) -> tuple[str, int] | None:
+        """Return the text before what may be the beginning of a literal; None where a whole one is."""
+        found = self._ends(text)
+        if found is None:
+            return text, len(text)
+        if self._whole(text):
+            return None
+        at = found.start()
+        return text[:at], at
+
+
+def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
+    """Add a literal to a tree of characters; the key "" stands where a whole one ends."""
+    node = heads
+    for character in literal[:DEEPEST]:
+        node = node.setdefault(character, {})
+    if whole or len(literal) > DEEPEST:
+        node[""] = {}
+
+
+def _branches(node: dict[str, Any]) -> list[str]:
+    return [re.escape(character) + _rest(below) for character, below in sorted(node.items())]
+
+
+def _rest(node: dict[str, Any]) -> str:
+    """Return what may follow to make a literal whole, or to leave it open at the end."""
+    return "" if "" in node else f"(?:{'|'.join([chr(92) + 'Z', *_branches(node)])})"
+
+
+ESCAPED = '"\\' + "".join(map(chr, range(0x20)))
+"""The characters that JSON's strings do not hold as they are."""
+JSON_STRING = Flow(characters=ESCAPED)
+"""Text inside a JSON string."""

@@ -1,0 +1,130 @@
+"""What goes straight through comes out exactly as the machine would have read it, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from properties.families import FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
+from properties.outputs import jumbled, mutated
+from splitting import fed_only, merged, pieces
+
+from unrender.messages import Request
+from unrender.parsing.events import Event
+from unrender.parsing.flow import Flow
+from unrender.parsing.ids import numbered_id
+from unrender.parsing.parser import Parser, Span
+from unrender.parsing.policy import DeadCalls, Policy
+from unrender.testing.chunks import random_pieces
+
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+REQUESTS = (REQUEST, Request(tools=None), Request(tools=REQUEST.tools, reasoning_format="none"))
+PROSE = 'If 3 < x, then {"a": [1, 2.5, null, true]} \\ "b"\nand so on. '
+
+
+class Stepwise(Parser):
+    """A parser whose machine reads every chunk."""
+
+    def _start_flow(self, machine: object) -> None:
+        pass
+
+
+def readings(
+    family: Family, seed: int, kind: type[Parser], text: str
+) -> Iterator[tuple[list[Event], int, tuple[Span, ...]]]:
+    """Yield what a parser says after each chunk: its events, and what is settled."""
+    random = Random(seed)
+    policy = Policy(malformed=random.choice(list(DeadCalls)))
+    request = random.choice(REQUESTS)
+    parser = kind(family.format, request, prompt=family.prompt, policy=policy, ids=numbered_id)
+    look = random.random() < 0.5
+    for chunk in random_pieces(text, random.choice((1, 4, 9)), seed):
+        events = merged(parser.feed(chunk))
+        yield events, parser.settled if look else 0, parser.spans if look else ()
+    yield merged(parser.finish()), parser.settled, parser.spans
+
+
+def check(family: Family, text: str, seed: int) -> None:
+    assert list(readings(family, seed, Parser, text)) == list(readings(family, seed, Stepwise, text))
+
+
+@each_family
+def test_outputs_are_read_as_step_by_step(family):
+    """Long values, and prose with beginnings of markers, leave in the same chunks with the same positions."""
+    for seed, output in enumerate(family.outputs):
+        longer = output.replace("Paris", PROSE.replace('"', "'").replace("\\", "") * 3).replace(
+            "Let me see.", PROSE * 3
+        )
+        for text in (output, longer, longer + PROSE):
+            check(family, text, seed)
+            check(family, text, seed + 100)
+
+
+@each_family
+@settings(max_examples=settings.get_profile(settings.get_current_profile_name()).max_examples // 3)
+@given(data=st.data())
+def test_broken_outputs_are_read_as_step_by_step(family, data):
+    """Whatever a model breaks, no chunk says more, less, earlier or later."""
+    text = data.draw(st.one_of(mutated(family), jumbled(family)))
+
+    check(family, text, data.draw(st.integers(0, 999)))
+
+
+@pytest.mark.parametrize("family", [JSON_ENVELOPE, TAGGED], ids=str)
+def test_most_of_a_long_answer_goes_straight_through(family):
+    """The machine sees the ends of long texts and values, not their middle: what makes a chunk cheap is at work."""
+    text = (
+        family.outputs[0]
+        .replace("Paris", "a city, with < and , in it " * 40)
+        .replace("Let me see.", "Well, 3 < x. " * 40)
+    )
+    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    chunks = pieces(text, 4)
+    through = 0
+    for chunk in chunks:
+        before = parser._passed
+        parser.feed(chunk)
+        through += parser._passed > before
+
+    assert through > len(chunks) * 0.8
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_copies_in_mid_flow_go_their_own_ways(size):
+    """A copy, a pickle's twin and a saved state go on from where the chunk left off, half a marker included."""
+    text = JSON_ENVELOPE.outputs[0].replace("Let me see.", "a < b <th and <tool_c, so. " * 4)
+    whole = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
+    fed_only(whole, [text])
+    for cut in range(0, len(text), 5):
+        first = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
+        fed_only(first, pieces(text[:cut], size))
+        others = [first.copy(), deepcopy(first)]
+        others.append(Parser.restore(JSON_ENVELOPE.format, REQUEST, first.state(), ids=numbered_id))
+        for parser in (*others, first):
+            fed_only(parser, pieces(text[cut:], size))
+            assert parser.message == whole.message
+
+
+@pytest.mark.parametrize(
+    ("literals", "characters", "last", "text", "taken"),
+    [
+        (["</a>"], "", "", "x </b> <", ("x </b> ", 7)),
+        (["</a>", "<b>"], "", "", "x </a>", None),
+        (["</a>", "<b>"], "", "", "</<b", ("</", 2)),
+        (["ab", "abc"], "", "", "xab", None),
+        (["ab"], "", "\n\n", "x\n\ny\n", ("x\n\ny", 4)),
+        (["ab"], "", "\n\n", "x\n\n", ("x", 1)),
+        ([], '"\\', "", 'x"', None),
+        ([], "", "", "x", ("x", 1)),
+        (["a" * 40], "", "", "b" + "a" * 11, ("b", 1)),
+        (["a" * 40], "", "", "b" + "a" * 12, None),
+        (["]", "-^"], "", "", "x-", ("x", 1)),
+    ],
+)
+def test_a_flow_takes_what_no_literal_can_change(literals, characters, last, text, taken):
+    """Text up to the first place where a literal may begin that is not all there; nothing where one is."""
+    assert Flow(literals, characters, last).take(text) == taken
