@@ -74,10 +74,20 @@ def _spells(arguments: Arguments, text: str, parts: Sequence[Part], values: dict
         return _is_spelling(arguments, json.loads(written) if arguments.as_string else written, values)
     outermost = [part for part in below if not any(part in _inside(other, below) for other in below)]
     texts = [text[part.start : part.end] for part in outermost]
-    if len(texts) != len(values) or not all(map(_is_spelling, [arguments] * len(texts), texts, values.values())):
+    pairs = list(_pairs(arguments, values))
+    if len(texts) != len(pairs) or not all(
+        _is_spelling(arguments, text, value) for text, (_, value) in zip(texts, pairs, strict=True)
+    ):
         return False
-    entries = [_entry(arguments, key, value, text) for (key, value), text in zip(values.items(), texts, strict=True)]
+    entries = [_entry(arguments, key, value, text) for (key, value), text in zip(pairs, texts, strict=True)]
     return written == arguments.start + arguments.separator.join(entries) + arguments.end
+
+
+def _pairs(arguments: Arguments, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what is written as an argument each: items of lists apart, where the format writes lists so."""
+    for key, value in values.items():
+        apart = arguments.repeats and isinstance(value, list)
+        yield from ((key, item) for item in (value if apart else [value]))
 
 
 def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:

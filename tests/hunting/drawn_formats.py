@@ -256,6 +256,8 @@ class Draw:
             data["separator"] = self.one("\n", " ", ",", self.marker())
         if self.chance(10):
             data["when_empty"] = self.one("", "()", "-")
+        if codec["containers"] not in ("joined", "xml") and self.chance(20):
+            data["repeats"] = True
         return data
 
     def codec(self, style: str) -> Data:

@@ -585,6 +585,29 @@ SINGLE = Family(
     markers=("<|call|>", "<|with|>", "<|done|>", "'", "\\'"),
 )
 
+REPEATED = Family(
+    name="repeated",
+    format=Format(
+        turn=Turn(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            separator="\n",
+            function=('<invoke name="', NAME, '">\n', ARGUMENTS, "</invoke>"),
+            arguments=Arguments(
+                entry=('<param name="', KEY, '">', VALUE, "</param>\n"), codec=RAW_BY_SCHEMA, repeats=True
+            ),
+        ),
+    ),
+    outputs=(
+        'Let me see.\n<invoke name="get_weather">\n<param name="city">Paris</param>\n<param name="days">3</param>\n'
+        '</invoke>\n<invoke name="get_time">\n<param name="city">Rome</param>\n</invoke>',
+        '<invoke name="now">\n<param name="tags">a</param>\n<param name="tags">b</param>\n<param name="note">c</param>\n'
+        '<param name="more">7</param>\n<param name="more">x</param>\n</invoke><|end|>',
+        '<invoke name="now">\n<param name="tags">["a"]</param>\n<param name="tags">b</param>\n<param name="more">7',
+    ),
+    markers=('<invoke name="now">\n', "</invoke>", '<param name="', '<param name="tags">', "</param>\n"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -605,4 +628,5 @@ FAMILIES = (
     NESTED_TAGS,
     ESCAPED,
     SINGLE,
+    REPEATED,
 )

@@ -59,7 +59,10 @@ def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFindin
     found, many = _find_codec(written, arguments, after)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
     return ArgumentsFinding(
-        arguments=replace(arguments, codec=found.codec), unexplained=found.unexplained, rules=rules, many=many
+        arguments=replace(arguments, codec=found.codec, repeats=found.repeats),
+        unexplained=found.unexplained,
+        rules=rules,
+        many=many,
     )
 
 

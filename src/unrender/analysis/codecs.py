@@ -49,6 +49,8 @@ class CodecFinding:
 
     codec: Codec
     unexplained: tuple[str, ...] = ()
+    repeats: bool = False
+    """Lists are written as arguments of one name."""
 
 
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
@@ -65,22 +67,41 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     codec = arguments.codec
     codec = replace(codec, **_strings(written, seen, codec))
     codec = replace(codec, words=_words(written, seen), omits_null="pkeyap" in values and "pkeyap" not in written)
-    best = min(_container_codecs(written, codec), key=lambda option: len(_misfits(written, seen, option, arguments)))
-    misfits = _misfits(written, seen, best, arguments)
+    trials = (replace(arguments, codec=option) for option in _container_codecs(written, codec))
+    ways = (way for trial in trials for way in (trial, *_repeated(trial)))
+    best = min(ways, key=lambda way: len(_misfits(written, seen, way)))
+    misfits = _misfits(written, seen, best)
     unexplained = (
         f"the value {seen[key]!r} is written as {written[key]!r:.200}, the codec says {text!r:.200}"
         for key, text in misfits
     )
-    return CodecFinding(codec=best, unexplained=tuple(unexplained))
+    return CodecFinding(codec=best.codec, unexplained=tuple(unexplained), repeats=best.repeats)
 
 
-def _misfits(
-    written: Mapping[str, str], values: Mapping[str, Any], codec: Codec, arguments: Arguments
-) -> list[tuple[str, str]]:
+def _repeated(arguments: Arguments) -> Iterator[Arguments]:
+    """Yield the same arguments with lists written item by item, where the codec has no way of its own for items."""
+    match arguments.codec.containers:
+        case Containers.JSON | Containers.PYTHON | Containers.SINGLE | Containers.BARE:
+            yield replace(arguments, repeats=True)
+        case Containers.JOINED | Containers.XML:
+            return
+        case _:
+            assert_never(arguments.codec.containers)
+
+
+def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: Arguments) -> list[tuple[str, str]]:
     """Return the keys whose values the codec writes otherwise, and how."""
-    trial = replace(arguments, codec=codec)
-    encoded = ((key, encode_value(value, trial)) for key, value in values.items())
+    encoded = ((key, _between_ends(key, value, arguments)) for key, value in values.items())
     return [(key, text) for key, text in encoded if text != written[key]]
+
+
+def _between_ends(key: str, value: Any, arguments: Arguments) -> str:
+    """Return what stands between the beginning of an argument and its end: its value, or many with all between them."""
+    if not (arguments.repeats and isinstance(value, list) and value):
+        return encode_value(value, arguments)
+    alone = replace(arguments, start="", end="")
+    head, _, tail = encode_arguments({key: value[:1]}, alone).partition(encode_value(value[0], arguments))
+    return encode_arguments({key: value}, alone).removeprefix(head).removesuffix(tail)
 
 
 def _object_layouts() -> Iterator[Codec]:

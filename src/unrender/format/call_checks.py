@@ -147,6 +147,8 @@ def _one_object(arguments: Arguments, where: str) -> Iterator[Problem]:
     for name in ("start", "end", "separator"):
         if getattr(arguments, name):
             yield f"{where}.{name}", "expected nothing, as the arguments are one object"
+    if arguments.repeats:
+        yield f"{where}.repeats", "the arguments are one object, in which a list is one value"
     codec = arguments.codec
     if codec.strings is not _strings_of_object(codec.containers):
         yield f"{where}.codec.strings", "expected strings and containers of one notation, `json`, `python` or `single`"
@@ -185,6 +187,8 @@ def _entry(tools: Tools, where: str) -> Iterator[Problem]:
     yield from _after_words(parts, arguments, where)
     if arguments.as_string:
         yield f"{where.removesuffix('.entry')}.as_string", "the arguments are no JSON object"
+    if arguments.repeats and arguments.codec.containers in (Containers.JOINED, Containers.XML):
+        yield f"{where.removesuffix('.entry')}.repeats", "the codec has another way to write the items of a list"
     yield from _ends_of_arguments(tools, where)
     named_twice = Slot.VALUE in parts and Slot.KEY in parts[parts.index(Slot.VALUE) :]
     codec = arguments.codec

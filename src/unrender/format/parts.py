@@ -171,6 +171,8 @@ class Arguments:
     separator: str = ""
     """Between two arguments, e.g. `, `."""
     codec: Codec = Codec()
+    repeats: bool = False
+    """A list is written as one argument for each item, all of one name: `<x>1</x><x>2</x>`; an empty one is not written."""
     as_string: bool = False
     """The JSON object is itself written as a JSON string."""
     when_empty: str | None = None

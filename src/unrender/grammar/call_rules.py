@@ -14,7 +14,6 @@ from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Typing
 from unrender.grammar import shapes
-from unrender.grammar.encode import encode_value
 from unrender.grammar.json_schema import Reading
 from unrender.grammar.kinds import kinds_of
 from unrender.grammar.nodes import (
@@ -157,9 +156,11 @@ class _Writer:
 
     def entries(self, shape: Object) -> Iterator[Node]:
         """Yield the arguments in the order of the schema and, where that differs, sorted."""
-        properties = tuple(found for item in shape.properties for found in self.written_property(item))
+        written = [found for item in shape.properties for found in self.written_property(item)]
+        bodies = {item.name: self.named_entry(item) for item in written}
+        nodes = {name: self.rule(name, body) for name, body in bodies.items() if body is not None}
+        properties = tuple(item for item in written if item.name in nodes)
         orders = dict.fromkeys((properties, tuple(sorted(properties, key=lambda item: item.name))))
-        nodes = {item.name: self.rule(item.name, self.named_entry(item)) for item in properties}
         extra = self.extra(shape)
         for order in orders:
             items = [Entry(nodes[item.name], item.required) for item in order]
@@ -177,6 +178,8 @@ class _Writer:
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
+        if self.arguments.repeats and any(map(_may_be_empty_list, alternatives(self.resolved(item.shape)))):
+            item = replace(item, required=False)
         if not self.codec.omits_null:
             yield item
             return
@@ -188,8 +191,41 @@ class _Writer:
     def rule(self, name: str, node: Node) -> Ref:
         return self.tools.rules.add(f"{self.hint}-{name}", node)
 
-    def named_entry(self, item: Property) -> Node:
-        return self.entry(item.name, item.shape, f"{self.hint}-{item.name}", self.arguments.entry)
+    def named_entry(self, item: Property) -> Node | None:
+        """Return the argument; where lists are repeated, one entry for each item, and None where there can be none."""
+        hint, skeleton = f"{self.hint}-{item.name}", self.arguments.entry
+
+        def entry(shape: Shape) -> Node:
+            return self.entry(item.name, shape, hint, skeleton)
+
+        if not self.arguments.repeats:
+            return entry(item.shape)
+        separator = self.arguments.separator
+        options = list(alternatives(self.resolved(item.shape)))
+        others = union([option for option in options if not _is_list(option)])
+        lists = [self.run(option, entry, separator) for option in options if _is_list(option)]
+        written = [node for node in lists if node is not None]
+        if isinstance(others, shapes.Anything):
+            written = [Repeat(entry(others), 1, None, Literal(separator) if separator else None)]
+        elif not isinstance(others, shapes.Nothing):
+            written.append(entry(others))
+        return choice(written) if written else None
+
+    def run(self, shape: Shape, node: Callable[[Shape], Node], separator: str) -> Node | None:
+        """Return the items of a list, at least one, with separators between them; None where there can be none."""
+        if isinstance(shape, shapes.Constant):
+            listed = [node(shapes.Constant(json.dumps(item))) for item in shape.value]
+            return _joined(listed, separator) if listed else None
+        assert isinstance(shape, shapes.Array)
+        listed = [node(item) for item in shape.prefix]
+        least = max(shape.minimum - len(listed), 0)
+        most = None if shape.maximum is None else max(shape.maximum - len(listed), 0)
+        if isinstance(shape.items, shapes.Nothing) or most == 0:
+            return _joined(listed, separator) if listed else None
+        more = Repeat(node(shape.items), max(least, 1), most, Literal(separator) if separator else None)
+        if least or not listed:
+            return _joined([*listed, more], separator)
+        return Sequence((_joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
 
     def entry(self, key: str | Node, shape: Shape, hint: str, skeleton: Skeleton) -> Node:
         """Return one argument; where a word says its type, one for each type it may have."""
@@ -235,6 +271,13 @@ class _Writer:
             return None
         key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
         value = union([value for _, value in shape.extra])
+        if self.arguments.repeats and any(map(_is_list, alternatives(self.resolved(value)))):
+            self.tools.report(
+                "#", "additionalProperties", "each item of a list repeats the name, which may be anything"
+            )
+            value = union([option for option in alternatives(self.resolved(value)) if not _is_list(option)])
+            if isinstance(value, shapes.Nothing):
+                return None
         node = self.entry(key, value, f"{self.hint}-extra", skeleton)
         return Extra(self.rule("extra", node), shape.minimum, shape.maximum)
 
@@ -320,21 +363,10 @@ class _Writer:
         """Return a list's items with separators between them; an empty list is nothing."""
         separator = self.codec.item_separator
         ends = (*stops, separator.strip(), *self.key_ends())
-        if isinstance(shape, shapes.Constant):
-            texts = [encode_value([item], self.arguments) for item in shape.value]
-            return _joined([self.raw_constant(text, ends, hint) for text in texts], separator)
-        assert isinstance(shape, shapes.Array)
-        listed = [self.joined_item(item, ends, hint) for item in shape.prefix]
-        least = max(shape.minimum - len(listed), 0)
-        most = None if shape.maximum is None else max(shape.maximum - len(listed), 0)
-        if isinstance(shape.items, shapes.Nothing) or most == 0:
-            return _joined(listed, separator)
-        more = Repeat(self.joined_item(shape.items, ends, hint), max(least, 1), most, Literal(separator))
-        if least:
-            return _joined([*listed, more], separator)
-        if not listed:
-            return Optional(more)
-        return Sequence((_joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
+        body = self.run(shape, lambda item: self.joined_item(item, ends, hint), separator)
+        if body is None:
+            return EMPTY
+        return Optional(body) if _may_be_empty_list(shape) else body
 
     def key_ends(self) -> tuple[str, ...]:
         """Return what shows that another argument's name came before, where nothing closes a value: `a, b=`."""
@@ -400,6 +432,12 @@ def _is_object(shape: Shape) -> bool:
 
 def _is_list(shape: Shape) -> bool:
     return isinstance(shape, shapes.Array) or (isinstance(shape, shapes.Constant) and shape.json[0] == "[")
+
+
+def _may_be_empty_list(shape: Shape) -> bool:
+    if isinstance(shape, shapes.Constant):
+        return shape.json == "[]"
+    return isinstance(shape, shapes.Array) and shape.minimum == 0 and not shape.prefix
 
 
 def _joined(items: list[Node], separator: str) -> Node:

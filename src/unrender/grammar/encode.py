@@ -43,8 +43,15 @@ def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin:
         text = _encode_container(values, arguments, margin)
         return json.dumps(text, ensure_ascii=arguments.codec.ascii_only) if arguments.as_string else text
     written = {key: value for key, value in values.items() if value is not None or not arguments.codec.omits_null}
-    entries = (_encode_entry(key, value, arguments) for key, value in written.items())
+    entries = (
+        _encode_entry(key, item, arguments) for key, value in written.items() for item in _items(value, arguments)
+    )
     return arguments.start + arguments.separator.join(entries) + arguments.end
+
+
+def _items(value: Any, arguments: Arguments) -> Sequence[Any]:
+    """Return what is written as an entry each: the items of a list that is repeated, or the value."""
+    return value if arguments.repeats and isinstance(value, list | tuple) else (value,)
 
 
 def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: str = "", index: int = 0) -> str:

@@ -148,6 +148,8 @@ def _explained_entry(arguments: Arguments) -> Iterator[str]:
     between = f", with {_named(arguments.separator)} between them" if arguments.separator else ""
     yield f"`{_entry(arguments).strip()}` is written once for each argument{between}."
     yield f"KEY is the argument's name, VALUE its value: {'; '.join(notation_of(arguments.codec).sentences)}."
+    if arguments.repeats:
+        yield "For a list, that is written once for each item, always with the same KEY; for an empty list, not at all."
     if arguments.codec.typed_by is Typing.ATTRIBUTE:
         words = ", ".join(f"{word} for {kind}" for kind, word in arguments.codec.types)
         yield f"TYPE tells the type of the value: {words}."

@@ -24,6 +24,7 @@ from unrender.parsing.joined import JoinedScanner, is_list
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
+from unrender.parsing.repeated import begin_list, end_list, items_or_value, next_item
 from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status, escape
 from unrender.parsing.xml import TagStyle, XmlScanner
 
@@ -40,7 +41,10 @@ def run_scanner(machine: Machine) -> Status:
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     machine.take(Role.ARGUMENT, end)
-    machine.arguments(text)
+    if machine.call is not None and machine.call.holds:
+        machine.call.held.append(text)
+    else:
+        machine.arguments(text)
     if status == MORE and not machine.final:
         machine.flow = scanner.flow
         return MORE
@@ -120,6 +124,8 @@ class Value:
     style: LiteralStyle
     """How values are read that end by themselves."""
     tags: TagStyle | None = None
+    repeats: bool = False
+    """Items of a list are written as arguments of one name."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.call
@@ -137,16 +143,25 @@ class Value:
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
-        if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
+        waits = self.repeats or isinstance(self.suffix, Follow)
+        if waits and machine.at == len(machine.buffer) and not machine.final:
             return False
+        if not (self.repeats and next_item(machine, call)):
+            self._begin(machine, call)
+        call.count += 1
+        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
+        return True
+
+    def _begin(self, machine: Machine, call: CallState) -> None:
+        """Begin another argument."""
+        end_list(machine, call)
         if call.key in call.keys:
             # What the first one says is out: JSON keeps both, and most readers the last.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(("{" if call.count == 0 else ", ") + f'"{escape(call.key)}": ')
-        call.count += 1
-        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
-        return True
+        if self.repeats:
+            begin_list(machine, call, raw=self.codec.typed_by is Typing.SCHEMA)
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
         rest = machine.buffer[machine.at : machine.at + len(CDATA_START)]
@@ -179,7 +194,7 @@ class Value:
     def _types(self, call: CallState) -> frozenset[str]:
         match self.codec.typed_by:
             case Typing.SYNTAX | Typing.SCHEMA:
-                return call.types.types(call.key)
+                return STRING if call.holds else items_or_value(call)
             case Typing.ATTRIBUTE:
                 named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
                 return STRING if "string" in named else named or ANY
@@ -230,6 +245,7 @@ class CloseArguments:
 
     def step(self, machine: Machine) -> bool:
         assert machine.call is not None
+        end_list(machine, machine.call)
         machine.arguments("}" if machine.call.count else "{}")
         machine.call.closed = True
         machine.call.ended = self.bracketed

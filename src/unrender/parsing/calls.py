@@ -424,7 +424,7 @@ def _stops(entry: tuple[Part, ...], i: int) -> Finder:
 
 
 def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:
-    return Value(arguments.codec, suffix, literal_style(arguments.codec, suffix), tags)
+    return Value(arguments.codec, suffix, literal_style(arguments.codec, suffix), tags, arguments.repeats)
 
 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:

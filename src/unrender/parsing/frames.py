@@ -59,11 +59,15 @@ class CallState:
         "closed",
         "count",
         "ended",
+        "held",
+        "holds",
         "id",
         "key",
         "keys",
         "kind",
         "known",
+        "latest",
+        "listing",
         "mark",
         "name",
         "recover",
@@ -88,6 +92,13 @@ class CallState:
         self.key = ""
         self.keys: set[str] = set()
         """The arguments that have a value."""
+        self.latest = ""
+        """The name of the argument whose value was read last."""
+        self.listing = False
+        """The latest argument is a list, whose items are written as arguments of the same name."""
+        self.holds = ""
+        """The latest argument may be such a list: its text waits, "raw" or "read" as JSON."""
+        self.held: list[str] = []
         self.kind = ""
         """What the TYPE slot said of the current value."""
         self.mark = 0
@@ -108,5 +119,5 @@ class CallState:
         other = CallState()
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
-        other.arguments, other.keys = list(self.arguments), set(self.keys)
+        other.arguments, other.keys, other.held = list(self.arguments), set(self.keys), list(self.held)
         return other

@@ -248,13 +248,14 @@ def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -
 
 # The call.
 
-_CALL_TEXTS = ("name", "id", "key", "kind")
-_CALL_FLAGS = ("known", "begun", "closed", "ended")
+_CALL_TEXTS = ("name", "id", "key", "kind", "latest")
+_CALL_FLAGS = ("known", "begun", "closed", "ended", "listing")
+_HOLDS = {kind: kind for kind in ("", "raw", "read")}
 
 
 def _save_call(call: CallState, least: int) -> dict[str, Any]:
-    names = (*_CALL_TEXTS, *_CALL_FLAGS, "count", "recover", "separated")
-    lists = {"keys": sorted(call.keys), "arguments": list(call.arguments)}
+    names = (*_CALL_TEXTS, *_CALL_FLAGS, "holds", "count", "recover", "separated")
+    lists = {"keys": sorted(call.keys), "arguments": list(call.arguments), "held": list(call.held)}
     return {
         **lists,
         "mark": max(call.mark, least),
@@ -272,6 +273,7 @@ def _read_call(saved: Saved, machine: Machine) -> CallState:
         setattr(call, name, saved.flag(name))
     saved.require("begun", machine.calls > 0 or not call.begun, "a call that has been told of")
     call.keys, call.arguments = set(saved.texts("keys")), saved.texts("arguments")
+    call.holds, call.held = saved.choice("holds", _HOLDS), saved.texts("held")
     call.count, call.separated = saved.number("count"), saved.number("separated")
     call.mark = saved.number("mark", least, machine.base + machine.at)
     call.start = saved.number("start", least, machine.base + machine.at)

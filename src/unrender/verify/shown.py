@@ -180,6 +180,13 @@ def _as_written(text: str, rendering: str) -> str:
 
 
 def _written_calls(answer: Answer, format: Format) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    omits = format.tools.arguments.codec.omits_null
+    written = format.tools.arguments
     for name, arguments in answer.calls:
-        yield name, {key: value for key, value in arguments.items() if not (omits and value is None)}
+        yield (
+            name,
+            {
+                key: value
+                for key, value in arguments.items()
+                if not (written.codec.omits_null and value is None) and not (written.repeats and value == [])
+            },
+        )

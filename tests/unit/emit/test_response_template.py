@@ -337,6 +337,8 @@ def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
         ("tagged-raw", "typed by the tools' schemas"),
         ("tagged-flag", "types written beside values are not read"),
         ("tagged-repr", "lists and objects are Python literals"),
+        ("tagged-lists", "one is read"),
+        ("tagged-escaped", "entities in strings are not decoded"),
         ("bare-keys", "keys that are no words"),
         ("json-wrapped", "arguments come as JSON text"),
     ],

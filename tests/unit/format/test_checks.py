@@ -130,6 +130,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         entry(*RAW["arguments"]["entry"], strings="json", typed_by="syntax", containers="joined"),
         "codec.containers",
     ),
+    "items of one object": (tools(TAG, arguments={"repeats": True}), "arguments.repeats: the arguments are one object"),
+    "items written twice": (
+        tools(RAW, arguments={**RAW["arguments"], "repeats": True, "codec": {**RAW["arguments"]["codec"], "containers": "joined"}}),
+        "arguments.repeats: the codec has another way",
+    ),
     "indent out of range": (tools(TAG, arguments={"codec": {"indent": 10**9}}), "codec.indent"),
     "odd separator": (tools(TAG, arguments={"codec": {"item_separator": ";"}}), "codec.item_separator"),
     # Markers against each other.

@@ -153,3 +153,12 @@ CALLS = [("f", {}, ""), ("g", {}, "")]
 def test_parts_are_joined(parts, expected):
     """The joint between two parts depends on both."""
     assert encode_answer(FORMAT, **parts) == expected
+
+
+def test_items_are_written_as_arguments_of_one_name():
+    """A list is one entry for each of its items; an empty one is not written, and lists in lists are values."""
+    arguments = Arguments(
+        entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), separator="|", codec=Codec(**RAW), repeats=True
+    )
+
+    assert encode_arguments({"a": ["x", 2, [3]], "b": [], "c": "y"}, arguments) == "<a>x</>|<a>2</>|<a>[3]</>|<c>y</>"

@@ -168,6 +168,33 @@ def test_joined_lists_obey_their_schema():
     assert [text for text in texts if not re.fullmatch(wanted, text)] == []
 
 
+def test_items_of_a_list_are_arguments_of_one_name():
+    """Items are counted and typed; an empty list is not written, and what may be anything may come several times."""
+    arguments = Arguments(entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA), repeats=True)
+    items: dict[str, Any] = {
+        "a": {"items": {"enum": [1, [2]]}, "minItems": 1, "maxItems": 2},
+        "b": {"items": {"const": 3}},
+    }
+    properties: dict[str, Any] = {key: {"type": "array", **value} for key, value in items.items()}
+    properties["c"] = {"anyOf": [{"const": ["x", "y"]}, {"const": 4}, {"const": []}]}
+    texts = drawn(arguments, {"properties": properties, "required": list(properties)}, 60)
+
+    a, b, c = r"(<p=a>(1|\[\s*2\s*\])</p>){1,2}", "(<p=b>3</p>)*", "(<p=c>x</p><p=c>y</p>|<p=c>4</p>)?"
+    assert [text for text in texts if not re.fullmatch(f"<f>{a}{b}{c}</call>", text)] == []
+    assert {"<p=b>" in text for text in texts} == {"<p=c>" in text for text in texts} == {True, False}
+    assert any(text.count("<p=d>") > 1 for text in drawn(arguments, {"properties": {"d": {}}, "required": ["d"]}, 60))
+
+
+def test_names_that_may_be_anything_have_no_lists():
+    """A list of an unknown name is left out and reported: the grammar cannot say that all items have one name."""
+    arguments = Arguments(entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA), repeats=True)
+    for more, left in (({"type": "array"}, False), ({"type": ["array", "null"]}, True)):
+        result = expanded(arguments, {"type": "object", "additionalProperties": more})
+
+        assert [loss.keyword for loss in result.unsupported] == ["additionalProperties"]
+        assert any("null" in sample(result.grammar, seed) for seed in range(20)) is left
+
+
 def test_optional_arguments_may_be_left_out():
     """Required arguments are always there, the others sometimes."""
     texts = drawn(CODECS["raw"], {"properties": {"a": {"type": "integer"}, "b": {"const": 1}}, "required": ["b"]}, 80)

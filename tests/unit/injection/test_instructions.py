@@ -119,6 +119,14 @@ def test_values_are_explained_from_the_codec(codec, said):
     assert said in Instructions(syntax=syntax).write([TOOL])
 
 
+def test_lists_that_are_written_item_by_item_are_explained():
+    """The model is told what to do with a list, and with an empty one."""
+    arguments = Arguments(entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), codec=Codec(strings=Strings.RAW), repeats=True)
+    syntax = Tools(mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
+
+    assert "For a list, that is written once for each item" in Instructions(syntax=syntax).write([TOOL])
+
+
 def test_ids_counters_and_missing_arguments_are_explained():
     """Each word of the form has its sentence."""
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)

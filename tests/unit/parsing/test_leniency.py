@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from properties.families import COUNTED, JSON_ENVELOPE, TAG_AND_JSON, TAGGED, TOOLS, Family
+from properties.families import COUNTED, JSON_ENVELOPE, REPEATED, TAG_AND_JSON, TAGGED, TOOLS, Family
 from properties.invariants import check
 from splitting import fed
 
@@ -41,6 +41,11 @@ class Row:
 
 def call(text: str) -> str:
     return f"<tool_call>\n{text}\n</tool_call>"
+
+
+def invoke(*arguments: tuple[str, str]) -> str:
+    written = "".join(f'<param name="{key}">{value}</param>\n' for key, value in arguments)
+    return f'<invoke name="now">\n{written}</invoke>'
 
 
 ARROWS = replace(
@@ -147,6 +152,25 @@ ROWS = (
         ),
         calls=(ROME,),
         reported=True,
+    ),
+    Row(
+        name="items as arguments",
+        family=REPEATED,
+        output=invoke(("tags", "a"), ("tags", "b"), ("city", "Rome"), ("more", "7"), ("more", "c")),
+        calls=(("now", {"tags": ["a", "b"], "city": "Rome", "more": [7, "c"]}),),
+    ),
+    Row(
+        name="item behind another argument",
+        family=REPEATED,
+        output=invoke(("tags", "a"), ("city", "Rome"), ("tags", "b")),
+        calls=(("now", {"tags": ["b"], "city": "Rome"}),),
+        reported=True,
+    ),
+    Row(
+        name="items as JSON",
+        family=REPEATED,
+        output=invoke(("tags", '["a", "b"]')),
+        calls=(("now", {"tags": ["a", "b"]}),),
     ),
     Row(
         name="field twice",
