@@ -249,11 +249,12 @@ class _Generation:
         only_calls = _sequence(Literal(to_tools), run if turn.tools_first else last)
         if beside is not wrapper and beside.wraps_empty:
             only_calls = _sequence(Literal(to_content + beside.start + beside.end), followed)
+        shown = entry_literals(self.calls.syntax) or turn.content_to_tools.strip()
         if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = _sequence(self.content(to_content, beside), followed)
-            return Choice((only_calls, opened)) if beside.start else only_calls
-        if not turn.tools_first and not (entry_literals(self.calls.syntax) or turn.content_to_tools.strip()):
+            return Choice((only_calls, opened)) if beside.start and shown else only_calls
+        if not turn.tools_first and not shown:
             return Choice((content, only_calls))  # Behind content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:
             return Choice((_sequence(content, Choice((followed, ended))), only_calls))

@@ -30,7 +30,7 @@ from unrender.emit.answer import Answer
 from unrender.emit.sample import draw
 from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
-from unrender.messages import Request, Tool, ToolChoice
+from unrender.messages import Message, Request, Tool, ToolChoice
 from unrender.parsing.events import Malformed
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
@@ -164,6 +164,12 @@ class Subject:
     def prompt(self) -> str:
         return (self.format.turn.headers or ("",))[0] + self.begun
 
+    def begun_message(self) -> Message:
+        """Return what of the message the prompt has written, text that the parser holds back included."""
+        parser = self.parser()
+        parser.finish()
+        return parser.message
+
     def answer(self) -> Answer:
         return Answer(format=self.format, request=self.request, begun=self.begun)
 
@@ -175,7 +181,7 @@ def _check_format(subject: Subject) -> None:
     with _promise("to_json"):
         _expect("to_json", Format.from_json(subject.format.to_json()) == subject.format, "another format comes back")
     with _promise("parser"):
-        begun = subject.parser().message
+        begun = subject.begun_message()
     readers = dict(_readers(subject))
     with _promise("grammar"):
         grammar = subject.answer().grammar()

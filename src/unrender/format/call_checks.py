@@ -46,6 +46,8 @@ def check_tools(tools: Tools, where: str) -> Iterator[Problem]:
     if not 0 <= tools.index_start <= MAX_INDEX:
         yield f"{where}.index_start", f"expected a number from 0 to {MAX_INDEX}"
     yield from _function(tools, f"{where}.function")
+    if not tools.envelope:
+        yield from _unmarked(tools, where)
     yield from _id_parts(tools, f"{where}.id_parts")
     yield from _arguments(tools, f"{where}.arguments")
     yield from _envelope(tools, f"{where}.envelope")
@@ -66,6 +68,22 @@ def _function(tools: Tools, where: str) -> Iterator[Problem]:
         yield where, "expected the slot `id` once at most"
     yield from _touching(parts, where, free=(Slot.ARGUMENTS, Slot.ANY))
     yield from _after_words(parts, tools.arguments, where)
+
+
+def _unmarked(tools: Tools, where: str) -> Iterator[Problem]:
+    """Yield what keeps a call from being seen where no marker shows it: neither first, nor after another call."""
+    parts, empty = tools.function, tools.arguments.when_empty
+    first, last = _literal(parts[0]) if parts else "", _literal(parts[-1]) if parts else ""
+    opened = (tools.section_start + tools.call_start + first).strip()
+    if not opened and parts[:1] != (Slot.NAME,):
+        yield f"{where}.function", "expected the slot `name` first, as no marker stands before it"
+    if not opened and not tools.arguments.entry and empty is not None and empty[:1] not in ("{", '"'):
+        yield f"{where}.arguments.when_empty", f"expected an object, as nothing else shows a call, found {empty!r}"
+    brackets = tools.arguments.entry and (tools.arguments.start + tools.arguments.end).strip()
+    written = empty.strip() if empty is not None else brackets or not tools.arguments.entry
+    between = (last + tools.call_end + tools.separator + tools.call_start + first).strip()
+    if tools.parallel and not between and not written:
+        yield f"{where}.separator", "expected a text between a call without arguments and the next one"
 
 
 def _skeleton(parts: Skeleton, known: Sequence[Slot], where: str) -> Iterator[Problem]:

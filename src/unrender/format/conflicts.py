@@ -58,15 +58,20 @@ def check_answer(
 
 
 def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
-    """Yield the joint that lets the next word go on an end of reasoning that looks like a word, and like one only."""
-    joints = {name: getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
-    if reasoning.end[-1:].isalnum() and any(map(str.isspace, joints.values())):
-        for name, joint in joints.items():
-            if not joint:
-                yield (
-                    f"format.turn.{name}",
-                    f"expected white space behind {reasoning.end.strip()!r}, as it ends in a letter",
-                )
+    """Yield what lets the next word go on an end of reasoning that looks like a word, where white space stands elsewhere."""
+    end, core = reasoning.end, reasoning.end.strip()
+    if not core[-1:].isalnum():
+        return
+    layout = end[len(end.rstrip()) :]
+    behind = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
+    empty = {"reasoning.empty": reasoning.empty, "turn.prefill_no_thinking": turn.prefill_no_thinking}
+    behind |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
+    if reasoning.unseen:
+        behind["reasoning.unseen"] = layout
+    if any(text[:1].isspace() for text in behind.values()):
+        for name, text in behind.items():
+            if not text:
+                yield f"format.{name}", f"expected white space behind {core!r}, as it ends in a letter"
 
 
 def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:

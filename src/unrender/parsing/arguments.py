@@ -94,10 +94,14 @@ class Entries:
         buffer, call = machine.buffer, machine.call
         assert call is not None
         at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
-        if self.separator and call.separated < call.count and buffer.startswith(self.separator, at):
+        separable = bool(self.separator) and call.separated < call.count
+        begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
+        if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
-            at = SPACE.match(buffer, at + len(self.separator)).end()  # type: ignore[union-attr]
+            at, begun = SPACE.match(buffer, at + len(self.separator)).end(), False  # type: ignore[union-attr]
         machine.take(Role.LAYOUT, at)
+        if begun and not machine.final:
+            return True
         if at >= len(buffer):
             if machine.final:
                 machine.fail("the end of the arguments")

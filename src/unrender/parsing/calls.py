@@ -228,16 +228,20 @@ class CallCode:
         return [Space()] if before.isspace() or behind.isspace() else []
 
     def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
-        """What may stand behind the slot at `i`."""
-        behind = [part for part in parts[i + 1 :] if isinstance(part, Slot) or part.strip()]
-        if behind and not isinstance(behind[0], Slot):
-            return tokens(behind[0])[:1]
-        entry = self.syntax.arguments.entry
-        opener = [entry[0]] if entry and not isinstance(entry[0], Slot) else []
-        # Where there may be no arguments at all, what stands behind them.
-        closer = [part for part in behind[1:2] if entry and not isinstance(part, Slot)]
-        texts = (self.syntax.arguments.start, *opener, *closer, self.syntax.arguments.when_empty or "")
-        return [token for text in texts for token in tokens(text)[:1]]
+        """What may stand behind the slot at `i`; words that say nothing and arguments may be left out."""
+        arguments = self.syntax.arguments
+        found: list[str] = []
+        for part in parts[i + 1 :]:
+            if part is Slot.ARGUMENTS:
+                texts = (arguments.start, *map(_text, arguments.entry[:1]), arguments.when_empty or "")
+                found += [token for text in texts for token in tokens(text)[:1]]
+            elif part is not Slot.ANY:
+                found += tokens(_text(part))[:1]
+            if isinstance(part, Slot) and part is not Slot.ANY and not (part is Slot.ARGUMENTS and arguments.entry):
+                return found
+            if _text(part).strip():
+                return found
+        return [*found, *self._closers(), *tokens(self.syntax.separator)[:1]]
 
     def _before_arguments(self) -> list[Instruction]:
         if self.syntax.arguments.entry:

@@ -229,6 +229,21 @@ class Maybe:
 
 
 @dataclass(frozen=True, slots=True)
+class Unless:
+    """`&marker`: go elsewhere where one of the markers stands."""
+
+    markers: Finder
+    target: int
+
+    def step(self, machine: Machine) -> bool:
+        rest = machine.at < len(machine.buffer)
+        if not machine.final and (not rest or self.markers.may_grow(machine.buffer, machine.at)):
+            return True
+        machine.pc = self.target if self.markers.at(machine.buffer, machine.at) else machine.pc + 1
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class MaybeFence:
     """The opening of a Markdown fence, if there is one: three backquotes and a language."""
 

@@ -43,6 +43,7 @@ from unrender.parsing.instructions import (
     Soft,
     Space,
     Text,
+    Unless,
 )
 from unrender.parsing.machine import Program
 from unrender.parsing.undeclared import CloseUndeclared, Mention, OpenUndeclared
@@ -206,8 +207,10 @@ class _Compiler:
         """Reasoning that its marker opens, or the prompt."""
         starts = [_Marker.of(text) for text in literals((opener,)) if text.strip()]
         for marker in starts:
-            # Models repeat an opener that the prompt has already written.
-            begin = self.code.emit(Maybe(marker.core), Soft(marker.after), Jump(inner.at))
+            # Models repeat an opener that the prompt has already written; what closes the block may begin like it.
+            longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
+            closed = [Unless(Finder(longer), inner.at)] if longer else []
+            begin = self.code.emit(*closed, Maybe(marker.core), Soft(marker.after), Jump(inner.at))
             self._marker(hub, marker, begin, inner.role)
         return None if starts else inner.at
 
