@@ -288,8 +288,10 @@ class CallCode:
         return tokens(_text(parts[at]))[:1] if at < _last_slot(parts) else []
 
     def _closers(self) -> list[str]:
+        """What may follow a call's last argument: the end of the call or of all calls, or the next call."""
         syntax = self.syntax
-        return [*closing_tokens(syntax), *_markers(self.split(syntax.call_start))]
+        begins = self.split(syntax.call_start) or self.split(_text(syntax.function[0]))[:1]
+        return [*closing_tokens(syntax), *_markers(begins)]
 
     def _entry(self, arguments: Arguments, between: int) -> int:
         start = len(self.code)

@@ -76,6 +76,8 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
     prompt, full = subject.prompt, subject.render(answer.to_openai())
     if prompt is None or full is None or subject.question not in full:
         return None
+    if not _shows_arguments(subject, answer, full):
+        return None
     if not answer.reasoning and _goes_on(subject.format, prompt, full):
         full = _in_history(subject, answer)
     if full is None:
@@ -92,6 +94,27 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
     # Reasoning without an opening marker is reasoning because the prompt has begun it.
     unmarked = expected.reasoning and subject.format.reasoning.mode is ReasoningMode.DELIMITER
     return Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected)
+
+
+def _shows_arguments(subject: Subject, answer: Answer, full: str) -> bool:
+    """Return whether the rendering `full` of an answer would be another one if the arguments of its calls were others."""
+    calls = tuple((name, {key: _another(value) for key, value in given.items()}) for name, given in answer.calls)
+    return calls == answer.calls or subject.render(replace(answer, calls=calls).to_openai()) != full
+
+
+def _another(value: Any) -> Any:
+    """Return another value of the same type, or a text instead of null."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case list():
+            return [*value, "other"]
+        case dict():
+            return {**value, "other": True}
+        case _:
+            return f"{value or ''} other"
 
 
 def _goes_on(format: Format, prompt: str, full: str) -> bool:

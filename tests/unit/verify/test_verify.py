@@ -260,3 +260,16 @@ def test_a_chat_template_brings_its_format_along():
 
     assert verify(template, samples=1) == verify(template.template, samples=1)
     assert "tool calls" in {finding.capability for finding in verify(wrong, samples=1).refuted}
+
+
+def test_calls_whose_arguments_the_rendering_does_not_depend_on_prove_and_refute_nothing():
+    """What is rendered the same whatever the arguments are does not show them."""
+    written = "{{- '<call>' ~ call.function.name ~ ' ' ~ (message.reasoning_content or 'so') ~ '</call>' }}"
+    silent = UNENDED.replace(next(line for line in UNENDED.splitlines() if "'<call>'" in line), written)
+    assert silent != UNENDED
+
+    report = verify(ChatTemplate.from_string(silent).template, samples=2)
+
+    found = verdicts(report.findings)
+    assert found["reasoning and tool calls"] is Verdict.NOT_OBSERVABLE
+    assert found["strings"] is Verdict.NOT_OBSERVABLE
