@@ -149,7 +149,6 @@ class Answer:
 def _failure(error: EngineError) -> Failure:
     """Return what the client is told: its own fault where the engine says so, else the engine's."""
     if error.status in (400, 413, 422):
-        return invalid(f"the engine refuses the request: {error}")
-    if error.status in (429, 503):
-        return Failure(Kind.BUSY, f"the engine is busy: {error}")
-    return Failure(Kind.ENGINE, str(error))
+        return invalid(f"the engine refuses the request: {error.message}")
+    kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
+    return Failure(kind, f"the engine failed: {error.message}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from unrender.gateway.answer import Answer
 from unrender.gateway.ask import Ask
+from unrender.gateway.backends.backend import EngineError
 from unrender.gateway.body import Gone, Receive, read_json
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
@@ -73,6 +74,8 @@ class Exchange:
         except TimeoutError:
             await self._fail(Failure(Kind.TIMEOUT, f"the answer took more than {self._gateway.limits.seconds} seconds"))
         except Failure as failure:
+            if isinstance(failure.__cause__, EngineError):
+                _log.warning("request %s: %s", self._id, failure.__cause__)
             await self._fail(failure)
         except asyncio.CancelledError:
             if not self._gone:

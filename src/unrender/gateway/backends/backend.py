@@ -69,10 +69,14 @@ class Piece(NamedTuple):
 
 
 class EngineError(Exception):
-    """The engine cannot be reached, refuses the job, or breaks off; the message says which, and where."""
+    """The engine cannot be reached, refuses the job, or breaks off: clients are told the `message`.
 
-    def __init__(self, message: str, *, status: int | None = None, transient: bool = False) -> None:
-        super().__init__(message)
+    `where` is for the log alone: clients do not learn the addresses of engines.
+    """
+
+    def __init__(self, message: str, *, where: str = "", status: int | None = None, transient: bool = False) -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.message = message
         self.status = status
         """The engine's HTTP status, where it gave one."""
         self.transient = transient

@@ -81,7 +81,7 @@ class Completions:
                 for piece in self._pieces(data, job.logprobs):
                     last = piece if piece.finish else last
                     yield piece
-        raise EngineError(f"{self._where}: the engine broke off before its last word")
+        raise EngineError("the engine broke off before its last word", where=self._where)
 
     async def _body(self, job: Job) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -108,7 +108,7 @@ class Completions:
             checked(choice, self._where)
             finish = choice.get("finish_reason")
             if finish == "abort":
-                raise EngineError(f"{self._where}: the engine gave the request up")
+                raise EngineError("the engine gave the request up", where=self._where)
             text, ids = text_of(choice, "text", self._where), choice.get("token_ids")
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs") or {}, top))

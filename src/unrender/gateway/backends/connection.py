@@ -7,6 +7,7 @@ stream that ends is not thereby whole: the reader of the lines knows the engine'
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import aiohttp
 
 from unrender.gateway.backends.backend import EngineError
+
+_log = logging.getLogger("unrender.gateway")
 
 LONGEST_LINE = 4_000_000
 """Bytes; the longest are log probabilities, or the whole text again."""
@@ -36,16 +39,17 @@ class Connection:
     async def lines(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[bytes, None]:
-        """Send JSON and yield the lines of the answer, without their ends. Raises `EngineError`."""
+        """Send JSON and yield the lines of the answer, without their ends and without empty ones. Raises `EngineError`."""
         async with self._asked("POST", path, body, headers, self._timeout) as response:
             rest, whole = b"", False
             try:
                 async for chunk in response.content.iter_any():
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
-                        yield line
+                        if line:
+                            yield line
                     if len(rest) > LONGEST_LINE:
-                        raise EngineError(f"{self.url}{path}: expected lines of at most {LONGEST_LINE} bytes")
+                        raise EngineError(f"expected lines of at most {LONGEST_LINE} bytes", where=f"{self.url}{path}")
                 whole = True
                 if rest:
                     yield rest
@@ -59,12 +63,13 @@ class Connection:
             return parsed(await response.read(), f"{self.url}{path}")
 
     async def problem(self, path: str) -> str | None:
-        """Return None when a path answers with a success, else what is wrong."""
+        """Return None when a path answers with a success, else what is wrong; the log says where."""
         try:
             async with self._asked("GET", path, None, {}, _QUICK):
                 return None
         except EngineError as error:
-            return str(error)
+            _log.info("%s", error)
+            return error.message
 
     async def close(self) -> None:
         """Close all connections."""
@@ -91,25 +96,26 @@ class Connection:
             ) as response:
                 if response.status != 200:
                     raise EngineError(
-                        f"{where}: {response.status} {_reason(await response.content.read(LONGEST_LINE))}",
+                        f"{response.status} {_reason(await response.content.read(LONGEST_LINE))}",
+                        where=where,
                         status=response.status,
                         transient=response.status in _TRANSIENT,
                     )
                 begun = True
                 yield response
         except TimeoutError as error:
-            raise EngineError(f"{where}: the engine does not answer", transient=not begun) from error
+            raise EngineError("the engine does not answer", where=where, transient=not begun) from error
         except aiohttp.ClientError as error:
             said = "the engine broke off" if begun else "the engine cannot be reached"
-            raise EngineError(f"{where}: {said}: {type(error).__name__} {error}", transient=not begun) from error
+            raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
 
 
 def parsed(data: bytes, where: str) -> Any:
     """Return JSON. Raises `EngineError`, naming `where`, for anything else."""
     try:
-        return json.loads(data)
+        return json.loads(data.decode())  # from bytes, the encoding would be guessed first
     except (ValueError, RecursionError) as error:
-        raise EngineError(f"{where}: expected JSON, found {data[:_SHOWN]!r}") from error
+        raise EngineError(f"expected JSON, found {data[:_SHOWN]!r}", where=where) from error
 
 
 def event(line: bytes, where: str) -> Any:
@@ -119,7 +125,7 @@ def event(line: bytes, where: str) -> Any:
     """
     if not line.startswith(b"data:"):
         if line.startswith(b"error:"):  # llama-server's form
-            raise EngineError(f"{where}: {_reason(line[6:])}")
+            raise EngineError(_reason(line[6:]), where=where)
         return {}
     data = line[5:].strip()
     return None if data == b"[DONE]" else checked(parsed(data, where), where)
@@ -128,9 +134,9 @@ def event(line: bytes, where: str) -> Any:
 def checked(value: Any, where: str) -> Any:
     """Return an object that is no error. Raises `EngineError` for others."""
     if not isinstance(value, dict):
-        raise EngineError(f"{where}: expected an object, found {value!r:.80}")
+        raise EngineError(f"expected an object, found {value!r:.80}", where=where)
     if value.get("error"):
-        raise EngineError(f"{where}: {_words(value)}", status=_status(value["error"]))
+        raise EngineError(_words(value), where=where, status=_status(value["error"]))
     return value
 
 
@@ -165,5 +171,5 @@ def text_of(value: Any, name: str, where: str) -> str:
     """Return a string in an object; "" where there is none. Raises `EngineError` for anything else."""
     text = value.get(name)
     if text is not None and not isinstance(text, str):
-        raise EngineError(f"{where}: {name}: expected text, found {text!r:.80}")
+        raise EngineError(f"{name}: expected text, found {text!r:.80}", where=where)
     return text or ""

@@ -65,7 +65,7 @@ class LlamaServer:
                     yield self._piece(data, job.logprobs)
                     if data.get("stop"):
                         return
-        raise EngineError(f"{self._where}: the engine broke off before its last word")
+        raise EngineError("the engine broke off before its last word", where=self._where)
 
     def _piece(self, data: Mapping[str, Any], top: int | None) -> Piece:
         text = text_of(data, "content", self._where)

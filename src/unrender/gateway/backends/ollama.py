@@ -53,7 +53,7 @@ class Ollama:
                 )
                 yield Piece(text, 0, "length" if data.get("done_reason") == "length" else "stop", usage)
                 return
-        raise EngineError(f"{self._where}: the engine broke off before its last word")
+        raise EngineError("the engine broke off before its last word", where=self._where)
 
     def _body(self, job: Job) -> dict[str, Any]:
         options: dict[str, Any] = {

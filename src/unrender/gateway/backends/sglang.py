@@ -47,12 +47,12 @@ class SGLang:
                     text, length = _new(text, length, last=finish is not None)
                 now = number(data, "meta_info", "completion_tokens")
                 if finish in ("abort", "error"):
-                    raise EngineError(f"{self._where}: the engine gave the request up")
+                    raise EngineError("the engine gave the request up", where=self._where)
                 yield Piece(text, max(now - tokens, 0), finish, _usage(data) if finish else None)
                 tokens = now
                 if finish:
                     return
-        raise EngineError(f"{self._where}: the engine broke off before its last word")
+        raise EngineError("the engine broke off before its last word", where=self._where)
 
     async def _learn(self) -> None:
         if self._incremental is None:

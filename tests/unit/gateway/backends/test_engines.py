@@ -406,3 +406,4 @@ def test_client_gets_the_engines_answer(kind):
     assert whole.choices[0].message.content == "".join(TEXTS)
     assert whole.usage.prompt_tokens == 7
     assert broken.status_code == 502
+    assert "127.0.0.1" not in broken.text

@@ -140,7 +140,7 @@ def test_broken_engine_fails_the_response():
     found = asyncio.run(events(served(Told(["Hi", EngineError("cut off")]))))
 
     assert found[-1]["type"] == "response.failed"
-    assert found[-1]["response"]["error"]["message"] == "cut off"
+    assert found[-1]["response"]["error"]["message"] == "the engine failed: cut off"
 
 
 def test_items_become_messages():
