@@ -17,6 +17,7 @@ from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.models import Model
 from unrender.gateway.surfaces.surface import Outcome, Surface
 from unrender.gateway.turns import Prepared
+from unrender.messages import CallStatus, ToolChoice
 from unrender.parsing.completions import Usage
 
 _PAUSE = 0.2
@@ -61,9 +62,12 @@ class Answer:
         )
 
     @property
-    def outcomes(self) -> list[Outcome]:
-        """How the choices have ended."""
-        return [choice.outcome for choice in self.choices]
+    def lacks_call(self) -> bool:
+        """Whether a call was required, the engine could not be held to it, and a choice has none. False before the end."""
+        engine, wanted = self.model.backend.capabilities, self.prepared.turn.request.tool_choice
+        if wanted not in (ToolChoice.REQUIRED, ToolChoice.NAMED) or self.prepared.grammar or engine.obeys:
+            return False
+        return any(_uncalled(choice.outcome) for choice in self.choices)
 
     async def _one(self, index: int) -> AsyncGenerator[bytes, None]:
         choice, surface = self.choices[index], self.surface
@@ -144,6 +148,10 @@ class Answer:
             await queue.put(None)
         except Exception as error:  # noqa: BLE001 - whoever reads the queue raises it
             await queue.put(error)
+
+
+def _uncalled(outcome: Outcome) -> bool:
+    return all(call.status is not CallStatus.COMPLETE for call in outcome.message.tool_calls)
 
 
 def _failure(error: EngineError) -> Failure:

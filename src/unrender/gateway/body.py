@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from unrender.errors import MessageError
 from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.messages import check_values
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _QUICK = 200_000
@@ -45,7 +47,11 @@ async def _read(receive: Receive, most: int) -> bytes:
 
 def _parsed(data: bytes) -> Any:
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        body = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        check_values(body, where="body", only_json=False)
+        return body
+    except MessageError as error:
+        raise invalid(str(error)) from None
     except UnicodeDecodeError as error:
         raise invalid(f"body: expected UTF-8, found byte {data[error.start]:#x} at {error.start}") from None
     except RecursionError:

@@ -31,6 +31,7 @@ _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LONGEST_HEADER = 1000
 """Characters of warnings that a header repeats; the body has them whole."""
 _FORWARDED = (b"traceparent", b"tracestate")
+_NO_CALL = "tool_choice: the model made no call, and the engine takes no grammar that would make it"
 _RETRY_AFTER = (b"retry-after", b"1")
 
 
@@ -117,13 +118,13 @@ class Exchange:
     async def _answered(self, ask: Ask, model: Model) -> None:
         prepared = await model.turns.prepare(ask, model.backend.capabilities)
         self._record.prepared()
-        answer = self._answer = self._answer_to(ask, model, prepared)
+        warnings = tuple(_warnings(ask, model, prepared))
+        if warnings:
+            self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
         if not ask.stream:
-            async with aclosing(answer.frames()) as frames:
-                async for _ in frames:
-                    self._record.framed()
-            await self._json(200, answer.surface.body())
+            await self._json(200, await self._whole(ask, model, prepared, warnings))
             return
+        answer = self._answer = self._answer_to(ask, model, prepared, warnings)
         stream = self._stream = EventStream(
             self._send, self._own, ping=answer.surface.ping(), interval=self._gateway.limits.ping
         )
@@ -133,10 +134,21 @@ class Exchange:
                 await stream.send(frame)
         await stream.end()
 
-    def _answer_to(self, ask: Ask, model: Model, prepared: Prepared) -> Answer:
-        warnings = tuple(_warnings(ask, model, prepared))
-        if warnings:
-            self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
+    async def _whole(self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...]) -> dict[str, Any]:
+        """Return a whole answer; one without the call that was required is asked for again, as often as jobs are sent."""
+        for left in reversed(range(model.attempts if ask.seed is None else 1)):
+            answer = self._answer = self._answer_to(ask, model, prepared, warnings)
+            async with aclosing(answer.frames()) as frames:
+                async for _ in frames:
+                    self._record.framed()
+            if not answer.lacks_call:
+                return answer.surface.body()
+            if not left:
+                break
+        body = answer.surface.body()
+        return {**body, "warnings": [*body.get("warnings", ()), _NO_CALL]}
+
+    def _answer_to(self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...]) -> Answer:
         head = Head(
             id=self._api.new_id(),
             model=model.name,

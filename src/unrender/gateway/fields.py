@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -52,8 +51,8 @@ class Fields:
     def integer(self, name: str, low: int, high: int) -> int | None:
         """Take an integer from `low` to `high`."""
         value = self.any(name)
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and value == math.floor(value)
-        if value is not None and not (whole and low <= value <= high):
+        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        if value is not None and (isinstance(value, bool) or not whole or not low <= value <= high):
             raise wrong(self.place(name), f"an integer from {low} to {high}", value)
         return None if value is None else int(value)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from unrender.gateway.body import read_json
@@ -56,7 +57,7 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
         Route("/health", own.health),
         Route("/ready", own.ready),
     ]
-    handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused}
+    handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Exception: _defect}
     application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     application.state.gateway = gateway
     return application
@@ -94,11 +95,11 @@ class _Own:
             "first_id": first,
             "last_id": last,
         }
-        return JSONResponse(body)
+        return _json(body)
 
     async def model(self, request: Request) -> Response:
         """Describe one model."""
-        return JSONResponse(_described(self._model(request, request.path_params["name"])))
+        return _json(_described(self._model(request, request.path_params["name"])))
 
     async def format(self, request: Request) -> Response:
         """Return the format that was derived from a model's template."""
@@ -110,7 +111,7 @@ class _Own:
         body = await self._body(request)
         turn, warnings = await self._model(request, chat.read(body).model).turns.turn(chat.read(body))
         said = {"stop": turn.stop, "preserved_tokens": turn.preserved_tokens, "begun": turn.begun, "warnings": warnings}
-        return JSONResponse({"prompt": turn.prompt, **said})
+        return _json({"prompt": turn.prompt, **said})
 
     async def parse(self, request: Request) -> Response:
         """Return the message that a text means as the answer to a chat request."""
@@ -128,7 +129,7 @@ class _Own:
         ]
         message = parser.message
         reason = message.finish_reason()
-        return JSONResponse(
+        return _json(
             {"message": message.to_openai(), "finish_reason": reason, "malformed": broken, "warnings": warnings}
         )
 
@@ -139,8 +140,8 @@ class _Own:
         turn, _ = await model.turns.turn(ask)
         counted = await model.backend.count(turn.prompt)
         if counted is None:
-            return JSONResponse({"input_tokens": len(turn.prompt) // _CHARACTERS + 1, "estimated": True})
-        return JSONResponse({"input_tokens": counted})
+            return _json({"input_tokens": len(turn.prompt) // _CHARACTERS + 1, "estimated": True})
+        return _json({"input_tokens": counted})
 
     async def metrics(self, _: Request) -> Response:
         """Return what was counted, for Prometheus."""
@@ -149,7 +150,7 @@ class _Own:
 
     async def health(self, _: Request) -> Response:
         """Say that the process lives."""
-        return JSONResponse({"status": "ok"})
+        return _json({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
         """Say whether answers can be generated: every engine is there, and the gateway is not shutting down."""
@@ -159,7 +160,7 @@ class _Own:
             problems["gateway"] = "shutting down"
         grammars = {model.name: model.backend.capabilities.dialect or None for model in self._gateway.models}
         status = {"status": "not ready" if problems else "ready", "problems": problems, "grammars": grammars}
-        return JSONResponse(status, STATUSES[Kind.BUSY] if problems else 200)
+        return _json(status, STATUSES[Kind.BUSY] if problems else 200)
 
     async def problems(self) -> list[str | None]:
         """Return for each model why it cannot answer, None where it can."""
@@ -170,6 +171,11 @@ class _Own:
         if not isinstance(body, dict):
             raise invalid(f"body: expected an object, found {type(body).__name__}")
         return body
+
+
+def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response in ASCII, since half a surrogate pair, which clients may send, has no form in UTF-8."""
+    return Response(json.dumps(body), status, headers, media_type="application/json")
 
 
 def _described(model: Model) -> dict[str, Any]:
@@ -188,10 +194,14 @@ def _described(model: Model) -> dict[str, Any]:
 
 async def _refused(request: Request, failure: Failure) -> Response:
     api = messages.MESSAGES if request.url.path.startswith("/v1/messages") else chat.CHAT
-    return JSONResponse(api.refusal(failure), api.statuses.get(failure.kind, failure.status))
+    return _json(api.refusal(failure), api.statuses.get(failure.kind, failure.status))
+
+
+async def _defect(request: Request, _: Exception) -> Response:
+    return await _refused(request, Failure(Kind.INTERNAL, "the gateway has a defect"))
 
 
 async def _no_such_path(request: Request, error: HTTPException) -> Response:
     kind = Kind.WRONG_METHOD if error.status_code == STATUSES[Kind.WRONG_METHOD] else Kind.NOT_FOUND
     failure = Failure(kind, f"{request.method} {request.url.path}: {error.detail}")
-    return JSONResponse(chat.refusal(failure), error.status_code, headers=error.headers)
+    return _json(chat.refusal(failure), error.status_code, error.headers)

@@ -33,13 +33,14 @@ def test_json_is_read():
         b'{"a": 1, "a": 2}',
         b'{"a": NaN}',
         b"[" * 900,
+        b"[" * 600 + b"]" * 600,
         b'{"a": ' + b"1" * 5000 + b"}",
         b'"\xed\xa0\x80"',
     ],
 )
 def test_what_is_not_json_is_refused(body):
     """Whatever is not JSON, or could be read in two ways, is a 400 that says why."""
-    with pytest.raises(Failure, match="body: expected") as caught:
+    with pytest.raises(Failure, match=r"body.*: expected") as caught:
         read(body, most=10_000)
 
     assert caught.value.status == 400

@@ -7,14 +7,14 @@ import json
 from typing import Any
 
 import pytest
-from serving import HELLO, Told, browser, served
+from serving import CALL, HELLO, TOOL, Told, browser, served
 
-from unrender.gateway import EngineError, Keys, Limits
+from unrender.gateway import EngineError, Keys, Limits, Piece
 
 
 async def asked(application, path="/v1/chat/completions", headers=None, **request):
     async with browser(application) as client:
-        return await client.post(path, json={"messages": HELLO} | request, headers=headers)
+        return await client.post(path, content=json.dumps({"messages": HELLO} | request), headers=headers)
 
 
 class Client:
@@ -191,3 +191,81 @@ def test_request_ids_and_traces_are_handed_on():
     assert kept.headers["x-request-id"] == "abc-1"
     assert made.headers["x-request-id"].startswith("req-")
     assert engine.jobs[0].headers == {"traceparent": "00-1-2-01"}
+
+
+def test_required_call_that_was_not_made_is_asked_for_again():
+    """Behind an engine without grammars, an answer without the required call is generated again, then named."""
+    engine, right = Told("No."), Told(CALL)
+
+    answer = asyncio.run(asked(served(engine), tools=[TOOL], tool_choice="required"))
+    asyncio.run(asked(served(right), tools=[TOOL], tool_choice="required"))
+    asyncio.run(asked(served(free := Told("No.")), tools=[TOOL]))
+
+    assert (len(engine.jobs), len(right.jobs), len(free.jobs)) == (2, 1, 1)
+    assert "the model made no call" in answer.json()["warnings"][-1]
+
+
+def test_slow_reader_slows_the_engine():
+    """A client that does not read stops the engine; nothing piles up in between."""
+    said = 0
+
+    class Talker(Told):
+        async def generate(self, job):
+            nonlocal said
+            while said < 100_000:
+                said += 1
+                yield Piece("word ")
+
+    class Slow(Client):
+        async def send(self, message):
+            if len(self.sent) > 5:
+                await self.gone.wait()
+            await super().send(message)
+
+    async def run():
+        client = Slow(stream=True)
+        task = asyncio.create_task(client.run(served(Talker(""))))
+        await asyncio.sleep(0.2)
+        client.gone.set()
+        await asyncio.wait_for(task, 5)
+
+    asyncio.run(run())
+    assert said < 20
+
+
+def test_nothing_is_left_behind():
+    """After answers of all kinds no task runs on, no generator is open, and no slot is taken."""
+
+    async def run():
+        engines = [Told("Hi"), Told(["Hi", EngineError("x")]), Told([EngineError("y", status=400)]), Told(CALL)]
+        for engine in engines:
+            application = served(engine)
+            for more in ({}, {"stream": True}, {"n": 3}, {"n": 3, "stream": True}, {"messages": []}, {"stop": "H"}):
+                await asked(application, **more)
+            assert application.state.gateway.streams == 0
+            assert engine.closed == len(engine.jobs)
+        await asyncio.sleep(0)  # Tasks that were cancelled end.
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+def test_hostile_values_are_a_400_or_an_answer():
+    """Numbers, names and texts that break naive servers break nothing, and no header can be forged."""
+    requests: list[dict[str, Any]] = [
+        {"max_tokens": 1e300},
+        {"temperature": -1e300},
+        {"a\r\nx-forged: 1": 1},
+        {"\ud800": 1},
+        {"messages": [{"role": "user", "content": "\ud800"}]},
+        {"model": "\ud800"},
+        {"metadata": {"a": [[[[1]]]]}},
+        {"stop": ["\ud800"]},
+    ]
+
+    for request in requests:
+        answer = asyncio.run(asked(served(Told("Hi")), **request))
+        assert answer.status_code in (200, 400, 404)
+        assert "x-forged" not in answer.headers
+        answer = asyncio.run(asked(served(Told("Hi")), "/v1/render", **request))
+        assert answer.status_code in (200, 400, 404)

@@ -1,0 +1,105 @@
+"""All three APIs on the same answers, right and broken: what streams adds up to the whole, and both to the message."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from serving import TOOL, chunked, template
+
+from unrender.gateway import Piece
+from unrender.gateway.ask import Ask
+from unrender.gateway.choice import Choice
+from unrender.gateway.surfaces.chat import CHAT
+from unrender.gateway.surfaces.messages import MESSAGES
+from unrender.gateway.surfaces.responses import RESPONSES
+from unrender.gateway.surfaces.surface import Head
+from unrender.messages import CallStatus, Message
+from unrender.parsing.completions import Usage
+
+HELLO = [{"role": "user", "content": "Hello"}]
+FORMATS = ("json-tags", "tagged-key", "python-calls", "channels", "bracket-id", "forced-open", "answer-wrapped", "")
+INSERTED = ("\ud800", "}", '"', "<", "</think>", "\n\ndata: x\n\n", "\0")
+
+
+def answers(turn, seed):
+    """Yield a right answer, and ones that are cut, littered and shuffled."""
+    dice = random.Random(seed)
+    text = turn.sample(seed)
+    first, last = sorted((dice.randrange(len(text) + 1), dice.randrange(len(text) + 1)))
+    yield text
+    yield text[:first]
+    yield text[:first] + dice.choice(INSERTED) + text[first:]
+    yield text[:first] + text[last:] + text[first:last]
+
+
+def events(data: bytes) -> list[dict[str, Any]]:
+    """Return the JSON of all frames, each of which has one line of data."""
+    frames = [frame for frame in data.decode().split("\n\n") if frame and not frame.startswith(":")]
+    lines = [[line for line in frame.split("\n") if line.startswith("data: ")] for frame in frames]
+    return [json.loads(line[6:]) for (line,) in lines if line != "data: [DONE]"]
+
+
+def streamed(surface, turn, text, *, size=3):
+    """Return the events of an answer, and the message that it means."""
+    choice = Choice(turn)
+    data = surface.begin()
+    for piece in chunked(text, size):
+        data += surface.frames(0, choice.feed(Piece(piece)))
+    data += surface.frames(0, choice.finish()) + surface.end(0, choice.outcome)
+    data += surface.finish(Usage(prompt_tokens=1, completion_tokens=1))
+    return events(data), choice.outcome.message
+
+
+def complete(message: Message):
+    return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+
+
+def check_chat(found, whole, message: Message):
+    deltas = [event["choices"][0]["delta"] for event in found]
+    fragments: dict[int, str] = {}
+    for call in (call for delta in deltas for call in delta.get("tool_calls", ())):
+        fragments[call["index"]] = fragments.get(call["index"], "") + call["function"]["arguments"]
+    assert "".join(delta.get("content") or "" for delta in deltas) == message.content
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == message.reasoning
+    assert [fragments[index] for index in sorted(fragments)] == [call.arguments for call in message.tool_calls]
+    assert (whole["choices"][0]["message"]["content"] or "") == message.content
+
+
+def check_messages(found, whole, message: Message):
+    opened = [event["index"] for event in found if event["type"] == "content_block_start"]
+    closed = [event["index"] for event in found if event["type"] == "content_block_stop"]
+    assert opened == closed == list(range(len(opened)))
+    texts = {
+        kind: [block[kind] for block in whole["content"] if block["type"] == kind] for kind in ("text", "thinking")
+    }
+    assert ("".join(texts["text"]), "".join(texts["thinking"])) == (message.content, message.reasoning)
+    calls = [(block["id"], block["input"]) for block in whole["content"] if block["type"] == "tool_use"]
+    assert calls == [(call.id, json.loads(call.arguments)) for call in complete(message)]
+
+
+def check_responses(found, whole, message: Message):
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    assert found[-1]["response"] == whole
+    texts = [part["text"] for item in whole["output"] if item["type"] == "message" for part in item["content"]]
+    assert "".join(texts) == message.content
+    calls = [(item["call_id"], item["arguments"]) for item in whole["output"] if item["type"] == "function_call"]
+    assert calls == [(call.id, call.arguments) for call in complete(message)]
+
+
+CHECKS = {"chat": (CHAT, check_chat), "messages": (MESSAGES, check_messages), "responses": (RESPONSES, check_responses)}
+
+
+@pytest.mark.parametrize(("api", "check"), CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize("name", FORMATS)
+def test_stream_whole_and_message_agree(api, check, name):
+    """Whatever the model writes, stream, whole answer and message say the same, and every frame is valid."""
+    turn = template(name).prepare(HELLO, tools=[TOOL])
+    ask = Ask(echo={"sealed": False})
+    for seed in range(4):
+        for text in answers(turn, seed):
+            surface = api.surface(ask, Head(id="resp_1", model="m", created=0))
+            found, message = streamed(surface, turn, text)
+            check(found, surface.body(), message)
