@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
-from typing import Any
+from typing import Any, assert_never
 
 from unrender.emit.sample import Part, Sample
-from unrender.format import Arguments, Format, Slot
+from unrender.format import Arguments, Format, Slot, Strings
 from unrender.grammar.encode import encode_value, json_type
 from unrender.grammar.nodes import Role
 from unrender.messages import Message
@@ -98,13 +98,24 @@ def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
 
 def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
     codec = arguments.codec
-    plain = unescape(text) if codec.entities else text
+    plain = _plain(text, codec.strings)
     raw = codec.strings.unquoted and plain == value
     if raw or _with_plain_numbers(encode_value(value, arguments)) == _with_plain_numbers(text):
         return True
     return any(
         read == value and type(read) is type(value) for read in _readings(plain if codec.escaped_containers else text)
     )
+
+
+def _plain(text: str, strings: Strings) -> str:
+    """Return what the text of a string without quotes stands for."""
+    match strings:
+        case Strings.ESCAPED:
+            return unescape(text)
+        case Strings.RAW | Strings.JSON | Strings.PYTHON | Strings.SINGLE | Strings.QUOTED:
+            return text
+        case _:
+            assert_never(strings)
 
 
 def _with_plain_numbers(text: str) -> str:

@@ -9,13 +9,14 @@ axis: mypy lists the places that a new member needs (docs/dev/extending.md).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache, partial
 from typing import assert_never
 
 from unrender.format import Codec, Containers, Strings, Typing, Words
+from unrender.format.entities import unescape, unescaped_until
 from unrender.grammar.strings import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, RAW, Alphabet
 
 _SPECIAL = "<>&"
@@ -60,6 +61,16 @@ PYTHON_LEXICON = Lexicon(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """How text is read that is not written as it is."""
+
+    decode: Callable[[str], str]
+    """Whole text → what it stands for; text that is not escaped stays."""
+    undecided_from: Callable[[str], int]
+    """From where on text may be an escape that is not all there; its length if it cannot be. At most a few characters."""
+
+
 class Exported(Enum):
     """What an exported spec can read a codec's scalar values as."""
 
@@ -90,6 +101,8 @@ class Notation:
     """Strings have no quotes: they end at a marker of the format."""
     alphabet: Alphabet
     """How strings without quotes are written."""
+    decoder: Decoder | None
+    """How strings without quotes are read; None: as they are."""
     scalars: Lexicon
     """The tokens of values outside of lists and objects; strings only where they have quotes."""
     inside: Lexicon
@@ -117,6 +130,7 @@ class _Strings:
     said: str
     exported: Exported
     alphabet: Alphabet = RAW
+    decoder: Decoder | None = None
     losses: tuple[Loss, ...] = ()
 
 
@@ -143,6 +157,7 @@ def notation_of(codec: Codec) -> Notation:
         write=strings.write,
         unquoted=codec.strings.unquoted,
         alphabet=strings.alphabet,
+        decoder=strings.decoder,
         scalars=replace(base, name=f"{base.name}-{codec.words}", null=null, true=true, false=false),
         inside=containers.lexicon,
         object_kind=containers.object_kind,
@@ -192,14 +207,14 @@ def _strings(codec: Codec) -> _Strings:
                 exported=Exported.CODE,
             )
         case Strings.ESCAPED:
-            table: dict[str | int, str | int | None] = dict(codec.entities)
             replaced = ", ".join(f"{character} as {entity}" for character, entity in codec.entities)
             return _Strings(
-                write=lambda text: text.translate(str.maketrans(table)),
+                write=_replacing(codec.entities),
                 lexicon=_bare(codec),
                 said=f"strings without quotes, {replaced}",
                 exported=Exported.TEXT,
                 alphabet=Alphabet(escapes=codec.entities),
+                decoder=Decoder(unescape, unescaped_until),
                 losses=(Loss(what="entities in strings are not decoded", concerns=("strings",)),),
             )
         case _:
@@ -214,6 +229,12 @@ def single_quoted(text: str, *, ascii_only: bool) -> str:
     """
     inside = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
     return "'" + inside.replace('\\"', '"').replace("'", "\\'") + "'"
+
+
+def _replacing(escapes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
+    """Return what writes text with each character that has an escape replaced by it."""
+    table = {ord(character): escape for character, escape in escapes}
+    return lambda text: text.translate(table)
 
 
 def _in_cdata(text: str) -> str:

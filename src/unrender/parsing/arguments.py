@@ -11,7 +11,7 @@ from typing import assert_never
 
 from unrender.format import Codec, Containers, Strings, Typing
 from unrender.grammar.nodes import Role
-from unrender.grammar.notations import notation_of
+from unrender.grammar.notations import Decoder, notation_of
 from unrender.messages import CallStatus
 from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ANY, STRING
@@ -127,6 +127,8 @@ class Value:
     """What ends a raw value."""
     style: LiteralStyle
     """How values are read that end by themselves."""
+    decoder: Decoder | None = None
+    """How text is read that has no quotes; None: as it is."""
     tags: TagStyle | None = None
     repeats: bool = False
     """Items of a list are written as arguments of one name."""
@@ -189,7 +191,8 @@ class Value:
             case Strings.RAW:
                 return RawScanner(self.suffix, self._types(call))
             case Strings.ESCAPED:
-                return EscapedScanner(self.suffix, self._types(call), whole=self.codec.escaped_containers)
+                assert self.decoder is not None
+                return EscapedScanner(self.suffix, self._types(call), self.decoder, whole=self.codec.escaped_containers)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:

@@ -430,7 +430,8 @@ def _stops(entry: tuple[Part, ...], i: int) -> Finder:
 
 
 def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:
-    return Value(arguments.codec, suffix, literal_style(arguments.codec, suffix), tags, arguments.repeats)
+    codec = arguments.codec
+    return Value(codec, suffix, literal_style(codec, suffix), notation_of(codec).decoder, tags, arguments.repeats)
 
 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:
@@ -448,5 +449,5 @@ def _tags(arguments: Arguments, i: int) -> TagStyle | None:
         _text(entry[again + 1]).strip(),
         arguments.codec.item_tag,
         space=behind[: behind.index(closes)] if not arguments.codec.item_tag else "",
-        escaped=bool(arguments.codec.entities),
+        decoder=notation_of(arguments.codec).decoder,
     )

@@ -1,12 +1,12 @@
-"""Argument text with entities as it streams: everything up to the value's end marker in, JSON text out.
+"""Argument text with escapes as it streams: everything up to the value's end marker in, JSON text out.
 
-Strategy: entities are short, so an entity that is not all there waits; everything else is read as raw text is. A list or
+Strategy: escapes are short, so one that is not all there waits; everything else is read as raw text is. A list or
 an object that is escaped as a whole is held until its end marker.
 """
 
 from __future__ import annotations
 
-from unrender.format.entities import unescape, unescaped_until
+from unrender.grammar.notations import Decoder
 from unrender.parsing.coercion import coerce, read_literal
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import ESCAPED, Taker
@@ -14,23 +14,24 @@ from unrender.parsing.follow import Follow
 from unrender.parsing.raw import RawScanner
 
 
-def decoded(kept: str, text: str) -> tuple[str, str]:
-    """Return what is certain of `kept` and `text` decoded, and the rest, which may be the beginning of an entity."""
+def decoded(decoder: Decoder, kept: str, text: str) -> tuple[str, str]:
+    """Return what is certain of `kept` and `text` decoded, and the rest, which may be the beginning of an escape."""
     text = kept + text
-    cut = unescaped_until(text)
-    return unescape(text[:cut]), text[cut:]
+    cut = decoder.undecided_from(text)
+    return decoder.decode(text[:cut]), text[cut:]
 
 
 class EscapedScanner(RawScanner):
     """Reads escaped text up to an end marker, as a value of one of `types`; `whole`: lists and objects are escaped, too."""
 
-    __slots__ = ("kept", "whole")
+    __slots__ = ("decoder", "kept", "whole")
 
-    def __init__(self, finder: Finder | Follow, types: frozenset[str], *, whole: bool) -> None:
+    def __init__(self, finder: Finder | Follow, types: frozenset[str], decoder: Decoder, *, whole: bool) -> None:
         super().__init__(finder, types)
+        self.decoder = decoder
         self.whole = whole
         self.kept = ""
-        """What may be the beginning of an entity."""
+        """What may be the beginning of an escape."""
 
     @property
     def flow(self) -> Taker | None:
@@ -42,7 +43,7 @@ class EscapedScanner(RawScanner):
         return ESCAPED + "&"
 
     def _new(self) -> RawScanner:
-        other = EscapedScanner(self.finder, self.types, whole=self.whole)
+        other = EscapedScanner(self.finder, self.types, self.decoder, whole=self.whole)
         other.kept = self.kept
         return other
 
@@ -52,9 +53,9 @@ class EscapedScanner(RawScanner):
     def _decoded(self, text: str, *, ended: bool = False) -> str:
         if ended:
             return self.kept
-        text, self.kept = decoded(self.kept, text)
+        text, self.kept = decoded(self.decoder, self.kept, text)
         return text
 
     def _coerced(self, text: str) -> str:
         plain = not self.whole and read_literal(text)[0] in ("object", "array")
-        return coerce(text if plain else unescape(text), self.types)
+        return coerce(text if plain else self.decoder.decode(text), self.types)

@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from unrender.format.entities import unescape
+from unrender.grammar.notations import Decoder
 from unrender.grammar.shapes import Shape
 from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
 from unrender.parsing.escaped import decoded
@@ -35,8 +35,8 @@ class TagStyle:
     """The name of a list's items; empty where lists and objects are not written as tags."""
     space: str = ""
     """Layout before the closing tag, which is not part of the value."""
-    escaped: bool = False
-    """Text has entities."""
+    decoder: Decoder | None = None
+    """How text is read; None: as it is."""
 
 
 class XmlScanner:
@@ -56,7 +56,7 @@ class XmlScanner:
         self.held: list[str] = []
         self.begun = False
         self.kept = ""
-        """What may be the beginning of an entity."""
+        """What may be the beginning of an escape."""
 
     def copy(self) -> XmlScanner:
         """Return an independent scanner in the same state."""
@@ -93,8 +93,8 @@ class XmlScanner:
             return ""
         quote = "" if self.begun else '"'
         self.begun = True
-        if self.style.escaped:
-            piece, self.kept = decoded(self.kept, piece)
+        if self.style.decoder:
+            piece, self.kept = decoded(self.style.decoder, self.kept, piece)
         return quote + escape(piece)
 
     def _finish(self, streams: bool) -> str:
@@ -107,7 +107,7 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
     """Return the JSON text of the inside of an element."""
     elements = _elements(text, style) if style.item and depth < MAX_DEPTH // 8 else []
     if not elements:
-        return _leaf(unescape(text) if style.escaped else text, types.types_of(schema))
+        return _leaf(style.decoder.decode(text) if style.decoder else text, types.types_of(schema))
     if all(name == style.item for name, _ in elements) and "object" not in types.types_of(schema):
         inner = types.inner(schema, None)
         return "[" + ", ".join(read_tree(body, style, types, inner, depth + 1) for _, body in elements) + "]"

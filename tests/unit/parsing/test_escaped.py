@@ -7,11 +7,14 @@ import json
 import pytest
 from splitting import splits
 
+from unrender.format.entities import unescape, unescaped_until
+from unrender.grammar.notations import Decoder
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.values import Status
 
+DECODER = Decoder(unescape, unescaped_until)
 END = Finder(("</v>", "\n</v>"))
 
 
@@ -23,7 +26,7 @@ def scanned(text: str, *types: str, whole: bool = False) -> object:
 
 
 def _scan(chunks: list[str], types: frozenset[str], *, whole: bool) -> str:
-    scanner: RawScanner = EscapedScanner(END, types, whole=whole)
+    scanner: RawScanner = EscapedScanner(END, types, DECODER, whole=whole)
     buffer, result, status = "", "", Status.MORE
     for chunk in chunks:
         buffer += chunk
@@ -66,6 +69,6 @@ def test_lists_that_are_escaped_as_a_whole_are_decoded(types):
 
 def test_text_is_released_up_to_an_open_entity():
     """Nothing but what may still become an entity waits."""
-    scanner = EscapedScanner(END, frozenset(("string",)), whole=False)
+    scanner = EscapedScanner(END, frozenset(("string",)), DECODER, whole=False)
 
     assert scanner.scan("a &lt; b &am", 0, final=False)[1] == '"a < b '
