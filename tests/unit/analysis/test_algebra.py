@@ -47,3 +47,24 @@ def test_overlap_never_leaves_a_marker_behind():
     )
 
     assert (solution.suffix, solution.prefix) == ("<|close|>one<|sep|>", "<|open|>one n=")
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after", "expected"),
+    [
+        (["a<c>"], "</c>\n<c>", ["</c>\n"], ("<c>", "</c>\n", "")),
+        (["<a><b>"], "<a><b>", ["<a><b>"], ("<a><b>", "", "")),
+        (["x<c>"], "><c>", ["></d>"], ("<c>", ">", "")),
+        (["\n"], "\n", ["\n"], ("", "\n", "")),
+        ([" x"], " x", [" x"], ("x", " ", "")),
+        (["<|a|>w<|b|>"], "<|a|>w<|b|>", ["<|a|>w<|b|>"], ("<|a|>w<|b|>", "", "")),
+        (["-> "], "-> ", ["-> "], ("", "-> ", "")),
+        (["a, "], ", ", [", b"], (", ", "", "")),
+        (["1", "2"], "3", ["4"], ("", "", "3")),
+    ],
+)
+def test_border_lies_where_it_is_least_awkward(before, between, after, expected):
+    """Where prefix and suffix overlap, the border is not inside a marker, and comes after white space."""
+    solution = solve(before, between, after)
+
+    assert (solution.prefix, solution.suffix, solution.separator) == expected

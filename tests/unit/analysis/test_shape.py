@@ -7,6 +7,7 @@ from copy import deepcopy
 import pytest
 
 from unrender.analysis import Capabilities, ReasoningPlace, shape_context, shape_messages
+from unrender.analysis.shape import call_ids
 
 CALL = {"id": "call_0123456789", "type": "function", "function": {"name": "f", "arguments": '{"k": 1}'}}
 CONVERSATION = [
@@ -164,3 +165,189 @@ def test_context_uses_the_template_s_names():
     assert shape_context([{"a": 1}], capabilities) == {"datetime": "today", "functions": '[{"a": 1}]'}
     assert shape_context(None, capabilities, thinking=False) == {"datetime": "today", "functions": "[]", "mode": "no"}
     assert capabilities.thinking_switch == "mode"
+
+
+READS = {"reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "t"}
+BEING = {"reasoning_place": ReasoningPlace.BLOCK, "reasoning_field": "t"}
+PART = {"reasoning_place": ReasoningPlace.PART, "reasoning_field": "t"}
+WRITTEN = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
+SHAPED = {"id": "a", "type": "function", "function": {"name": "f", "arguments": {}}}
+MESSAGES = {
+    "content goes where reasoning and a call leave no room": (
+        {"content": "x", "reasoning": "r", "tool_calls": [WRITTEN]},
+        READS | {"supports_content_with_reasoning_and_calls": False},
+        {"content": "", "tool_calls": [SHAPED], "t": "r"},
+    ),
+    "content stays beside a call alone": (
+        {"content": "x", "tool_calls": [WRITTEN]},
+        READS | {"supports_content_with_reasoning_and_calls": False},
+        {"content": "x", "tool_calls": [SHAPED]},
+    ),
+    "content stays beside reasoning alone": (
+        {"content": "x", "reasoning": "r"},
+        READS | {"supports_content_with_reasoning_and_calls": False},
+        {"content": "x", "t": "r"},
+    ),
+    "no content at all is empty, not null": ({"content": None}, {"requires_nonnull_content": False}, {"content": ""}),
+    "reasoning is the only part": (
+        {"content": "", "reasoning": "r"},
+        PART,
+        {"content": [{"type": "t", "t": "r", "text": "r"}]},
+    ),
+    "reasoning before other parts": (
+        {"content": [{"type": "text", "text": "x"}], "reasoning": "r"},
+        PART,
+        {"content": [{"type": "t", "t": "r", "text": "r"}, {"type": "text", "text": "x"}]},
+    ),
+    "blocks of reasoning and content": (
+        {"content": "x", "reasoning": "r"},
+        BEING,
+        {"content": {"blocks": [{"type": "t", "text": "r"}, {"type": "response", "text": "x"}]}},
+    ),
+    "a block of reasoning alone": (
+        {"content": "", "reasoning": "r"},
+        BEING,
+        {"content": {"blocks": [{"type": "t", "text": "r"}]}},
+    ),
+    "no place for reasoning": ({"content": "x", "reasoning": "r"}, {}, {"content": "x"}),
+    "reasoning that is not text": ({"content": "x", "reasoning": ["r"]}, READS, {"content": "x"}),
+    "the first field with text counts": (
+        {"content": "x", "reasoning_content": "", "thinking": "r"},
+        READS,
+        {"content": "x", "t": "r"},
+    ),
+    "no arguments as text": (
+        {"tool_calls": [{"function": {"name": "f"}}]},
+        {"supports_object_arguments": False},
+        {"content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+    ),
+    "arguments as text keep their letters": (
+        {"tool_calls": [{"function": {"name": "f", "arguments": {"k": "ä"}}}]},
+        {"supports_object_arguments": False},
+        {"content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": '{"k": "ä"}'}}]},
+    ),
+    "a list is not arguments, and nothing is an empty object": (
+        {"tool_calls": [{"function": {"name": "f", "arguments": "[1]"}}, {"function": {"name": "f", "arguments": ""}}]},
+        {},
+        {
+            "content": "",
+            "tool_calls": [
+                {"type": "function", "function": {"name": "f", "arguments": "[1]"}},
+                {"type": "function", "function": {"name": "f", "arguments": {}}},
+            ],
+        },
+    ),
+    "what is no call is left out": (
+        {"tool_calls": ({"function": "f", "type": "other"}, "x")},
+        {},
+        {"content": "", "tool_calls": [{"type": "other", "function": {}}]},
+    ),
+    "calls that are no list": ({"content": "x", "tool_calls": "x"}, {}, {"content": "x"}),
+}
+
+
+@pytest.mark.parametrize(("message", "changes", "expected"), MESSAGES.values(), ids=MESSAGES)
+def test_an_answer_takes_the_template_s_shape(message, changes, expected):
+    """Each clause of an answer's shape, with a message that needs it."""
+    shaped = shape_messages([{"role": "assistant", **message}], Capabilities(**(ALL | changes)))
+
+    assert shaped == [{"role": "assistant", **expected}]
+
+
+def test_only_results_without_a_name_get_one():
+    """A name that is given stays; an id that nobody called gives none; other messages get none."""
+    called = {"role": "assistant", "tool_calls": [WRITTEN]}
+    results = [
+        {"role": "tool", "tool_call_id": "a", "content": "1"},
+        {"role": "tool", "tool_call_id": "b", "content": "1"},
+        {"role": "tool", "tool_call_id": "a", "name": "own", "content": "1"},
+        {"role": "user", "tool_call_id": "a", "content": "1"},
+    ]
+
+    shaped = shape_messages([called, *results], Capabilities(**ALL))[1:]
+
+    assert [message.get("name") for message in shaped] == ["f", None, "own", None]
+
+
+def test_system_messages_wait_for_the_next_question():
+    """Several are put before the next question in order; the last ones become a question of their own."""
+    system = {"role": "system", "content": "s"}
+    developer = {"role": "developer", "content": [{"type": "text", "text": "d"}]}
+    answer, first, second = {"role": "assistant", "content": "a"}, *({"role": "user", "content": text} for text in "uv")
+    capabilities = Capabilities(**(ALL | {"supports_system_role": False}))
+
+    assert shape_messages([system, developer, answer, first, second], capabilities) == [
+        answer,
+        {"role": "user", "content": "s\n\nd\n\nu"},
+        second,
+    ]
+    assert shape_messages([first, system, developer], capabilities) == [first, {"role": "user", "content": "s\n\nd"}]
+
+
+def test_short_ids_are_made_of_what_is_there():
+    """Nine letters or digits stay; anything else is hashed; a call without an id gets one by its number."""
+    calls = [{"id": text, "function": {"name": "f"}} for text in ("abcdefghi", "abcdefgh-", "abcdefgh")]
+    messages = [
+        {"role": "assistant", "tool_calls": [*calls, {"function": {"name": "f"}}]},
+        {"role": "tool", "tool_call_id": "abcdefgh-", "content": ""},
+        {"role": "tool", "tool_call_id": "unheard", "content": ""},
+    ]
+
+    shaped = shape_messages(messages, Capabilities(**ALL, requires_short_id=True))
+    ids = [call["id"] for call in shaped[0]["tool_calls"]]
+
+    assert ids[0] == "abcdefghi"
+    assert ids[1] == shaped[1]["tool_call_id"] == "49845d8c7"
+    assert ids[3] == "call00003"
+    assert {len(text) for text in (*ids, shaped[2]["tool_call_id"])} == {9}
+    assert len({*ids, shaped[2]["tool_call_id"]}) == 5
+
+
+def test_ids_with_names_are_kept_once():
+    """An id that holds the name is kept where it was not used before; all others are counted on."""
+    given = ("f:3", "ns.f:4", "f:3", "xf:3", "functions.f:5")
+    answers = [
+        {"role": "assistant", "tool_calls": [{"id": text, "function": {"name": "f"}} for text in given]},
+        {"role": "assistant", "tool_calls": [{"id": "q", "function": {"name": "f"}}]},
+    ]
+
+    shaped = shape_messages(answers, Capabilities(**ALL, requires_name_in_id=True))
+
+    assert [call["id"] for message in shaped for call in message["tool_calls"]] == [
+        "f:3",
+        "ns.f:4",
+        "functions.f:2",
+        "functions.f:3",
+        "functions.f:5",
+        "functions.f:6",
+    ]
+
+
+def test_parts_become_text_only_where_all_are_text():
+    """An image keeps its parts; so does a template that reads parts; a part without text is empty; null stays."""
+    image = [{"type": "text", "text": "a"}, {"type": "image"}]
+    text = [{"type": "text", "text": "a"}]
+
+    def content(value, **changes):
+        return shape_messages([{"role": "user", "content": value}], Capabilities(**(ALL | changes)))[0]["content"]
+
+    assert content(image) == image
+    assert content(text, supports_typed_content=True) == text
+    assert content([{"type": "text"}]) == ""
+    assert content(None, requires_typed_content=True) is None
+    assert content(text, requires_typed_content=True, supports_typed_content=True) == text
+
+
+def test_ids_of_a_conversation_are_listed():
+    """One for each call, nothing for a call without."""
+    assert call_ids([{"tool_calls": [WRITTEN, {"function": {}}]}, {"role": "user"}]) == ("a", "")
+
+
+def test_context_leaves_out_what_nobody_needs():
+    """Without tools there is no variable for them; the switch is set when it is asked for."""
+    switched = Capabilities(thinking_on=(("a", True),), thinking_off=(("a", False),))
+
+    assert shape_context(None, Capabilities()) == shape_context([], switched) == {}
+    assert shape_context([{}], Capabilities(), thinking=True) == {"tools": [{}]}
+    assert shape_context(None, switched, thinking=True) == {"a": True}
+    assert shape_context([{"a": "ä"}], Capabilities(tools_as_text=True)) == {"tools": '[{"a": "ä"}]'}

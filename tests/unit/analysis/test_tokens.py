@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from unrender.analysis.tokens import Row, find_tokens, make_row, mark_counters, merge
+import pytest
+
+from unrender.analysis.tokens import COUNTER, Row, Token, find_tokens, make_row, mark_counters, merge
 from unrender.format import Slot
 
 
@@ -57,3 +59,102 @@ def test_equal_numbers_do_not_count():
 def test_literals_are_merged():
     """Neighbouring literals are one, empty ones none."""
     assert merge(["a", "", "b", Slot.NAME, ""]) == ("ab", Slot.NAME)
+
+
+def at(start, end, slot, owner):
+    return Token(start=start, end=end, slot=slot, owner=owner)
+
+
+NAME, ARGS, INDEX, C = Slot.NAME, Slot.ARGUMENTS, Slot.INDEX, COUNTER
+
+
+def test_words_are_found_outside_of_what_is_covered():
+    """The longest word wins, covered places are left alone, and all tokens come in order."""
+    assert find_tokens("ab abc b", {"ab": (NAME, 0), "abc": (ARGS, 1)}) == [at(0, 2, NAME, 0), at(3, 6, ARGS, 1)]
+    assert find_tokens("ab ab", {"ab": (NAME, 0)}, [at(0, 2, ARGS, 1)]) == [at(0, 2, ARGS, 1), at(3, 5, NAME, 0)]
+    assert find_tokens("ab", {"ab": (NAME, 0)}, [at(2, 3, ARGS, 1)]) == [at(0, 2, NAME, 0), at(2, 3, ARGS, 1)]
+    assert find_tokens("x", {}, [at(3, 4, ARGS, 0), at(1, 2, ARGS, 0)]) == [at(1, 2, ARGS, 0), at(3, 4, ARGS, 0)]
+
+
+def test_rows_need_every_item_in_its_place():
+    """Items that touch make a row; a missing one, or one inside another, makes none."""
+    two = [at(2, 3, NAME, 0), at(4, 5, ARGS, 0), at(6, 7, NAME, 1), at(8, 9, ARGS, 1)]
+    inside = [at(0, 1, NAME, 0), at(1, 2, NAME, 1), at(2, 3, ARGS, 0), at(3, 4, ARGS, 1)]
+
+    assert make_row("p-a.b,c.d;q", two, 2) == Row(
+        before="p-", items=((NAME, ".", ARGS),) * 2, betweens=(",",), after=";q"
+    )
+    assert make_row("p-a.b,c.d;q", two, 3) is None
+    assert make_row("abcd", inside, 2) is None
+    assert make_row("ab", [at(0, 1, NAME, 0), at(1, 2, NAME, 1)], 2) == Row(
+        before="", items=((NAME,), (NAME,)), betweens=("",), after=""
+    )
+
+
+def test_a_row_ends_at_its_neighbours():
+    """What belongs to nobody stands before and after the row, and is not in it."""
+    tokens = [at(1, 2, NAME, -1), at(3, 4, ARGS, 0), at(5, 6, NAME, 7)]
+
+    assert make_row("x1-y+2z", tokens, 1) == Row(before="-", items=((ARGS,),), betweens=(), after="+")
+
+
+def counted(before, items, betweens, after):
+    row, first = mark_counters(Row(before=before, items=tuple(items), betweens=tuple(betweens), after=after))
+    return row.before, row.items, row.betweens, row.after, first
+
+
+ONE = (NAME,)
+COUNTERS = {
+    "in markers on both sides": (
+        ("<0>", [ONE] * 2, ["</0>\n<1>"], "</1>"),
+        (f"<{C}>", (ONE, ONE), (f"</{C}>\n<{C}>",), f"</{C}>", 0),
+    ),
+    "one item counts nothing": (("x1 ", [ONE], [], ""), ("x1 ", (ONE,), (), "", None)),
+    "inside the items": (
+        ("7:", [(NAME, "#1", ARGS), (NAME, "#2", ARGS)], [" 9:"], ""),
+        ("7:", ((NAME, "#", INDEX, ARGS),) * 2, (" 9:",), "", 1),
+    ),
+    "words that differ end the search": (
+        ("1b2a", [ONE] * 2, ["2c3a"], ""),
+        (f"1b{C}a", (ONE, ONE), (f"2c{C}a",), "", 2),
+    ),
+    "three in a row": (("1", [ONE] * 3, ["2", "3"], ""), (C, (ONE,) * 3, (C, C), "", 1)),
+    "a gap": (("1", [ONE] * 3, ["2", "4"], ""), ("1", (ONE,) * 3, ("2", "4"), "", None)),
+    "backwards": (("2", [ONE] * 2, ["1"], ""), ("2", (ONE,) * 2, ("1",), "", None)),
+    "numbers of two digits": (("10.", [ONE] * 2, ["11."], ""), (f"{C}.", (ONE,) * 2, (f"{C}.",), "", 10)),
+    "after each": (("", [ONE] * 2, ["1,"], "2,"), ("", (ONE,) * 2, (f"{C},",), f"{C},", 1)),
+    "twice in an item": (
+        ("", [(NAME, "1-1"), (NAME, "2-2")], [""], ""),
+        ("", ((NAME, INDEX, "-", INDEX),) * 2, ("",), "", 1),
+    ),
+    "beside a number that does not count": (
+        ("", [("1-5", NAME), ("2-5", NAME)], [""], ""),
+        ("", ((INDEX, "-5", NAME),) * 2, ("",), "", 1),
+    ),
+    "the smallest number is the first": (
+        ("5", [(NAME, "0"), (NAME, "1")], ["6"], ""),
+        (C, ((NAME, INDEX),) * 2, (C,), "", 0),
+    ),
+    "items of other lengths": (
+        ("a", [(NAME, "1", ARGS), (NAME, "2")], ["b"], "c"),
+        ("a", ((NAME, "1", ARGS), (NAME, "2")), ("b",), "c", None),
+    ),
+    "literals of other lengths": (
+        ("", [(NAME, "1"), (NAME, "2x")], [""], ""),
+        ("", ((NAME, "1"), (NAME, "2x")), ("",), "", None),
+    ),
+}
+
+
+@pytest.mark.parametrize(("row", "expected"), COUNTERS.values(), ids=COUNTERS)
+def test_numbers_that_grow_by_one_are_counters(row, expected):
+    """Before, inside and after the items, wherever the texts agree but for such numbers."""
+    assert counted(*row) == expected
+
+
+def test_merging_joins_literals_and_parts_counters():
+    """Neighbours are joined, empty ones dropped, and a counter inside a literal becomes a slot."""
+    assert merge(["a", "b", NAME, "", "c", "", "d"]) == ("ab", NAME, "cd")
+    assert merge([f"x{C}y", NAME]) == ("x", INDEX, "y", NAME)
+    assert merge([C, "a"]) == (INDEX, "a")
+    assert merge([]) == ()
