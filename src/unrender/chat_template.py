@@ -6,13 +6,14 @@ with the same digest share the analysis. What is said in one turn is a `Turn`: t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from unrender.errors import ExportError
+from unrender.errors import ExportError, FormatWarning
 from unrender.template.budget import Limits
 from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
 from unrender.template.rendering import Template
@@ -148,8 +149,15 @@ class ChatTemplate:
 
     @cached_property
     def format(self) -> Format:
-        """How answers are written: derived from the template, or as given."""
-        return self._given_format or self.analysis.format
+        """How answers are written: derived from the template, or as given.
+
+        What was found in the template and does not hold for what it writes is left out, with a `FormatWarning`.
+        """
+        if self._given_format:
+            return self._given_format
+        for claim in self.analysis.given_up:
+            warnings.warn(claim, FormatWarning, stacklevel=3)
+        return self.analysis.format
 
     @property
     def grammar(self) -> Grammar | None:

@@ -45,6 +45,10 @@ class ExportError(UnrenderError):
     """A `Format` cannot be written as another system's description of formats, or such a description is malformed."""
 
 
+class FormatWarning(UserWarning):
+    """Something that was found in a template does not hold for what it writes: the format claims less, and the message says what."""
+
+
 class SchemaWarning(UserWarning):
     """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
 

@@ -1,8 +1,9 @@
 """A template in, its `Analysis` out: capabilities, format, the evidence for each finding, and what stayed open.
 
 Strategy: inputs first (`discovery`), then the frame of a turn, reasoning (R1–R3), content (C1), calls (T1–T7, A1–A3); each
-step knows what the earlier ones found. At the end the probes are written again from the format: what does not come out as
-the template rendered it is a doubt, and a call syntax that fails altogether is given up.
+step knows what the earlier ones found. Then the probes are written again from the format: what does not come out as the
+template rendered it is a doubt, and a call syntax that fails altogether is given up. At the end the template's answers are
+read, and what the format claims in vain gives way to less.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from unrender.analysis.allowance import Allowance
 from unrender.analysis.answers import Answers, Written, render_answers, render_variants, render_written
 from unrender.analysis.asked import Turns, render_turns
 from unrender.analysis.beside import find_beside
+from unrender.analysis.claims import Proof, prove
 from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
@@ -83,9 +85,11 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     doubts = find_doubts(found.answers, found.frame, found.format)
     if found.tools.content_as_reasoning:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
-    fmt, diagnostics = _settle(found, doubts)
-    fmt = complete(fmt, template.source)
-    fmt, _ = possible(fmt, preserved_tokens=preserved_tokens(fmt, template.source))
+    fmt, given_up = _settle(found, doubts)
+    proof = prove(prober, complete(fmt, template.source))
+    fmt, _ = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
+    given_up = (*given_up, *proof.given_up)
+    diagnostics = (*found.tools.diagnostics, *found.given_up, *given_up, *map(str, doubts), *_misread(proof))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
@@ -94,6 +98,7 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
         capabilities=capabilities,
         evidence=collect_evidence(_record(prober, turns, found), fmt, found.rules),
         diagnostics=diagnostics,
+        given_up=given_up,
         renderings=prober.renderings,
         stopped_early=prober.given_up,
     )
@@ -202,22 +207,23 @@ def _outer_space(opening: str | None) -> str:
 
 
 def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:
-    """Give up what is refuted or still carries a needle, and say so."""
+    """Give up what is refuted or still carries a needle; return the format and what was given up, in words."""
     fmt = found.format
-    diagnostics = [*found.tools.diagnostics, *found.given_up]
+    given_up = []
     if calls_are_refuted(doubts, fmt):
         fmt, _ = possible(fmt, tools=Tools())
-        diagnostics.append(
-            "tool calls: the derived syntax does not reproduce the template's rendering, and was given up"
-        )
-    diagnostics += [
-        f"{doubt.shape}: rendered as {doubt.rendered!r:.200}, understood as {doubt.rebuilt!r:.200}" for doubt in doubts
-    ]
+        given_up.append("tool calls: the derived syntax does not reproduce the template's rendering, and was given up")
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
             fmt, _ = possible(fmt, **{part: type(getattr(fmt, part))()})
-            diagnostics.append(f"{part}: a marker holds a piece of the probe, and was given up")
-    return fmt, tuple(diagnostics)
+            given_up.append(f"{part}: a marker holds a piece of the probe, and was given up")
+    return fmt, tuple(given_up)
+
+
+def _misread(proof: Proof) -> Iterator[str]:
+    answers = {found.said.name: found.cut_out.answer for found in reversed(proof.misread)}
+    for name, answer in answers.items():
+        yield f"{name}: what the template writes is not read back as what it was made of: {answer!r:.200}"
 
 
 def _observed(found: _Findings) -> dict[str, Any]:

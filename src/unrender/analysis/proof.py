@@ -21,6 +21,9 @@ class Doubt:
     rendered: str
     rebuilt: str
 
+    def __str__(self) -> str:
+        return f"{self.shape}: rendered as {self.rendered!r:.200}, understood as {self.rebuilt!r:.200}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:

@@ -55,6 +55,8 @@ class Analysis:
     """Per part of the format: the comparison that found it, with both of its renderings."""
     diagnostics: tuple[str, ...] = ()
     """What could not be determined, and why."""
+    given_up: tuple[str, ...] = ()
+    """What was found and does not hold, in words: the format claims less. Each is a diagnostic as well."""
     renderings: int = 0
     """How many probes were rendered."""
     stopped_early: bool = False

@@ -34,7 +34,7 @@ MOST_FILES = 256
 LARGEST_FILE = 1_000_000
 """Bytes of a file that is read or written."""
 _OFF = frozenset({"off", "0", "false", "no"})
-_DECIDING = ("analysis", "format", "formats", "grammar", "template")
+_DECIDING = ("analysis", "format", "formats", "grammar", "parsing", "template")
 """The packages whose code decides what is found."""
 
 
@@ -117,6 +117,7 @@ def _read(data: Any) -> Analysis:
         capabilities=decode(Capabilities, data.get("capabilities", {}), where="capabilities"),
         evidence=decode(tuple[Evidence, ...], data.get("evidence", []), where="evidence"),
         diagnostics=decode(tuple[str, ...], data.get("diagnostics", []), where="diagnostics"),
+        given_up=decode(tuple[str, ...], data.get("given_up", []), where="given_up"),
         renderings=decode(int, data.get("renderings", 0), where="renderings"),
     )
     if json.dumps(_written(analysis)) != json.dumps(data):

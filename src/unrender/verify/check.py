@@ -20,7 +20,7 @@ from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, NAMES, Answer, call_id
 from unrender.verify.grammars import grammars
 from unrender.verify.history import history
-from unrender.verify.judge import described, finding, judge, parse
+from unrender.verify.judge import claims, described, finding, judge, parse
 from unrender.verify.report import Counterexample, Finding, Report
 from unrender.verify.shown import Subject, show
 from unrender.verify.turns import markers_in_question, message_shapes, second_turn, thinking
@@ -67,6 +67,7 @@ def verify(
         format=known.format.ended_by(template.eos_token),
         capabilities=known.capabilities,
         grammar=grammar,
+        gave_up=bool(known.given_up),
     )
     findings = []
     for found in _findings(subject, samples, seed):
@@ -88,7 +89,7 @@ def _findings(subject: Subject, samples: int, seed: int) -> Iterator[Finding]:
         yield judge(subject, capability, [axis(random) for _ in range(samples)], random)
     yield _ids(subject)
     random = Random(seed)  # noqa: S311 - as above
-    answers = [axis(random) for axis in AXES.values()]
+    answers = [answer for axis in AXES.values() if claims(subject, answer := axis(random))]
     yield from (thinking(subject, answers, random, on=on) for on in (True, False))
     yield second_turn(subject, answers)
     yield message_shapes(subject)

@@ -18,7 +18,7 @@ from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
-from unrender.verify.judge import REQUEST, finding, with_and_without_end
+from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end
 from unrender.verify.report import Counterexample, Finding
 from unrender.verify.shown import Subject, show_behind_prompt
 
@@ -57,7 +57,9 @@ def grammars(subject: Subject, seed: int) -> Iterator[Finding]:
         yield from (finding(name, [], reason=str(error)) for name in ("generated answers", *_DIALECTS))
         return
     yield finding("generated answers", [_misread(subject, text) for text in samples])
-    shown = [found.text for answer in _ANSWERS if (found := show_behind_prompt(subject, answer))]
+    shown = [
+        found.text for answer in _ANSWERS if claims(subject, answer) and (found := show_behind_prompt(subject, answer))
+    ]
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):
             yield _accepted(subject, name, dialect, emitted, [*samples, *shown])

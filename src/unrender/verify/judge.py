@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from random import Random
 
-from unrender.format import Format
+from unrender.format import Format, ReasoningMode, ToolMode
 from unrender.messages import CallStatus, Message, Request, read_tools
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
@@ -18,12 +18,27 @@ from unrender.verify.shown import Shown, Subject, show
 REQUEST = Request(tools=read_tools(TOOLS))
 """All tools that answers call."""
 NOT_RENDERED = "the template does not render it"
+NOT_CLAIMED = "the format does not claim to read it"
 
 
 def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> Finding:
     """Return the verdict on a capability from answers that make use of it."""
     shown = [found for answer in answers if (found := show(subject, answer))]
-    return finding(capability, [refute(subject, found, random) for found in shown])
+    claimed = [found for found in shown if claims(subject, found.expected)]
+    reason = NOT_CLAIMED if shown else NOT_RENDERED
+    return finding(capability, [refute(subject, found, random) for found in claimed], reason=reason)
+
+
+def claims(subject: Subject, answer: Answer) -> bool:
+    """Return whether the format claims to read such an answer: what analysis gave up, and has said so, it does not claim."""
+    format = subject.format
+    if not subject.gave_up:
+        return True
+    if answer.calls and format.tools.mode is ToolMode.NONE:
+        return False
+    if answer.reasoning and format.reasoning.mode is ReasoningMode.NONE and not format.undeclared_reasoning:
+        return False
+    return len(answer.calls) < 2 or format.tools.parallel
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED) -> Finding:

@@ -31,6 +31,8 @@ class Subject:
     capabilities: Capabilities
     thinking: bool | None = None
     """Whether prompts switch thinking on or off; None leaves that to the template."""
+    gave_up: bool = False
+    """The analysis gave up claims that did not hold: what the format does not claim is then no part of what is checked."""
     question: str = _QUESTION
     """What the user asks."""
     grammar: Grammar | None = None
@@ -191,7 +193,7 @@ def _without_epilogue(subject: Subject, text: str) -> str:
 
 def _visible(answer: Answer, text: str, format: Format) -> Answer | None:
     content, reasoning = _as_written(answer.content, text), _as_written(answer.reasoning, text)
-    named = all(name in text for name, _ in answer.calls)
+    named = all(word in text for name, arguments in answer.calls for word in (name, *_written_keys(arguments, format)))
     if not named or (answer.content and not content) or (answer.reasoning and not reasoning):
         return None
     return Answer(content=content, reasoning=reasoning, calls=tuple(_written_calls(answer, format)))
@@ -203,13 +205,11 @@ def _as_written(text: str, rendering: str) -> str:
 
 
 def _written_calls(answer: Answer, format: Format) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    written = format.tools.arguments
     for name, arguments in answer.calls:
-        yield (
-            name,
-            {
-                key: value
-                for key, value in arguments.items()
-                if not (written.codec.omits_null and value is None) and not (written.repeats and value == [])
-            },
-        )
+        yield name, {key: arguments[key] for key in _written_keys(arguments, format)}
+
+
+def _written_keys(arguments: Mapping[str, Any], format: Format) -> list[str]:
+    written = format.tools.arguments
+    unwritten: list[Any] = [None] * written.codec.omits_null + [[]] * written.repeats
+    return [key for key, value in arguments.items() if value not in unwritten]

@@ -1,0 +1,186 @@
+"""A Format and the template's own answers in, a Format whose claims hold out: what reading refutes gives way to weaker claims.
+
+Strategy: every weaker claim that could mend what is misread is tried, and the one under which the least is misread wins; it
+may itself be weakened. A claim that is given up costs less than one that is false, and nothing is given up in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.analysis.declared import complete
+from unrender.analysis.possible import possible
+from unrender.analysis.probes import Prober
+from unrender.analysis.readback import CutOut, Misread, Said, cut_outs, misread
+from unrender.format import Content, Format, Reasoning, ReasoningMode, ToolMode, Tools
+
+_MOST_ROUNDS = 3
+"""Claims that are given up one after the other."""
+_FALSE, _UNCLAIMED = 10, 4
+"""What an answer costs that is misread, and one that the format does not claim to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """A Format that was read with, and what came of it."""
+
+    format: Format
+    given_up: tuple[str, ...] = ()
+    """The claims that did not hold, in words."""
+    misread: tuple[Misread, ...] = ()
+    """What is misread all the same, though the format claims to read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weaker:
+    claim: str
+    """What is given up."""
+    parts: Callable[[Format], dict[str, Any]]
+    """The weaker parts; none where the format does not make the claim."""
+    needed_by: Callable[[Said], bool]
+    """Only answers like these need the claim."""
+    refuted_by: Callable[[Misread], bool] = bool
+    """Of these answers, the claim is refuted by those; it stands unless all of them refute it."""
+    unread: bool = False
+    """Without the claim, such answers are not read at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """What comes of a weaker format."""
+
+    cost: int
+    claim: str
+    format: Format
+    wrong: tuple[Misread, ...]
+
+
+def prove(prober: Prober, format: Format) -> Proof:
+    """Read the template's answers, and weaken the format until what it claims of them is true, as far as possible."""
+    shown = cut_outs(prober)
+    wrong = misread(prober, format, shown)
+    given_up: list[str] = []
+    for _ in range(_MOST_ROUNDS if wrong else 0):
+        best = min(_trials(prober, format, shown, wrong), key=lambda trial: trial.cost, default=None)
+        if best is None or best.cost >= _cost(format, shown, wrong):
+            break
+        mended = _mended(wrong, best)
+        given_up.append(f"{best.claim}: does not hold for what the template writes, and was given up: {mended!r:.200}")
+        format, wrong = best.format, best.wrong
+    false = tuple(found for found in wrong if claims(format, found.said))
+    return Proof(format=format, given_up=tuple(given_up), misread=false)
+
+
+def _mended(wrong: Sequence[Misread], trial: _Trial) -> str:
+    """Return an answer that was misread and is read now, or is not claimed to be read any longer."""
+    left = [found.cut_out for found in trial.wrong if claims(trial.format, found.said)]
+    return next((found.cut_out.answer for found in wrong if found.cut_out not in left), "")
+
+
+def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> Iterator[_Trial]:
+    """Yield what comes of each weaker format that may mend what is wrong."""
+    cut_out_wrong = [found.cut_out for found in wrong]
+    read = [cut_out.said for cut_out in shown if cut_out not in cut_out_wrong]
+    # Where not even content is read, what was cut out of the renderings may be no answer: that refutes nothing.
+    judged = any(_is_content(said) for said in read)
+    for weaker in _WEAKER:
+        if prober.given_up or (weaker.unread and not judged) or not _is_refuted(weaker, read, wrong):
+            continue
+        if parts := weaker.parts(format):
+            trial = complete(possible(format, **parts)[0], prober.template.source)
+            left = misread(prober, trial, shown)
+            yield _Trial(cost=_cost(trial, shown, left), claim=weaker.claim, format=trial, wrong=left)
+
+
+def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
+    needing = [found for found in wrong if weaker.needed_by(found.said)]
+    return bool(needing) and all(map(weaker.refuted_by, needing)) and not any(map(weaker.needed_by, read))
+
+
+def _cost(format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> int:
+    false = [found.cut_out for found in wrong]
+    return sum(_UNCLAIMED if not claims(format, cut_out.said) else _FALSE * (cut_out in false) for cut_out in shown)
+
+
+def claims(format: Format, said: Said) -> bool:
+    """Return whether a format claims to read answers like this one."""
+    if said.reasoning and format.reasoning.mode is ReasoningMode.NONE:
+        return False
+    if said.calls and format.tools.mode is ToolMode.NONE:
+        return False
+    return len(said.calls) < 2 or format.tools.parallel
+
+
+def _is_content(said: Said) -> bool:
+    return not said.reasoning and not said.calls
+
+
+def _without_wrapper(format: Format) -> dict[str, Any]:
+    return {"content": Content()} if format.content.start else {}
+
+
+def _without_second_wrapper(format: Format) -> dict[str, Any]:
+    return {} if format.content_with_calls is None else {"content_with_calls": None}
+
+
+def _without_empty(format: Format) -> dict[str, Any]:
+    return {"reasoning": replace(format.reasoning, empty="")} if format.reasoning.empty else {}
+
+
+def _usual_empty_arguments(format: Format) -> dict[str, Any]:
+    arguments = replace(format.tools.arguments, when_empty=None)
+    return {} if arguments == format.tools.arguments else {"tools": replace(format.tools, arguments=arguments)}
+
+
+def _one_call(format: Format) -> dict[str, Any]:
+    return {"tools": replace(format.tools, parallel=False, separator="")} if format.tools.parallel else {}
+
+
+def _no_reasoning(format: Format) -> dict[str, Any]:
+    turn = replace(format.turn, prefill="", prefill_no_thinking="", reasoning_to_content="", reasoning_to_tools="")
+    return {} if format.reasoning.mode is ReasoningMode.NONE else {"reasoning": Reasoning(), "turn": turn}
+
+
+def _no_calls(format: Format) -> dict[str, Any]:
+    return {} if format.tools.mode is ToolMode.NONE else {"tools": Tools()}
+
+
+_WEAKER = (
+    _Weaker(
+        claim="content beside calls has a wrapper of its own",
+        parts=_without_second_wrapper,
+        needed_by=lambda said: bool(said.content and said.calls),
+    ),
+    _Weaker(claim="content is wrapped", parts=_without_wrapper, needed_by=lambda said: bool(said.content)),
+    _Weaker(
+        claim="something is written for no reasoning", parts=_without_empty, needed_by=lambda said: not said.reasoning
+    ),
+    _Weaker(
+        claim="calls without arguments are written in another way",
+        parts=_usual_empty_arguments,
+        needed_by=lambda said: any(not call.arguments for call in said.calls),
+    ),
+    _Weaker(
+        claim="several calls are read",
+        parts=_one_call,
+        needed_by=lambda said: len(said.calls) > 1,
+        refuted_by=lambda wrong: wrong.calls_are_wrong,
+        unread=True,
+    ),
+    _Weaker(
+        claim="reasoning is read",
+        parts=_no_reasoning,
+        needed_by=lambda said: bool(said.reasoning),
+        refuted_by=lambda wrong: wrong.reasoning_is_wrong,
+        unread=True,
+    ),
+    _Weaker(
+        claim="calls are read",
+        parts=_no_calls,
+        needed_by=lambda said: bool(said.calls),
+        refuted_by=lambda wrong: wrong.calls_are_wrong,
+        unread=True,
+    ),
+)

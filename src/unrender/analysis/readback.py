@@ -1,0 +1,196 @@
+"""A template and a Format in, what of the template's own answers is not read back out: the reading half of the proof.
+
+Strategy: an answer is what the conversation with it adds to the prompt, or to as much of the prompt as both have in common.
+Nothing of the Format decides where it begins. It is read whole and character by character. What a rendering does not show
+in full is not judged, and neither is an answer that the template writes like another one: no reader could tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.analysis.probes import (
+    CONTENT,
+    EOS,
+    REASONING,
+    USER2,
+    Call,
+    Prober,
+    assistant,
+    make_calls,
+    offered_tools,
+    result,
+    user,
+)
+from unrender.analysis.split import common_prefix
+from unrender.format import Format, ReasoningMode
+from unrender.messages import CallStatus, Message, Request, read_tools
+from unrender.parsing.ids import numbered_id
+from unrender.parsing.parser import Parser
+
+_REQUEST = Request(tools=read_tools(offered_tools()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What an answer says."""
+
+    name: str
+    """e.g. `content and a call`."""
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[Call, ...] = ()
+
+    def is_in(self, text: str, question: str) -> bool:
+        """Return whether a text shows all of it, once, and not the question as well."""
+        needles = [self.content, self.reasoning]
+        for call in self.calls:
+            needles += [call.name, *call.arguments, *map(str, call.arguments.values())]
+        shown_once = not self.content or text.count(self.content) == 1
+        return shown_once and question not in text and all(needle in text for needle in needles)
+
+    def is_said_by(self, message: Message) -> bool:
+        """Return whether a message says just this."""
+        calls = [(call.name, dict(call.arguments)) for call in self.calls]
+        return (message.content, message.reasoning, _calls_in(message)) == (self.content, self.reasoning, calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOut:
+    """An answer in a rendering, and what stands before it."""
+
+    said: Said
+    before: tuple[dict[str, Any], ...]
+    """The conversation up to the answer."""
+    start: str
+    """The rendering up to the answer."""
+    answer: str
+    asked: bool
+    """The start is the whole prompt, after which the answer comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misread:
+    """An answer that was read as something else."""
+
+    cut_out: CutOut
+    message: Message
+
+    @property
+    def said(self) -> Said:
+        """What it was made to say."""
+        return self.cut_out.said
+
+    @property
+    def calls_are_wrong(self) -> bool:
+        """Whether the calls are not those that were made; text around them may be wrong all the same."""
+        return _calls_in(self.message) != [(call.name, dict(call.arguments)) for call in self.said.calls]
+
+    @property
+    def reasoning_is_wrong(self) -> bool:
+        """Whether the reasoning is not the one that was meant."""
+        return self.message.reasoning != self.said.reasoning
+
+
+MIXED = "content and a call"
+SAID = (
+    Said(name="content", content=CONTENT),
+    Said(name="reasoning and content", content=CONTENT, reasoning=REASONING),
+    Said(name="one call", calls=make_calls(1)),
+    Said(name="two calls", calls=make_calls(2)),
+    Said(name="three calls", calls=make_calls(3, 2)),
+    Said(name="a call without arguments", calls=make_calls(1, 0)),
+    Said(name="reasoning and a call", reasoning=REASONING, calls=make_calls(1)),
+    Said(name=MIXED, content=CONTENT, calls=make_calls(1)),
+    Said(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
+)
+_LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and content", "one call", MIXED))
+"""What is asked for again after other turns."""
+
+
+def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
+    """Render every answer to a question, and the usual ones to a second question and to a tool's result; cut them out."""
+    call = make_calls(1)[0]
+    turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
+        ([user()], SAID),
+        ([user(), assistant(CONTENT, REASONING), user(USER2)], _LATER[:1]),
+    ]
+    if prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role:
+        turns.append(([user(), assistant(calls=[call]), result(call)], _LATER))
+    return tuple(found for before, answers in turns for found in _cut_outs(prober, before, answers))
+
+
+def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Said]) -> Iterator[CutOut]:
+    prompt = prober.render(before, tools=prober.offered, prompt=True)
+    if prompt is None:
+        return
+    question = str(before[-1]["content"])
+    for said in answers:
+        full = prober.render([*before, _message(said)], tools=prober.offered)
+        start = "" if full is None else prompt if full.startswith(prompt) else common_prefix([prompt, full])
+        if full is not None and question in start and said.is_in(full[len(start) :], question):
+            yield CutOut(said=said, before=tuple(before), start=start, answer=full[len(start) :], asked=start == prompt)
+
+
+def _calls_in(message: Message) -> list[tuple[str, Any]] | None:
+    """Return the calls of a message; None where one of them is not complete."""
+    whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls] if whole else None
+
+
+def _message(said: Said) -> dict[str, Any]:
+    return assistant(said.content, said.reasoning, said.calls)
+
+
+def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Misread, ...]:
+    """Return the answers that do not mean what they were made to say; those that no reader could tell apart are left out.
+
+    They are read in the format's own call syntax: others that it reads as well prove nothing of it.
+    """
+    ended = replace(format.ended_by(EOS), tolerated=())
+    return tuple(found for cut_out in shown if (found := _misread(prober, ended, cut_out)))
+
+
+def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
+    if not shown.asked and not _follows_header(format, shown):
+        return None
+    for chunks in ([shown.answer], shown.answer):
+        message = _read(format, shown.start, chunks)
+        if not shown.said.is_said_by(message):
+            return None if _written_alike(prober, shown, message) else Misread(cut_out=shown, message=message)
+    return None
+
+
+def _follows_header(format: Format, shown: CutOut) -> bool:
+    """Return whether a header ends what stands before an answer that does not go on with the prompt, and begins it.
+
+    It does not where only the words of the prompt begin reasoning, which the history does not have.
+    """
+    if format.reasoning.mode is ReasoningMode.DELIMITER:
+        return False
+    begun = shown.start.rpartition(str(shown.before[-1]["content"]))[2]
+    return any(header.strip() in begun for header in format.turn.headers)
+
+
+def _read(format: Format, prompt: str, chunks: Sequence[str]) -> Message:
+    parser = Parser(format, _REQUEST, prompt=prompt, ids=numbered_id)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return parser.message
+
+
+def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
+    """Return whether the template writes what was read just as it writes what was meant; a call read as text is no excuse."""
+    whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    if not whole or len(message.tool_calls) != len(shown.said.calls):
+        return False
+    calls = [
+        Call(name=call.name, arguments=json.loads(call.arguments), id=meant.id)
+        for call, meant in zip(message.tool_calls, shown.said.calls, strict=True)
+    ]
+    again = assistant(message.content, message.reasoning, calls)
+    return prober.render([*shown.before, again], tools=prober.offered) == shown.start + shown.answer
