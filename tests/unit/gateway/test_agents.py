@@ -1,0 +1,55 @@
+"""OpenAI's Agents SDK runs whole tool loops through the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
+from serving import CALL, Told, chunked, openai_client, served
+
+from unrender.gateway import Piece
+
+set_tracing_disabled(disabled=True)
+
+
+@function_tool
+def get_weather(city: str) -> str:
+    """Tell the weather."""
+    return f"wet in {city}"
+
+
+class Weatherman(Told):
+    """A model that calls the tool once, and then says what it learnt."""
+
+    async def generate(self, job):
+        self.jobs.append(job)
+        text = "It rains." if "wet in Paris" in job.turn.prompt else f"<think>\nLook.\n</think>\n{CALL}"
+        for piece in chunked(f"{text}<|end|>", 5):
+            yield Piece(piece)
+
+
+@pytest.mark.parametrize("model", [OpenAIChatCompletionsModel, OpenAIResponsesModel])
+@pytest.mark.parametrize("stream", [False, True])
+def test_agent_calls_a_tool_and_answers(model: Any, stream):
+    """The call is executed, its result and the reasoning before it reach the next prompt, and the answer is the agent's."""
+
+    async def run():
+        engine = Weatherman("")
+        agent = Agent(
+            name="a", tools=[get_weather], model=model(model="m", openai_client=openai_client(served(engine)))
+        )
+        if not stream:
+            return engine, (await Runner.run(agent, "Rain?")).final_output
+        streamed = Runner.run_streamed(agent, "Rain?")
+        async for _ in streamed.stream_events():
+            pass
+        return engine, streamed.final_output
+
+    engine, answer = asyncio.run(run())
+
+    assert answer == "It rains."
+    first, second = engine.jobs
+    assert '"name": "get_weather"' in second.turn.prompt.removeprefix(first.turn.prompt)
+    assert "Look." in second.turn.prompt or model is OpenAIChatCompletionsModel
