@@ -1,7 +1,7 @@
 """From a Format and a Request to the grammar of one turn.
 
-The grammar says two things at once: what may be generated (exactly as the template writes it), and what is read (any
-order, other spellings, other call syntaxes: the `Tolerated` parts).
+It has two halves: what may be generated, exactly as the template writes it, and what is read, in any order and with other
+spellings and call syntaxes. `tests/conformance/test_one_grammar.py` binds them: what is generated is read as it was meant.
 """
 
 from __future__ import annotations
@@ -9,23 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
 from unrender.grammar.nodes import (
     Calls,
     Choice,
     Grammar,
-    Interleave,
     JsonValue,
-    Layout,
     Literal,
     Node,
     Optional,
     Role,
     Sequence,
     Tag,
-    Tolerated,
     Until,
 )
 from unrender.messages import Request, Tool, ToolChoice
@@ -38,41 +35,53 @@ _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "st
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
-def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> Grammar:
+def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
     """Return the grammar of one answer, from behind the assistant's header to its end.
 
     `known` are markers of reasoning that are read at the answer's start where the format does not have them.
     """
-    reasoning = _reasoning(format, request)
     calls = calls_of(format, request)
-    parts: list[Node] = [part for part in (reasoning, *map(partial(_content, format), format.wrappers), *calls) if part]
-    parts += [Tolerated(Tag(Role.LAYOUT, Literal(text))) for text in _ends(format)]
-    parts += [Tolerated(Tag(Role.MARKER, Literal(text))) for text in _dropped(format)]
-    parts += [Tolerated(_thought(format, other, request)) for other in _undeclared(format, known)]
-    if request.response_schema is not None:
-        parts.append(Tolerated(Tag(Role.CONTENT, JsonValue(request.response_schema))))
-    generated = _Generation(format, request, calls[0] if calls else None).answer()
-    lead, trail = format.turn.start_to_content, _trail(format)
-    return Grammar(Interleave(Role.CONTENT, tuple(parts), generated, lead, trail, format.cleans_content))
+    parts = tuple(_parts(format, request, calls, known))
+    reads = Answer(parts=parts, lead=format.turn.start_to_content, trail=_trail(format), cleans=format.cleans_content)
+    written = _Generation(format, request, calls[0] if calls else None).answer()
+    return AnswerGrammar(reads, Grammar(written))
 
 
 # What is read.
 
 
-def _reasoning(format: Format, request: Request) -> Node | None:
-    return _thought(format, format.reasoning, request) if format.reasoning.end else None
+def _parts(format: Format, request: Request, calls: list[Calls], known: Collection[Reasoning]) -> Iterator[Part]:
+    """Yield what stands in the free text of an answer."""
+    if format.reasoning.end:
+        yield _thought(format, format.reasoning)
+    yield from (_wrapper(format, wrapper) for wrapper in format.wrappers if (wrapper.start + wrapper.end).strip())
+    yield from calls
+    yield from map(EndOfTurn, _ends(format))
+    yield from map(Dropped, _dropped(format))
+    yield from (_thought(format, other) for other in _undeclared(format, known))
+    if request.response_schema is not None:
+        yield JsonAnswer()
 
 
-def _thought(format: Format, markers: Reasoning, request: Request) -> Node:
+def _thought(format: Format, markers: Reasoning) -> Block:
     """Return reasoning between these markers, and the layout behind it."""
-    calls: Iterable[Node] = calls_of(format, request)
-    if not markers.holds_calls:
-        calls = map(Tolerated, calls)
-    text = Tag(Role.REASONING, Until(tuple(_spellings(format, markers.end))))
-    body = Interleave(Role.REASONING, tuple(calls), text)
-    opener = _choice(format, markers.start) if markers.start.strip() else Literal("")
-    joint = _after_reasoning(format.turn) if markers is format.reasoning else _BLANK_LINE
-    return Sequence((opener, body, _choice(format, markers.end), Layout(joint, verbatim=True)))
+    declared = markers is format.reasoning
+    return Block(
+        opens=_ways(format, markers.start) if markers.start.strip() else ("",),
+        closes=_ways(format, markers.end),
+        joint=_after_reasoning(format.turn) if declared else _BLANK_LINE,
+        holds_calls=markers.holds_calls,
+        declared=declared,
+    )
+
+
+def _wrapper(format: Format, wrapper: Content) -> Wrapper:
+    return Wrapper(opens=_ways(format, wrapper.start), closes=_ways(format, wrapper.end))
+
+
+def _ways(format: Format, marker: str) -> tuple[str, ...]:
+    """Return a marker in all its spellings; "" when there is none."""
+    return tuple(_spellings(format, marker)) or ("",)
 
 
 def _after_reasoning(turn: Turn) -> str:
@@ -94,13 +103,6 @@ def _openers(format: Format) -> Iterator[str]:
     texts = [wrapper.start for wrapper in format.wrappers]
     texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
     yield from (text.split(maxsplit=1)[0] for text in texts if text.strip())
-
-
-def _content(format: Format, wrapper: Content) -> Node:
-    body = Tag(Role.CONTENT, Until())
-    if not wrapper.start.strip() and not wrapper.end.strip():
-        return body
-    return Sequence((_choice(format, wrapper.start), body, _choice(format, wrapper.end)))
 
 
 def calls_of(format: Format, request: Request) -> list[Calls]:
@@ -163,13 +165,6 @@ def _dropped(format: Format) -> Iterator[str]:
 def _spellings(format: Format, marker: str) -> list[str]:
     others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
     return [marker, *others] if marker else others
-
-
-def _choice(format: Format, marker: str) -> Node:
-    first, *others = _spellings(format, marker) or [""]
-    if not others:
-        return Literal(first)
-    return Choice((Literal(first), *(Tolerated(Literal(other)) for other in others)))
 
 
 def ending(format: Format) -> Node:
@@ -332,16 +327,3 @@ def entry_literals(syntax: Tools) -> list[str]:
 def _sequence(*parts: Node) -> Node:
     kept = tuple(part for part in parts if part != Literal(""))
     return kept[0] if len(kept) == 1 else Sequence(kept)
-
-
-def literals(nodes: Iterable[Node]) -> list[str]:
-    """Return the texts of the literals among `nodes`, looking into choices and tolerated parts."""
-    texts: list[str] = []
-    for node in nodes:
-        if isinstance(node, Literal):
-            texts.append(node.text)
-        elif isinstance(node, Choice):
-            texts += literals(node.options)
-        elif isinstance(node, Tolerated):
-            texts += literals((node.node,))
-    return texts

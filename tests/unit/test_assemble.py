@@ -5,14 +5,18 @@ from __future__ import annotations
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender.assemble import assemble, entry_literals, literals, offered
+from unrender.assemble import assemble, entry_literals, offered
 from unrender.format import Format
-from unrender.grammar.nodes import Calls, Choice, Interleave, JsonValue, Literal, Sequence, Tag, Tolerated, walk
+from unrender.grammar.answer import Block
+from unrender.grammar.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
 from unrender.messages import Request, ToolChoice
 
 
-def calls_in(format: Format, request: Request) -> list[Calls]:
-    return [node for node in walk(assemble(format, request).root) if isinstance(node, Calls)]
+def calls_in(format: Format, request: Request) -> list[Call | Calls]:
+    """Return the calls that are read, and those that are written."""
+    grammar = assemble(format, request)
+    read = [part for part in grammar.reads.parts if isinstance(part, Calls)]
+    return [*read, *(node for node in walk(grammar.writes.root) if isinstance(node, Call))]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -26,27 +30,29 @@ def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
 
 
 def test_a_plain_format_is_free_text() -> None:
-    """Nothing but content: the root is free text without a marker in it."""
-    root = assemble(Format(), Request()).root
+    """Nothing but content: any text is written, and nothing in it is a part."""
+    grammar = assemble(Format(), Request())
 
-    assert isinstance(root, Interleave)
-    assert not any(isinstance(node, Literal) and node.text for node in walk(root))
+    assert grammar.writes.root == Tag(Role.CONTENT, Until())
+    assert grammar.reads.parts == ()
 
 
 def test_a_response_schema_makes_content_json() -> None:
-    """The schema is in the grammar, and calls are not generated beside it."""
+    """The schema is in the grammar, and calls are not written beside it."""
     schema = {"type": "object"}
-    root = assemble(JSON_ENVELOPE.format, Request(response_schema=schema)).root
+    written = list(walk(assemble(JSON_ENVELOPE.format, Request(response_schema=schema)).writes.root))
 
-    assert JsonValue(schema) in list(walk(root))
+    assert JsonValue(schema) in written
+    assert not any(isinstance(node, Call) for node in written)
 
 
-def test_other_spellings_are_read_only() -> None:
-    """Reasoning in a format with markers is read between them."""
-    root = assemble(JSON_ENVELOPE.format, REQUEST).root
+def test_reasoning_is_read_between_its_markers() -> None:
+    """A format with markers of reasoning has one block of its own."""
+    parts = assemble(JSON_ENVELOPE.format, REQUEST).reads.parts
+    reasoning = JSON_ENVELOPE.format.reasoning
 
-    texts = {node.text for node in walk(root) if isinstance(node, Literal)}
-    assert {JSON_ENVELOPE.format.reasoning.start, JSON_ENVELOPE.format.reasoning.end} <= texts
+    [block] = [part for part in parts if isinstance(part, Block)]
+    assert (block.opens, block.closes, block.declared) == ((reasoning.start,), (reasoning.end,), True)
 
 
 def test_a_named_tool_is_the_only_one_offered() -> None:
@@ -61,10 +67,3 @@ def test_the_literals_that_begin_calls() -> None:
     """The outermost first: section, call, function."""
     assert entry_literals(COUNTED.format.tools)[:2] == ["<|calls_begin|>", "<|call_begin|>"]
     assert entry_literals(TAGGED.format.tools) == ["<tool_call>\n", "<function="]
-
-
-def test_literals_are_collected_through_choices() -> None:
-    """Texts of literals, inside choices and tolerated parts, in order."""
-    nodes = (Literal("a"), Choice((Literal("b"), Tolerated(Literal("c")))), Tag("content", Sequence(())))
-
-    assert literals(nodes) == ["a", "b", "c"]

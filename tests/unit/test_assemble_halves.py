@@ -1,6 +1,6 @@
 """assemble: what may be written and what is read, for small formats, in a notation of one line.
 
-`'x'` is a literal, `text[a b]` free text without a or b, `[x]` what may be left out, `~x` what is read and never written.
+`'x'` is a literal, `text[a b]` free text without a or b, `[x]` what may be left out; what is read is one line for each part.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ from unrender.format import (
     Tools,
     Turn,
 )
+from unrender.grammar.answer import Block, Dropped, EndOfTurn, JsonAnswer, Wrapper
 from unrender.grammar.nodes import (
     Call,
     Calls,
     Choice,
-    Interleave,
     JsonValue,
-    Layout,
     Literal,
     Optional,
     Repeat,
     Sequence,
     Tag,
-    Tolerated,
     Until,
     walk,
 )
@@ -62,8 +60,6 @@ def shown(node):
     match node:
         case Literal(text):
             return repr(text)
-        case Layout(text):
-            return f"layout {text!r}"
         case Until(stops):
             return f"text[{' '.join(stops)}]" if stops else "text"
         case Sequence(parts):
@@ -74,15 +70,32 @@ def shown(node):
             return f"[{shown(inner)}]"
         case Tag(role, inner):
             return f"{role.value}:{shown(inner)}"
-        case Tolerated(inner):
-            return f"~{shown(inner)}"
         case JsonValue():
             return "json"
-        case Calls(syntax=syntax, lead=lead, ends_turn=ends, spellings=spellings):
-            return f"<calls {syntax.call_start} lead={lead!r} ends={ends} {spellings} max={node.maximum}>"
-        case Interleave(parts=parts, generated=generated):
-            return f"{{{'; '.join(map(shown, [*parts, generated]))}}}"
     raise AssertionError(node)
+
+
+def part_shown(part):
+    """Return a part of what is read as a line."""
+    match part:
+        case EndOfTurn(text):
+            return f"end {text!r}"
+        case Dropped(text):
+            return f"dropped {text!r}"
+        case Wrapper():
+            return f"wrapper {ways(part.opens)} to {ways(part.closes)}"
+        case Block():
+            known, calls = "" if part.declared else "known ", " with calls" if part.holds_calls else ""
+            return f"{known}block {ways(part.opens)} to {ways(part.closes)}, joint {part.joint!r}{calls}"
+        case JsonAnswer():
+            return "json"
+        case Calls(syntax=syntax, lead=lead, ends_turn=ends, spellings=spellings):
+            return f"<calls {syntax.call_start} lead={lead!r} ends={ends} {spellings} max={part.maximum}>"
+    raise AssertionError(part)
+
+
+def ways(texts):
+    return " | ".join(map(repr, texts))
 
 
 WRITTEN = {
@@ -312,19 +325,18 @@ WRITTEN = {
 }
 
 READ = {
-    "free text": (Format(), TALK, (), ["content:text"]),
+    "free text": (Format(), TALK, (), []),
     "ends of turn, and what of them an engine leaves": (
         Format(turn=Turn(end="\n<end>", ends=("<stop>", "x<eot>", "."))),
         TALK,
         (),
         [
-            "content:text",
-            "~layout:'\\n<end>'",
-            "~layout:'\\n<stop>'",
-            "~layout:'\\nx<eot>'",
-            "~marker:'\\n<end>'",
-            "~marker:'\\n<stop>'",
-            "~marker:'\\nx<eot>'",
+            "end '\\n<end>'",
+            "end '\\n<stop>'",
+            "end '\\nx<eot>'",
+            "dropped '\\n<end>'",
+            "dropped '\\n<stop>'",
+            "dropped '\\nx<eot>'",
         ],
     ),
     "headers and ignored markers": (
@@ -332,37 +344,35 @@ READ = {
         TALK,
         (),
         [
-            "content:text",
-            "~layout:'<end>'",
-            "~marker:'<end>'",
-            "~marker:'<|bot|>x<m>'",
-            "~marker:'user:'",
-            "~marker:'<ign>'",
-            "~marker:'<m>'",
+            "end '<end>'",
+            "dropped '<end>'",
+            "dropped '<|bot|>x<m>'",
+            "dropped 'user:'",
+            "dropped '<ign>'",
+            "dropped '<m>'",
         ],
     ),
     "reasoning, and the most white space after it": (
         Format(reasoning=THINK, turn=Turn(reasoning_to_content="\n\n", reasoning_to_tools="\n")),
         TALK,
         (),
-        ["'<r>' {reasoning:text[</r>]} '</r>' layout '\\n\\n'", "content:text", "~marker:'</r>\\n\\n'"],
+        ["block '<r>' to '</r>', joint '\\n\\n'", "dropped '</r>\\n\\n'"],
     ),
     "a marker after reasoning is dropped like others": (
         Format(reasoning=THINK, turn=Turn(reasoning_to_content="<x>", reasoning_to_tools="\n")),
         TALK,
         (),
-        ["'<r>' {reasoning:text[</r>]} '</r>' layout '\\n'", "content:text", "~marker:'</r>\\n'", "~marker:'<x>'"],
+        ["block '<r>' to '</r>', joint '\\n'", "dropped '</r>\\n'", "dropped '<x>'"],
     ),
     "calls in reasoning are tolerated": (
         Format(reasoning=THINK, tools=CALL, tolerated=(replace(CALL, call_start="<k>", call_end="</k>"),)),
         ASK,
         (),
         [
-            "'<r>' {~<calls <c> lead='' ends=False () max=None>; ~<calls <k> lead='' ends=False () max=None>; reasoning:text[</r>]} '</r>' layout ''",
-            "content:text",
+            "block '<r>' to '</r>', joint ''",
             "<calls <c> lead='' ends=False () max=None>",
             "<calls <k> lead='' ends=False () max=None>",
-            "~marker:'</r>'",
+            "dropped '</r>'",
         ],
     ),
     "calls in reasoning are its own": (
@@ -370,33 +380,33 @@ READ = {
         ASK,
         (),
         [
-            "'<r>' {<calls <c> lead='' ends=False () max=None>; reasoning:text[</r>]} '</r>' layout ''",
-            "content:text",
+            "block '<r>' to '</r>', joint '' with calls",
             "<calls <c> lead='' ends=False () max=None>",
-            "~marker:'</r>'",
+            "dropped '</r>'",
         ],
     ),
     "reasoning that nothing opens": (
         Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>")),
         TALK,
         (),
-        ["'' {reasoning:text[</r>]} '</r>' layout ''", "content:text"],
+        [
+            "block '' to '</r>', joint ''",
+        ],
     ),
     "both wrappers of content": (
         Format(content=SAY, content_with_calls=replace(SAY, start="<w>", end="")),
         TALK,
         (),
-        ["'<say>' content:text '</say>'", "'<w>' content:text ''"],
+        ["wrapper '<say>' to '</say>'", "wrapper '<w>' to ''"],
     ),
-    "a response schema": (Format(), Request(response_schema={}), (), ["content:text", "~content:json"]),
+    "a response schema": (Format(), Request(response_schema={}), (), ["json"]),
     "reasoning that models are known for": (
         Format(),
         TALK,
         (THINK, Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>")),
         [
-            "content:text",
-            "~'<r>' {reasoning:text[</r>]} '</r>' layout '\\n\\n'",
-            "~'<t>' {reasoning:text[</t>]} '</t>' layout '\\n\\n'",
+            "known block '<r>' to '</r>', joint '\\n\\n'",
+            "known block '<t>' to '</t>', joint '\\n\\n'",
         ],
     ),
     "other openers of the format's own block": (
@@ -404,10 +414,9 @@ READ = {
         TALK,
         (THINK, replace(THINK, start="<R>"), Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>")),
         [
-            "'<r>' {reasoning:text[</r>]} '</r>' layout ''",
-            "content:text",
-            "~marker:'</r>'",
-            "~'<R>' {reasoning:text[</r>]} '</r>' layout '\\n\\n'",
+            "block '<r>' to '</r>', joint ''",
+            "dropped '</r>'",
+            "known block '<R>' to '</r>', joint '\\n\\n'",
         ],
     ),
     "other spellings": (
@@ -418,17 +427,16 @@ READ = {
         TALK,
         (),
         [
-            "('<r>' | ~'<R>' | ~'<RR>') {reasoning:text[</r> </R>]} ('</r>' | ~'</R>') layout ''",
-            "content:text",
-            "~marker:'</r>'",
-            "~marker:'</R>'",
+            "block '<r>' | '<R>' | '<RR>' to '</r>' | '</R>', joint ''",
+            "dropped '</r>'",
+            "dropped '</R>'",
         ],
     ),
     "joints with markers": (
         Format(turn=Turn(content_to_tools="<j>", start_to_tools="\n", tools_to_content="<k>")),
         TALK,
         (),
-        ["content:text", "~marker:'<j>'", "~marker:'<k>'"],
+        ["dropped '<j>'", "dropped '<k>'"],
     ),
     "calls after the longest joint, one of which ends the turn": (
         Format(
@@ -439,11 +447,10 @@ READ = {
         ASK,
         (),
         [
-            "content:text",
             "<calls <c> lead='\\n\\n' ends=True () max=None>",
-            "~layout:'</c>'",
-            "~marker:'</c>'",
-            "~marker:'<x>'",
+            "end '</c>'",
+            "dropped '</c>'",
+            "dropped '<x>'",
         ],
     ),
     "a section that ends the turn, in another spelling": (
@@ -454,19 +461,19 @@ READ = {
         ),
         ASK,
         (),
-        ["content:text", "<calls <c> lead='' ends=True ('<S>',) max=None>", "~layout:'</s>'", "~marker:'</s>'"],
+        ["<calls <c> lead='' ends=True ('<S>',) max=None>", "end '</s>'", "dropped '</s>'"],
     ),
     "the joint before calls without a marker": (
         Format(tools=BARE, turn=Turn(content_to_tools=">>>", reasoning_to_tools="\n")),
         ASK,
         (),
-        ["content:text", "<calls  lead='\\n' ends=False ('>>>',) max=None>", "~marker:'>>>'"],
+        ["<calls  lead='\\n' ends=False ('>>>',) max=None>", "dropped '>>>'"],
     ),
     "no calls where none may be made": (
         Format(tools=CALL),
         Request(tools=TOOLS, tool_choice=ToolChoice.NONE),
         (),
-        ["content:text"],
+        [],
     ),
 }
 
@@ -474,19 +481,19 @@ READ = {
 @pytest.mark.parametrize(("format", "request_", "expected"), WRITTEN.values(), ids=WRITTEN)
 def test_what_may_be_written(format, request_, expected):
     """The generated half: every way to answer, each part after its joint, and no marker in free text."""
-    assert shown(assemble(format, request_).root.generated) == expected
+    assert shown(assemble(format, request_).writes.root) == expected
 
 
 @pytest.mark.parametrize(("format", "request_", "known", "expected"), READ.values(), ids=READ)
 def test_what_is_read(format, request_, known, expected):
     """The other half: the parts that stand in free text, in any order, and what is dropped between them."""
-    assert [shown(part) for part in assemble(format, request_, known).root.parts] == expected
+    assert [part_shown(part) for part in assemble(format, request_, known).reads.parts] == expected
 
 
 def test_layout_at_both_ends():
     """Layout before content and before the end of the turn is known, and whether content is cleaned."""
-    layout = assemble(Format(turn=Turn(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK).root
-    plain = assemble(Format(turn=Turn(end="<end>")), TALK).root
+    layout = assemble(Format(turn=Turn(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK).reads
+    plain = assemble(Format(turn=Turn(end="<end>")), TALK).reads
 
     assert (layout.lead, layout.trail, layout.cleans) == ("\n", "\n\n", True)
     assert (plain.lead, plain.trail, plain.cleans) == ("", "", False)

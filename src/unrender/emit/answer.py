@@ -118,7 +118,7 @@ class Answer:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         if self.handmade:
             return self._handmade(self.handmade, values)
-        whole = assemble(self.format, self.request)
+        whole = assemble(self.format, self.request).writes
         if run is None:
             expansion = expand(whole, values, self.budget)
             return replace(expansion, grammar=self._resumed(expansion.grammar))

@@ -84,8 +84,6 @@ class _Expander:
                 lexicon = JSON_LEXICON if quote == '"' else PYTHON_LEXICON
                 [quotes] = (quotes for quotes in lexicon.quotes if quotes.open == quote)
                 return Speller(lexicon, self.rules, {}, "string").quoted(shapes.Text(), quotes)
-            case nodes.Interleave():
-                return self.node(node.generated)
             case nodes.Calls():
                 return self.node(node.generated)
             case Call():

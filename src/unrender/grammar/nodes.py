@@ -1,7 +1,7 @@
 """The grammar's nodes: PEG combinators as frozen data.
 
-One `Grammar` is run by the parser and written out by the emitters, so the two cannot drift apart. Where they differ on
-purpose, the node says so: `Tolerated` and `Interleave` are wider for the parser, `Layout` is exact for the emitters.
+A grammar made of them by hand is both run and written out. Where the two differ on purpose, the node says so: `Tolerated` is
+read only, `Layout` is read as any white space. The answers of a Format have two halves instead (`grammar.answer`).
 PEG forms stand over each node; `.` is any character.
 """
 
@@ -239,21 +239,6 @@ class Calls:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Interleave:
-    """Free text of `role` with `parts` in it: read in any order and any number, generated as `generated` says."""
-
-    role: Role
-    parts: tuple[Node, ...]
-    generated: Node
-    lead: str = ""
-    """Layout that may stand before everything."""
-    trail: str = ""
-    """Layout that may stand behind everything."""
-    cleans: bool = False
-    """Text that begins a call and breaks off is kept apart from the free text."""
-
-
 Node = (
     Literal
     | Layout
@@ -277,7 +262,6 @@ Node = (
     | Quoted
     | Call
     | Calls
-    | Interleave
 )
 
 

@@ -157,7 +157,7 @@ def start_of(node: Node, known: Mapping[str, Start]) -> Start:
             return ANY
         case nodes.Quoted(quote):
             return _text(quote)
-        case nodes.Call() | nodes.Calls() | nodes.Interleave():
+        case nodes.Call() | nodes.Calls():
             raise GrammarError(
                 f"{type(node).__name__} is made from a format and is the root of its grammar, or part of one"
             )

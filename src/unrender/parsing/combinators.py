@@ -185,7 +185,7 @@ class _Compiler:
                 self.emit(steps.Value(_PYTHON, "a Python value"))
             case nodes.Quoted(quote):
                 self.emit(steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote))
-            case nodes.Call() | nodes.Calls() | nodes.Interleave():
+            case nodes.Call() | nodes.Calls():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
         return at
 

@@ -9,22 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import assert_never
 
-from unrender.assemble import literals
-from unrender.grammar.nodes import (
-    Calls,
-    Grammar,
-    Interleave,
-    JsonValue,
-    Layout,
-    Literal,
-    Node,
-    Role,
-    Sequence,
-    Tag,
-    Tolerated,
-    Until,
-)
+from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
+from unrender.grammar.nodes import Calls, Role
 from unrender.parsing.broken import BrokenRun, TextRun
 from unrender.parsing.calls import CallCode, Entry, closing_tokens
 from unrender.parsing.code import Code
@@ -52,10 +40,9 @@ CONTENT_HUB = 1
 """Where in every program the text outside of all parts is read."""
 
 
-def compile_grammar(grammar: Grammar) -> Program:
+def compile_grammar(grammar: AnswerGrammar) -> Program:
     """Return the program that reads what `grammar` allows and tolerates."""
-    assert isinstance(grammar.root, Interleave)
-    return _Compiler(grammar.root).program()
+    return _Compiler(grammar.reads).program()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +84,10 @@ class _Hub:
 
 
 class _Compiler:
-    def __init__(self, root: Interleave) -> None:
-        self.parts = root.parts
-        self.lead, self.trail = root.lead, root.trail
-        self.cleans = root.cleans
+    def __init__(self, answer: Answer) -> None:
+        self.parts = answer.parts
+        self.lead, self.trail = answer.lead, answer.trail
+        self.cleans = answer.cleans
         self.code = Code()
         self.answer = CONTENT_HUB
         """Where text is read behind reasoning."""
@@ -162,24 +149,26 @@ class _Compiler:
                 if entry.strong:
                     hub.reported.add(variant)
 
-    def _part(self, hub: _Hub, part: Node, entries: list[Entry]) -> int | None:
+    def _part(self, hub: _Hub, part: Part, entries: list[Entry]) -> int | None:
         """Compile one part; returns where the answer begins when it begins inside that part."""
-        node = part.node if isinstance(part, Tolerated) else part
-        match node:
-            case Tag(role=Role.LAYOUT, node=Literal(text=text)):
+        match part:
+            case EndOfTurn(text):
                 self._end(hub, _Marker.of(text))
-            case Tag(role=Role.MARKER, node=Literal(text=text)):
+            case Dropped(text):
                 self._marker(hub, _Marker.of(text), hub.at)
-            case Tag(role=Role.CONTENT, node=JsonValue()):
-                self._fenced_json(hub)
-            case Sequence(parts=(opener, Interleave() as body, closer, Layout() as joint)):
-                inner = self._inner(hub, body, closer, joint, entries)
-                if not isinstance(part, Tolerated):
-                    return self._block(hub, inner, opener)
-                self._undeclared(hub, inner, opener, closer, joint)
-            case Sequence(parts=(opener, Tag(role=Role.CONTENT, node=Until()), closer)):
-                for text in literals((opener, closer)):
+            case Wrapper():
+                for text in (*part.opens, *part.closes):
                     self._marker(hub, _Marker.of(text), hub.at)
+            case Block(declared=True):
+                return self._block(hub, self._inner(hub, part, entries), part)
+            case Block():
+                self._undeclared(hub, self._inner(hub, part, entries), part)
+            case JsonAnswer():
+                self._fenced_json(hub)
+            case Calls():
+                pass  # Compiled before: their entries are what the free texts lead to.
+            case _:
+                assert_never(part)
         return None
 
     def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
@@ -203,9 +192,9 @@ class _Compiler:
         for variant in ("```", "\n```"):
             hub.attempts.setdefault(variant, []).extend((opens, closes))
 
-    def _block(self, hub: _Hub, inner: _Hub, opener: Node) -> int | None:
+    def _block(self, hub: _Hub, inner: _Hub, block: Block) -> int | None:
         """Reasoning that its marker opens, or the prompt."""
-        starts = [_Marker.of(text) for text in literals((opener,)) if text.strip()]
+        starts = [_Marker.of(text) for text in block.opens if text.strip()]
         for marker in starts:
             # Models repeat an opener that the prompt has already written; what closes the block may begin like it.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
@@ -214,19 +203,19 @@ class _Compiler:
             self._marker(hub, marker, begin, inner.role)
         return None if starts else inner.at
 
-    def _undeclared(self, hub: _Hub, inner: _Hub, opener: Node, closer: Node, joint: Layout) -> None:
+    def _undeclared(self, hub: _Hub, inner: _Hub, block: Block) -> None:
         """Reasoning that the format does not have: its marker opens it only at the start of an answer."""
         role = inner.role
-        for marker in map(_Marker.of, literals((opener,))):
+        for marker in map(_Marker.of, block.opens):
             size = len(marker.core)
             # The opener may come again, and then whole where this is one that was cut short.
             openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
             self.undeclared[marker.core] = self.code.emit(Skip(size, role), *map(Maybe, reversed(openers)))
             self.code.emit(Soft(marker.after, role), Jump(inner.at))
             hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
-        for marker in map(_Marker.of, literals((closer,))):
+        for marker in map(_Marker.of, block.closes):
             size = len(marker.core)
-            closed = (CloseUndeclared(size, hub.at), Skip(size, role), Soft(joint.text, role), Jump(hub.at))
+            closed = (CloseUndeclared(size, hub.at), Skip(size, role), Soft(block.joint, role), Jump(hub.at))
             hub.direct.setdefault(marker.core, self.code.emit(*closed))
 
     def _open_undeclared(self, hub: _Hub, begin: int) -> int:
@@ -235,33 +224,30 @@ class _Compiler:
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), dict(self.undeclared), begin))
 
-    def _inner(self, hub: _Hub, body: Interleave, closer: Node, joint: Layout, entries: list[Entry]) -> _Hub:
+    def _inner(self, hub: _Hub, block: Block, entries: list[Entry]) -> _Hub:
         """Return the text of reasoning, closed by its own marker or by one that cannot stand inside it."""
-        inner = self._hub(body.role, Halt(repr(literals((closer,))[0])))
-        self._closers(hub, inner, closer, joint)
+        inner = self._hub(Role.REASONING, Halt(repr(block.closes[0])))
+        self._closers(hub, inner, block)
         sealed = -1
-        if body.parts:
-            self._enter(inner, entries)
-        if any(isinstance(part, Tolerated) for part in body.parts):
-            ends = [text.strip() for text in [*literals((closer,)), *self._dropped()] if text.strip()]
+        self._enter(inner, entries)
+        if not block.holds_calls and any(self._runs()):
+            ends = [text.strip() for text in [*block.closes, *self._dropped()] if text.strip()]
             sealed = self.code.emit(SealAtEnd(Finder(ends), hub.at))
         self._seal(inner, sealed)
         return inner
 
-    def _closers(self, hub: _Hub, inner: _Hub, closer: Node, joint: Layout) -> None:
-        for text in literals((closer,)):
-            self._marker(inner, _Marker.of(text, joint=joint.text), self.answer, inner.role)
+    def _closers(self, hub: _Hub, inner: _Hub, block: Block) -> None:
+        for text in block.closes:
+            self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
         for text in [*self._content_openers(), *self._dropped()]:
             self._marker(inner, _Marker.of(text), hub.at)
 
     def _content_openers(self) -> Iterator[str]:
         for part in self.parts:
-            match part:
-                case Sequence(parts=(opener, Tag(role=Role.CONTENT), _)):
-                    yield from literals((opener,))
+            if isinstance(part, Wrapper):
+                yield from part.opens
 
     def _dropped(self) -> Iterator[str]:
         for part in self.parts:
-            match part:
-                case Tolerated(node=Tag(role=Role.MARKER, node=Literal(text=text))):
-                    yield text
+            if isinstance(part, Dropped):
+                yield part.text
