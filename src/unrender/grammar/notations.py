@@ -69,6 +69,8 @@ class Decoder:
     """Whole text → what it stands for; text that is not escaped stays."""
     undecided_from: Callable[[str], int]
     """From where on text may be an escape that is not all there; its length if it cannot be. At most a few characters."""
+    leads: str
+    """The characters with which an escape begins."""
 
 
 class Exported(Enum):
@@ -214,7 +216,7 @@ def _strings(codec: Codec) -> _Strings:
                 said=f"strings without quotes, {replaced}",
                 exported=Exported.TEXT,
                 alphabet=Alphabet(escapes=codec.entities),
-                decoder=Decoder(unescape, unescaped_until),
+                decoder=Decoder(unescape, unescaped_until, "&"),
                 losses=(Loss(what="entities in strings are not decoded", concerns=("strings",)),),
             )
         case _:

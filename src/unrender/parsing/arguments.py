@@ -41,12 +41,13 @@ def run_scanner(machine: Machine) -> Status:
     assert scanner is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     machine.take(Role.ARGUMENT, end)
-    if machine.call is not None and machine.call.holds:
+    holds = machine.call is not None and bool(machine.call.holds)
+    if machine.call is not None and holds:
         machine.call.held.append(text)
     else:
         machine.arguments(text)
     if status == MORE and not machine.final:
-        machine.flow = scanner.flow
+        machine.flow = None if holds else scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")

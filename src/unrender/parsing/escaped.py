@@ -35,12 +35,12 @@ class EscapedScanner(RawScanner):
 
     @property
     def flow(self) -> Taker | None:
-        """As for raw text, between two entities."""
+        """As for raw text, between two escapes."""
         return None if self.kept else super().flow
 
     @property
     def _changed(self) -> str:
-        return ESCAPED + "&"
+        return ESCAPED + self.decoder.leads
 
     def _new(self) -> RawScanner:
         other = EscapedScanner(self.finder, self.types, self.decoder, whole=self.whole)

@@ -14,7 +14,7 @@ from unrender.parsing.finder import Finder
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.values import Status
 
-DECODER = Decoder(unescape, unescaped_until)
+DECODER = Decoder(unescape, unescaped_until, "&")
 END = Finder(("</v>", "\n</v>"))
 
 
