@@ -33,6 +33,8 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
     if capabilities.requires_short_id or capabilities.requires_name_in_id:
         _rename_ids(copies, capabilities)
     shaped = [_shape_message(message, capabilities) for message in copies]
+    if capabilities.reasoning_place is ReasoningPlace.BLOCK:
+        shaped = _alike(shaped)
     if not capabilities.supports_system_role:
         shaped = _merge_system(shaped)
     return [_shape_content(message, capabilities) for message in shaped]
@@ -127,6 +129,26 @@ def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dic
     return _place_reasoning(shaped, reasoning, capabilities) if isinstance(reasoning, str) and reasoning else shaped
 
 
+def _alike(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Write the content of all answers as blocks where one of them has blocks: templates refuse a mixture."""
+    if not any(_has_blocks(message) for message in messages):
+        return messages
+    plain = [message.get("role") == "assistant" and not _has_blocks(message) for message in messages]
+    return [
+        message | {"content": {"blocks": _blocks(message.get("content"))}} if is_plain else message
+        for message, is_plain in zip(messages, plain, strict=True)
+    ]
+
+
+def _has_blocks(message: Mapping[str, Any]) -> bool:
+    return isinstance(message.get("content"), Mapping)
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    text = _text(content)
+    return [{"type": "response", "text": text}] if text else []
+
+
 def _place_reasoning(message: dict[str, Any], reasoning: str, capabilities: Capabilities) -> dict[str, Any]:
     name = capabilities.reasoning_field
     content = message.get("content")
@@ -137,8 +159,7 @@ def _place_reasoning(message: dict[str, Any], reasoning: str, capabilities: Capa
             texts = _parts(content) if content else []
             return message | {"content": [{"type": name, name: reasoning, "text": reasoning}, *texts]}
         case ReasoningPlace.BLOCK:
-            texts = [{"type": "response", "text": content}] if content else []
-            return message | {"content": {"blocks": [{"type": name, "text": reasoning}, *texts]}}
+            return message | {"content": {"blocks": [{"type": name, "text": reasoning}, *_blocks(content)]}}
     return message
 
 

@@ -351,3 +351,23 @@ def test_context_leaves_out_what_nobody_needs():
     assert shape_context([{}], Capabilities(), thinking=True) == {"tools": [{}]}
     assert shape_context(None, switched, thinking=True) == {"a": True}
     assert shape_context([{"a": "ä"}], Capabilities(tools_as_text=True)) == {"tools": '[{"a": "ä"}]'}
+
+
+def test_answers_of_one_conversation_have_one_shape():
+    """Where one answer has blocks, all have, with calls beside them as before; other messages stay text."""
+    said = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "x", "reasoning_content": "r"},
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
+        {"role": "assistant", "content": "y"},
+    ]
+
+    shaped = shape_messages(said, Capabilities(**(ALL | BEING)))
+
+    assert [message["content"] for message in shaped] == [
+        "q",
+        {"blocks": [{"type": "t", "text": "r"}, {"type": "response", "text": "x"}]},
+        {"blocks": []},
+        {"blocks": [{"type": "response", "text": "y"}]},
+    ]
+    assert [call["id"] for call in shaped[2]["tool_calls"]] == [CALL["id"]]
