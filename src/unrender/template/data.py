@@ -1,7 +1,8 @@
 """A template's values into what is inside them, and into values that print alike in every process.
 
 Rules: data (text, numbers, lists, dicts, …) print as Python prints them. Anything else is *opaque* (methods, functions, iterators,
-objects of Jinja or of the caller): its text goes into a rendering without the address that Python writes in it.
+objects of Jinja or of the caller): its text goes into a rendering without the address that Python writes in it, and
+of what can only be called the kind is shown, and of a method the name by which the template knows it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import ItemsView, Iterable, KeysView, Mapping, ValuesView
 from itertools import chain
-from types import NoneType
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType, NoneType
 from typing import Any
 
 from jinja2.runtime import Undefined
@@ -17,6 +18,9 @@ from jinja2.utils import Namespace
 
 _ATOMS = (str, bytes, bytearray, int, float, complex, NoneType, range, Undefined)
 _ROWS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+_METHODS = (MethodType, BuiltinMethodType, MethodDescriptorType)
+_CODE = (*_METHODS, FunctionType, type)
+"""What Python would show by names of its own, and of this library's."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
@@ -56,6 +60,9 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, _ATOMS):
         return value
+    if isinstance(value, _CODE):
+        shown = f"<method {value.__name__}>" if isinstance(value, _METHODS) else "<callable>"
+        return _Shown(shown, shown)
     if is_opaque(value):
         return _Shown(without_addresses(str(value)), without_addresses(repr(value)))
     return _copied(value) if _holds_opaque(value) else value

@@ -59,10 +59,10 @@ def test_no_address_reaches_a_rendering():
 
 
 def test_opaque_values_keep_a_readable_text():
-    """Only the address is missing, so that an author sees what was printed by mistake."""
-    rendering = Template("{{ messages.append }} {{ [joiner()] }}").render([])
+    """Addresses and what only Python knows are missing; an author still sees what was printed by mistake."""
+    rendering = Template("{{ messages.append }} {{ [joiner()] }} {{ range }} {{ [raise_exception, dict] }}").render([])
 
-    assert rendering.text == "<built-in method append of list object> [<jinja2.utils.Joiner object>]"
+    assert rendering.text == "<method append> [<jinja2.utils.Joiner object>] <callable> [<callable>, <callable>]"
 
 
 def test_address_in_a_text_is_kept():
