@@ -154,8 +154,9 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
         return shown.text[shown.text.index(reasoning) :] if reasoning else ""
     if reasoning:
         return ""
-    # What the prompt has closed is not in the history, and the layout before content is the prompt's as well.
-    return shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end).lstrip()
+    # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
+    text = shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end)
+    return text.lstrip() if begun[-1:].isspace() else text
 
 
 def _begun(subject: Subject, prompt: str, full: str) -> str | None:
