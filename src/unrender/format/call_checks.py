@@ -231,9 +231,12 @@ def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
     opener = _first_words(parts[:1])
     if opener and opener[0] in [word for text in closers for word in _first_words((text,))]:
         yield f"{where}[0]", f"expected another beginning than {opener[0]!r}, which ends the arguments"
+    between, nearest = arguments.separator.strip(), next((text.strip() for text in closers if text.strip()), "")
+    if between and nearest.startswith(between):
+        yield f"{where.removesuffix('.entry')}.separator", f"expected another text than {nearest!r} begins with"
     suffix = parts[parts.index(Slot.VALUE) + 1 :][:1] if Slot.VALUE in parts else ("",)
-    between = bool(arguments.separator.strip() and arguments.end.strip())
-    if arguments.codec.strings.unquoted and not any(map(str.strip, suffix)) and not between:
+    separated = bool(between and arguments.end.strip())
+    if arguments.codec.strings.unquoted and not any(map(str.strip, suffix)) and not separated:
         yield where, "expected a marker behind the value, as raw strings have no quotes"
 
 

@@ -79,12 +79,20 @@ def test_a_closer_that_begins_like_the_opener_is_not_the_opener_again() -> None:
         ((Slot.INDEX, ":", Slot.NAME, Slot.ARGUMENTS), ARGUMENTS, "format.tools.function"),
         ((Slot.NAME, Slot.ARGUMENTS), Arguments(when_empty=""), "format.tools.arguments.when_empty"),
         ((Slot.NAME, Slot.ARGUMENTS), ARGUMENTS, "format.tools.separator"),
+        (
+            ("<f>", Slot.NAME, Slot.ARGUMENTS, "|end"),
+            replace(ARGUMENTS, separator="\n|\n"),
+            "format.tools.arguments.separator",
+        ),
     ],
 )
 def test_calls_that_nothing_shows_are_refused(
     function: tuple[Slot | str, ...], arguments: Arguments, field: str
 ) -> None:
-    """Without a marker a call begins with its name, has arguments to see, and something before the next name."""
+    """Without a marker a call begins with its name, has arguments to see, and something before the next name.
+
+    What stands between two arguments does not look like what ends them.
+    """
     with pytest.raises(FormatError) as refused:
         Format(tools=replace(TAGGED, function=function, arguments=arguments))
 
