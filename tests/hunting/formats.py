@@ -23,6 +23,7 @@ from hunting.drawn_formats import Data, cases
 from hunting.tally import Failure, Tally, keep_failure, spent
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import FlakyFailure
+from lexing import confusions_of
 from meaning import differences
 from properties.invariants import check, check_strict
 
@@ -183,6 +184,9 @@ def _check_format(subject: Subject) -> None:
     with _promise("parser"):
         begun = subject.begun_message()
     readers = dict(_readers(subject))
+    with _promise("lexemes"):
+        confused = next(confusions_of(subject.answer()), None)
+    _expect("a lexeme is lost", confused is None, f"{confused}")
     with _promise("grammar"):
         grammar = subject.answer().grammar()
     for number in range(SAMPLES):

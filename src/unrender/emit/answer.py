@@ -110,9 +110,9 @@ class Answer:
         """Return the answer that `sample` gives, with the parts that say what it means."""
         return draw(self.grammar(), seed)
 
-    def grammar(self) -> Grammar:
-        """Return the answer in plain nodes, JSON spelled out."""
-        return self._expansion(Values.SPELLED).grammar
+    def grammar(self, values: Values = Values.SPELLED) -> Grammar:
+        """Return the answer in plain nodes, JSON spelled out, or left to the engine as Lark does."""
+        return self._expansion(values).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""

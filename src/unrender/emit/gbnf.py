@@ -30,7 +30,7 @@ def gbnf(grammar: Grammar) -> str:
 
 def write_gbnf(expansion: Expansion) -> str:
     """Return an expanded grammar in GBNF."""
-    lowered = lower(expansion.grammar, steps=expansion.budget.steps)
+    lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.budget.steps)
     return write_rules(lowered.root, lowered.rules)
 
 
@@ -49,7 +49,9 @@ def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
     branches = {stop: branch.rule for stop, branch in node.branches}
     found = states(node.stops, tuple(branches))
     names = {state.prefix: name if at == 0 else f"{name}-s{at}" for at, state in enumerate(found)}
-    return [(names[state.prefix], _state(state, names, branches, node.at_end)) for state in found]
+    exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
+    rules = [(names[state.prefix], _state(state, names, branches, node.at_end)) for state in found]
+    return [(name, " | ".join((*exact, rules[0][1]))), *rules[1:]]
 
 
 def _state(state: State, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:

@@ -46,10 +46,15 @@ def lark(grammar: Grammar) -> str:
     return write_lark(expand(grammar, Values.NATIVE))
 
 
+def terminals(lowered: Lowered) -> frozenset[str]:
+    """Return the rules that are one lexeme each; in other rules, each literal and each class of characters is one."""
+    return _lexemes(lowered.rules, _regular(lowered))
+
+
 def write_lark(expansion: Expansion) -> str:
     """Return an expanded grammar in llguidance's Lark."""
     lowered = lower(expansion.grammar, steps=expansion.budget.steps)
-    writer = _Writer(lowered, _lexemes(lowered.rules, _regular(lowered)))
+    writer = _Writer(lowered, terminals(lowered))
     return "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
 
 
@@ -84,13 +89,11 @@ class _Writer:
             yield f"B_{plain}", beyond
             beyond = f"B_{plain}"
         longer = longer_stops(node.stops)
-        options: list[str] = []
+        options = [f"{_string(text)} {self.name(branch.rule)}" for text, branch in node.exact]
         for at, (stop, branch) in enumerate(node.branches):
             terminal = f"U_{plain}_{at}"
-            ending = write_pattern(Literal(stop))
             options.append(f"{terminal} {self.name(branch.rule)}")
-            others = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
-            yield terminal, f"/{_ANY}{ending}/ & ~{beyond}{others}"
+            yield terminal, f"/{_ANY}{write_pattern(Literal(stop))}/ & ~{beyond}{_without(stop, node, longer)}"
         if node.at_end:
             options += [f"U_{plain}_END", '""']
             yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
@@ -124,6 +127,13 @@ class _Writer:
             case Choice() | Sequence():
                 return f"({self.alternatives(node)})"
         raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+
+
+def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
+    """Return what is left out of the text up to `stop`: longer stops, and the texts that have a rule of their own."""
+    ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
+    exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
+    return f"{ends} & ~/{exact}/" if exact else ends
 
 
 def _regular(lowered: Lowered) -> frozenset[str]:

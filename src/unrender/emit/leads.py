@@ -14,18 +14,24 @@ from dataclasses import dataclass
 
 from unrender.emit.stops import Rest, unfolded
 from unrender.grammar import nodes
-from unrender.grammar.nodes import Literal, Node, Ref
+from unrender.grammar.nodes import Literal, Node, Ref, Until
 
 MOST = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """One way in which an option begins: literal text, then `rest`; `at` says which option."""
+    """One way in which an option begins: literal text, then `rest`; `at` says which option, `rule` where the text stands."""
 
     text: str
     rest: Rest
     at: int
+    rule: str | None = None
+
+    @property
+    def origin(self) -> object:
+        """What tells two leads with the same text apart."""
+        return self.rule or self.rest
 
     def behind(self, length: int) -> Rest:
         """Return what is left behind the first `length` characters."""
@@ -42,40 +48,67 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Mixture:
+    """Free text up to `stops` with one of `rests` behind it, and what else may stand there."""
+
+    stops: tuple[str, ...]
+    rests: tuple[Rest, ...]
+    others: tuple[Lead, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Beginnings:
     """Tells how options begin; `rule` returns the node of a rule, None for one that is not looked into."""
 
     rule: Callable[[str], Node | None]
+
+    def mixture(self, options: list[Rest]) -> Mixture | None:
+        """Return free text and what stands beside it; None where there is none, or where its stops are not the same."""
+        leads: list[Lead] = []
+        for at, option in enumerate(options):
+            found = self.leads(option, at)
+            if not found:
+                return None
+            leads += found
+        texts = [lead for lead in leads if lead.rest and isinstance(lead.rest[0], Until) and not lead.text]
+        stops = {lead.rest[0] for lead in texts}
+        if len(stops) != 1:
+            return None
+        (until,) = stops
+        assert isinstance(until, Until)
+        rests = tuple(dict.fromkeys(lead.rest[1:] for lead in texts))
+        return Mixture(until.stops, rests, tuple(lead for lead in leads if lead not in texts))
 
     def groups(self, options: list[Rest]) -> list[Group]:
         """Return the options in groups, none of which begins as another one does."""
         leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
         clashing: set[int] = set()
         if all(lead.text or not lead.rest for lead in leads):
-            found = ({lead.at for lead in group} for group in _grouped(lead for lead in leads if lead.text))
-            clashing.update(*(places for places in found if len(places) > 1))
+            found = _grouped(lead for lead in leads if lead.text)
+            clashing.update(lead.at for group in found if _differ(group) for lead in group)
         groups = [Group("", (option,)) for at, option in enumerate(options) if at not in clashing]
         return groups + [_group(group) for group in _grouped(lead for lead in leads if lead.at in clashing)]
 
     def leads(self, option: Rest, at: int) -> list[Lead]:
         """Return the ways in which an option begins, without text where it is free text; none when they are too many."""
         found: list[Lead] = []
-        rests = [option]
+        rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()
         while rests and len(found) <= MOST:
-            rest = rests.pop()
+            rest, rule = rests.pop()
             if rest in seen:
                 continue
             seen.add(rest)
             head = rest[0] if rest else None
             match head:
                 case Literal(text) | nodes.Layout(text) if text:
-                    found.append(Lead(text, rest[1:], at))
+                    found.append(Lead(text, rest[1:], at, rule))
                     continue
                 case Literal() | nodes.Layout() | nodes.Mark():
-                    rests.append(rest[1:])
+                    rests.append((rest[1:], rule))
                     continue
                 case Ref(name):
+                    rule = name
                     node = self.rule(name)
                     ways = None if node is None else [(node, *rest[1:])]
                 case None:
@@ -85,7 +118,7 @@ class Beginnings:
             if ways is None:
                 found.append(Lead("", rest, at))
             else:
-                rests.extend(reversed(ways))
+                rests.extend((way, rule) for way in reversed(ways))
         return found if len(found) <= MOST else []
 
 
@@ -98,6 +131,10 @@ def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:
         else:
             groups.append([lead])
     return groups
+
+
+def _differ(leads: list[Lead]) -> bool:
+    return len({(lead.text, lead.origin) for lead in leads}) > 1
 
 
 def _group(leads: list[Lead]) -> Group:

@@ -16,8 +16,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from unrender.emit.leads import Beginnings, Group
+from unrender.emit.beside import Beside, behind
+from unrender.emit.forks import MOST, Forks
+from unrender.emit.leads import Beginnings, Group, Mixture
 from unrender.emit.openness import Openness, generated, recursive_rules
+from unrender.emit.parts import EMPTY, choice, flat, sequence
 from unrender.emit.stops import Place, Places, Rest
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
@@ -37,20 +40,20 @@ from unrender.grammar.nodes import (
 )
 from unrender.grammar.rules import Rules
 
-EMPTY = Literal("")
-
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """Text up to the first of `stops`, which are not part of it.
 
     `branches` says which of them may follow, and the rule behind each; the text that would be cut at any other stop is
-    no part of the language. `at_end`: the text may also run to the end of the output, without any stop.
+    no part of the language. `at_end`: the text may also run to the end of the output, without any stop. `exact` are
+    whole texts up to and with a stop, each with the rule behind it, which count instead of the branch of that stop.
     """
 
     stops: tuple[str, ...]
     branches: tuple[tuple[str, Ref], ...]
     at_end: bool
+    exact: tuple[tuple[str, Ref], ...] = ()
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -104,9 +107,12 @@ def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, No
 def references(node: Node | Stopped) -> Iterator[str]:
     """Yield the names of the rules that `node` refers to, in the order of the text."""
     if isinstance(node, Stopped):
-        yield from (branch.rule for _, branch in node.branches)
+        yield from (branch.rule for _, branch in (*node.branches, *node.exact))
     else:
         yield from (below.rule for below in nodes.walk(node) if isinstance(below, Ref))
+
+
+Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
 
 class _Lowering:
@@ -117,13 +123,15 @@ class _Lowering:
         self.most = steps
         self.openness = Openness(source)
         self.places = Places(self.rule, self.step)
-        self.beginnings = Beginnings(self.looked_into) if for_lexer else None
+        self.beginnings = Beginnings(self.looked_into)
+        self.forks = Forks(source, self.openness) if for_lexer else None
         self.recursive = recursive_rules(source) if for_lexer else frozenset()
         self.table: dict[str, Node | Stopped] = {}
         self.rules = Rules()
         self.rests: dict[Rest, Ref] = {}
         self.names: dict[str, str] = {}
-        self.texts: dict[Rest, Ref] = {}
+        self.texts: dict[object, Ref] = {}
+        self.choices_of: dict[tuple[Rest, ...], Ref] = {}
         self.branches: dict[tuple[int, str], Ref] = {}
         self.choices: dict[tuple[int, str], Place] = {}
         self.loops: dict[Node, Node] = {}
@@ -169,32 +177,38 @@ class _Lowering:
             if len(parts) == 1 and self.rests and isinstance(first, Ref) and not self.openness.endings(first):
                 known = self.named(first.rule)
             else:
-                known = self.later(hint, lambda: self.joined(parts, self.chosen))
+                known = self.later(hint, lambda: self.joined(parts))
             self.rests[parts] = known
         return known
 
-    def joined(self, parts: Rest, write: Callable[[Node], Node]) -> Node:
+    def joined(self, parts: Rest) -> Node:
         """Return `parts` in sequence; what ends open is joined with as much behind it as surely stops it.
 
-        `write` is for the other parts.
+        So is what may go on with text that a lexer would confuse with what follows.
         """
         done: list[Node] = []
-        flat = _flat(parts)
+        plain = flat(parts)
         at = 0
-        while at < len(flat):
-            endings = self.openness.endings(flat[at])
-            end = at + 1 if not endings else _closed_at(endings, flat, at + 1)
-            done.append(self.continued(flat[at], flat[at + 1 : end]) if endings else write(flat[at]))
-            at = end
-        return _sequence(done)
+        while at < len(plain):
+            end = self.joined_to(plain, at)
+            done.append(self.continued(plain[at], plain[at + 1 : end]) if end > at else self.closed(plain[at]))
+            at = max(end, at + 1)
+        return sequence(done)
 
-    def chosen(self, node: Node) -> Node:
-        """Return a part of an answer that brings its own stops; options that a lexer would confuse are taken apart."""
-        if isinstance(node, Choice) and self.beginnings is not None:
-            options = [_flat((option,)) for option in generated(node.options)]
-            if any(group.shared for group in self.beginnings.groups(options)):
-                return self.factored(options)
-        return self.closed(node)
+    def joined_to(self, parts: Rest, at: int) -> int:
+        """Return the end of what a part has to be joined with; `at` where it stands alone."""
+        if endings := self.openness.endings(parts[at]):
+            return _closed_at(endings, parts, at + 1)
+        if self.forks is None or at + 1 == len(parts):
+            return at
+        ends = self.forks.ends(parts[at])
+        return len(parts) if ends and self.forks.clash(ends, self.forks.first_of(parts[at + 1 :])) else at
+
+    def chosen(self, options: list[Node]) -> Node:
+        """Return one of several that bring their own stops; those that a lexer would confuse are taken apart."""
+        if self.forks is not None and self.forks.confused(options):
+            return self.factored([flat((option,)) for option in options])
+        return choice([self.closed(option) for option in options])
 
     def continued(self, node: Node, rest: Rest) -> Node:
         """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
@@ -202,13 +216,13 @@ class _Lowering:
             case Until(stops):
                 return self.text(stops, rest)
             case Choice(options):
-                return self.factored([_flat((option, *rest)) for option in generated(options)])
+                return self.factored([flat((option, *rest)) for option in generated(options)])
             case Optional(inner):
-                return self.factored([_flat((inner, *rest)), rest])
+                return self.factored([flat((inner, *rest)), rest])
             case Repeat():
-                return self.rest(_flat((self.loop(node), *rest)))
+                return self.rest(flat((self.loop(node), *rest)))
             case Ref(name):
-                return self.rest(_flat((self.rule(name), *rest)))
+                return self.rest(flat((self.rule(name), *rest)))
         raise GrammarError(f"{type(node).__name__} cannot stand before other text")
 
     def loop(self, node: Repeat) -> Node:
@@ -224,6 +238,8 @@ class _Lowering:
                 last = count == rounds and not endless
                 self.looped[f"{name} {count}"] = node.node if last else Sequence((node.node, tail))
                 self.openness.add(f"{name} {count}", self.looped[f"{name} {count}"])
+                if self.forks is not None:
+                    self.forks.add(f"{name} {count}", self.looped[f"{name} {count}"])
             first = Ref(f"{name} 1")
             self.loops[node] = EMPTY if node.maximum == 0 else first if node.minimum else Optional(first)
         return self.loops[node]
@@ -232,27 +248,46 @@ class _Lowering:
         """Join `Until(stops)` with `rest`."""
         key = (Until(stops), *rest)
         if key not in self.texts:
-            self.texts[key] = self.later("text", lambda: self.stopped(stops, rest))
+            self.texts[key] = self.later("text", lambda: self.stopped(stops, self.places.place(stops, rest)))
         return self.texts[key]
 
-    def stopped(self, stops: tuple[str, ...], rest: Rest) -> Stopped:
-        """Return text up to one of `stops`; each way in which `rest` begins belongs to one of them."""
-        place = self.places.place(stops, rest)
+    def stopped(self, stops: tuple[str, ...], place: Place, exact: Exact = ()) -> Stopped:
+        """Return text up to one of `stops`; each way to go on from `place` belongs to one of them, or to an exact text."""
         branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
-        return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end)
+        others = tuple((text, self.either(options)) for text, options in exact)
+        return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
+
+    def mixed(self, mixture: Mixture) -> Node:
+        """Return free text and what stands beside it."""
+        stops, rests = mixture.stops, mixture.rests
+        rest = rests[0] if len(rests) == 1 else (Choice(tuple(map(Sequence, rests))),)
+        beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)
+        beside.take(mixture.others)
+        exact = tuple((text, tuple(options)) for text, options in beside.exact.items())
+        key = (Until(stops), *rest, *exact)
+        if key not in self.texts:
+            self.texts[key] = self.later("text", lambda: self.stopped(stops, beside.place, exact))
+        left = [self.factored(beside.left)] if beside.left else []
+        return choice([self.texts[key], *left])
+
+    def either(self, options: tuple[Rest, ...]) -> Ref:
+        """Return the rule of one of `options`, taken apart where they begin alike."""
+        if options not in self.choices_of:
+            self.choices_of[options] = self.later("branch", lambda: self.factored(list(options)))
+        return self.choices_of[options]
 
     def branch(self, place: Place, stop: str) -> Ref:
         """Return the rule of what may follow `stop`."""
-        place = self.first_choice(place, stop)
+        place = self.firstchoice(place, stop)
         own, below = place.behind(stop)
         if len(own) == 1 and not below:
-            return self.rest(_flat(own[0]))
+            return self.rest(flat(own[0]))
         key = (id(place), stop)
         if key not in self.branches:
             self.branches[key] = self.later("branch", lambda: self.branched(place, stop))
         return self.branches[key]
 
-    def first_choice(self, place: Place, stop: str) -> Place:
+    def firstchoice(self, place: Place, stop: str) -> Place:
         """Return the place to which only one way leads from `place`, and from which there are several, or an end."""
         passed: list[Place] = []
         while (id(place), stop) not in self.choices:
@@ -268,24 +303,29 @@ class _Lowering:
 
     def branched(self, place: Place, stop: str) -> Node:
         own, below = place.behind(stop)
-        flat = [_flat(option) for option in own]
-        if not below:
-            return self.factored(flat)
-        return _choice([*map(self.rest, flat), *(self.branch(other, stop) for other in below)])
+        if not below or self.is_confused(options := behind(place, stop, MOST)):
+            return self.factored(list(map(flat, own)) if not below else options)
+        return choice([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
+
+    def is_confused(self, options: list[Rest]) -> bool:
+        """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
+        return self.forks is not None and len(options) <= MOST and self.forks.confused(map(Sequence, options))
 
     def factored(self, options: list[Rest]) -> Node:
-        """Return a choice of `options`, taken apart where they begin alike."""
+        """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
-        if self.beginnings is None:
-            return _choice([self.rest(option) for option in options])
-        groups = self.beginnings.groups(options)
-        return _choice(list(dict.fromkeys(map(self.group, groups))))
+        if self.forks is None or len(options) == 1:
+            return choice([self.rest(option) for option in options])
+        if not self.forks.confused(map(Sequence, options)):
+            return choice([self.rest(option) for option in options])
+        if mixture := self.beginnings.mixture(options):
+            return self.mixed(mixture)
+        return choice(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))
 
     def group(self, group: Group) -> Node:
         self.step()
-        if not group.shared:
-            return self.rest(_flat(group.options[0]))
-        return _sequence([Literal(group.shared), self.factored([_flat(option) for option in group.options])])
+        options = tuple(flat(option) for option in group.options)
+        return sequence([Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
 
     def closed(self, node: Node) -> Node:
         """Return a node that brings its own stops."""
@@ -299,9 +339,9 @@ class _Lowering:
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.closed(inner)
             case Sequence(parts):
-                return self.joined(parts, self.closed)
+                return self.joined(parts)
             case Choice(options):
-                return _choice([self.closed(option) for option in generated(options)])
+                return self.chosen(generated(options))
             case Optional(inner):
                 found = self.closed(inner)
                 return replace(found, minimum=0) if _at_least_once(found) else Optional(found)
@@ -326,33 +366,10 @@ class _Lowering:
             return (
                 replace(node, minimum=0) if (low, high) == (0, 1) and _at_least_once(node) else Repeat(node, low, high)
             )
-        again = _sequence([self.closed(separator), node])
+        again = sequence([self.closed(separator), node])
         more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
-        whole = _sequence([node, more])
+        whole = sequence([node, more])
         return whole if low > 0 else Optional(whole)
-
-
-def _flat(parts: Rest) -> Rest:
-    """Return `parts`, sequences and tags taken apart, neighbouring literals joined, what says nothing left out."""
-    flat: list[Node] = []
-    queue = list(reversed(parts))
-    while queue:
-        part = queue.pop()
-        match part:
-            case Sequence(inner):
-                queue.extend(reversed(inner))
-            case nodes.Tag(_, inner) | nodes.Atomic(inner):
-                queue.append(inner)
-            case nodes.Cut() | nodes.Tolerated() | nodes.End():
-                continue
-            case Literal(text) | nodes.Layout(text):
-                if flat and isinstance(last := flat[-1], Literal):
-                    flat[-1] = Literal(last.text + text)
-                elif text:
-                    flat.append(Literal(text))
-            case _:
-                flat.append(part)
-    return tuple(flat)
 
 
 def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
@@ -366,20 +383,3 @@ def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) ->
 
 def _at_least_once(node: Node) -> TypeGuard[Repeat | Chars]:
     return isinstance(node, Repeat | Chars) and node.minimum == 1
-
-
-def _sequence(parts: list[Node]) -> Node:
-    """Return `parts` in sequence, nested ones and neighbouring literals joined."""
-    merged: list[Node] = []
-    for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
-        if isinstance(item, Literal) and merged and isinstance(merged[-1], Literal):
-            merged[-1] = Literal(merged[-1].text + item.text)
-        elif item != EMPTY:
-            merged.append(item)
-    if not merged:
-        return EMPTY
-    return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
-
-
-def _choice(options: list[Node]) -> Node:
-    return options[0] if len(options) == 1 else Choice(tuple(options))

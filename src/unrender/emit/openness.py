@@ -22,9 +22,9 @@ class Openness:
         self._empty: set[str] = set()
         self._endings: dict[str, frozenset[Stops]] = {}
         self._known: dict[int, tuple[Node, frozenset[Stops]]] = {}
-        users = _users(rules)
-        _settle(rules, users, self._becomes_empty)
-        _settle(rules, users, self._ends_in_more)
+        users = users_of(rules)
+        settle(rules, users, self._becomes_empty)
+        settle(rules, users, self._ends_in_more)
 
     def _becomes_empty(self, name: str, node: Node) -> bool:
         if name in self._empty or not self.nullable(node):
@@ -128,7 +128,8 @@ def _loose(edges: Mapping[str, set[str]], back: Mapping[str, set[str]]) -> set[s
     return set(queue)
 
 
-def _users(rules: Mapping[str, Node]) -> dict[str, list[str]]:
+def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
+    """Return the rules that refer to each rule."""
     users: dict[str, list[str]] = {}
     for name, node in rules.items():
         for below in references(node):
@@ -136,10 +137,35 @@ def _users(rules: Mapping[str, Node]) -> dict[str, list[str]]:
     return users
 
 
-def _settle(rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]) -> None:
-    """Call `changed` for every rule, and again for the users of those that did change, until none does."""
-    queue = list(rules)
-    while queue:
-        name = queue.pop()
-        if changed(name, rules[name]):
-            queue.extend(users.get(name, ()))
+def settle(rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]) -> None:
+    """Call `changed` for every rule, and again for the users of those that did change, until none does.
+
+    A rule comes after those that it refers to, so that a chain of rules is settled in one round.
+    """
+    order = _leaves_first(rules, users)
+    waiting = set(order)
+    while waiting:
+        for name in order:
+            if name in waiting:
+                waiting.discard(name)
+                if changed(name, rules[name]):
+                    waiting.update(users.get(name, ()))
+
+
+def _leaves_first(rules: Mapping[str, Node], users: Mapping[str, list[str]]) -> list[str]:
+    """Return the rules, each after those that it refers to; those of a circle in any order."""
+    order: dict[str, None] = {}
+    seen: set[str] = set()
+    for root in rules:
+        path = [] if root in seen else [(root, iter(users.get(root, ())))]
+        seen.add(root)
+        while path:
+            name, above = path[-1]
+            following = next((user for user in above if user not in seen), None)
+            if following is None:
+                order[name] = None
+                path.pop()
+            else:
+                seen.add(following)
+                path.append((following, iter(users.get(following, ()))))
+    return list(reversed(order))

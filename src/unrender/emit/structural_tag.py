@@ -38,7 +38,7 @@ def structural_tag(grammar: Grammar) -> Tag:
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
     """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is better written so."""
-    lowered = lower(native.grammar, steps=native.budget.steps)
+    lowered = lower(native.grammar, for_lexer=False, steps=native.budget.steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
     return {"type": "structural_tag", "format": body}
 
@@ -175,7 +175,7 @@ def _json(schema: JsonSchema) -> Tag:
     if reads_exactly(schema):
         return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
     found = schema_rules(schema)
-    lowered = lower(Grammar(found.node, found.rules))
+    lowered = lower(Grammar(found.node, found.rules), for_lexer=False)
     return _grammar(write_rules(lowered.root, lowered.rules))
 
 

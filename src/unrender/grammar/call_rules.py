@@ -90,6 +90,10 @@ class _Writer:
         return notation_of(self.codec)
 
     @property
+    def is_json_object(self) -> bool:
+        return self.codec.containers is Containers.JSON and not self.arguments.entry and not self.arguments.as_string
+
+    @property
     def hint(self) -> str:
         return f"args-{self.tool}"
 
@@ -113,8 +117,9 @@ class _Writer:
         objects = objects or [_ANY_OBJECT]
         written = self.entries if self.arguments.entry else self.json_object
         options = [node for shape in objects for node in written(shape)]
-        if self.arguments.when_empty is not None and any(map(_may_be_empty, objects)):
-            options.append(Literal(self.arguments.when_empty))
+        empty = None if self.is_json_object and self.arguments.when_empty == "{}" else self.arguments.when_empty
+        if empty is not None and any(map(_may_be_empty, objects)):
+            options.append(Literal(empty))
         return choice(list(dict.fromkeys(options)))
 
     def resolved(self, shape: Shape) -> Shape:

@@ -116,14 +116,37 @@ def test_a_missing_rule_is_named():
         rules(Ref("nowhere"))
 
 
-def test_literals_that_begin_alike_are_factored():
-    """Behind text, no option begins with the same character as another, which would hide it from a lexer."""
-    lowered = rules(
-        Sequence((Until(("<x>",)), STOP, Choice((Sequence((Literal("\n"), Until())), Literal("\n\nend"))))),
-    )
-    found = [part for node in lowered.rules.values() if not isinstance(node, Stopped) for part in walk(node)]
+def literals(lowered: Lowered) -> set[str]:
+    nodes = [part for node in lowered.rules.values() if not isinstance(node, Stopped) for part in walk(node)]
+    return {part.text for part in nodes if isinstance(part, Literal)}
 
-    assert {part.text for part in found if isinstance(part, Literal)} == {"", "\n", "\nend"}
+
+def test_literals_that_begin_alike_are_factored():
+    """No option begins as a longer one does, which would hide it from a lexer."""
+    letters = Chars((("a", "z"),))
+
+    behind_text = rules(Sequence((Until(("<x>",)), STOP, Choice((Sequence((A, letters)), Literal("a!end"))))))
+    before_more = rules(Sequence((Repeat(Sequence((Literal("\n"), letters))), Literal("\nend"))))
+
+    assert literals(behind_text) == {"", "a", "!end"}
+    assert literals(before_more) == {"\n", "end"}
+
+
+def test_literals_beside_free_text_end_at_a_stop():
+    """Text that begins as a literal does is told apart from other text where a stop is complete."""
+    (text,) = texts(rules(Choice((Sequence((Until(("<x>",)), Literal("<x>a"))), Literal("\n<x>b")))))
+
+    assert [(stop, rule) for stop, rule in text.branches] == [("<x>", Ref("rest"))]
+    assert [exact for exact, _ in text.exact] == ["\n<x>"]
+
+
+def test_what_free_text_says_is_left_out():
+    """A literal that goes on as the free text beside it does adds nothing."""
+    more = Sequence((Until(("<x>",)), Literal("<x>a")))
+
+    (text,) = texts(rules(Choice((more, Sequence((Literal("\n"), more)), Literal("\n<x>a")))))
+
+    assert text.exact == ()
 
 
 def test_separators_are_written_out():

@@ -1,0 +1,115 @@
+"""Literals that may stand where free text may → texts that are told apart from it at its stops.
+
+A lexer that prefers the longest lexeme reads free text on behind any literal, up to a stop. So what begins with a literal
+is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and behind it goes on what follows
+the literal, or what follows the same free text. What free text says as well is left out.
+
+Rules: exact. What meets something else than literal text before a stop is handed back (`left`); more than `MOST` ways are
+not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from unrender.emit.leads import MOST, Lead
+from unrender.emit.parts import flat
+from unrender.emit.stops import Place, Rest, Stops, first_stop, unfolded
+from unrender.grammar import nodes
+from unrender.grammar.nodes import Literal, Node, Ref, Until
+
+
+@dataclass(slots=True)
+class Beside:
+    """Free text up to `stops`, then one of `rests`, which begin at `place`; and what has been found to stand beside it."""
+
+    stops: Stops
+    rests: tuple[Rest, ...]
+    place: Place
+    rule: Callable[[str], Node | None]
+    exact: dict[str, list[Rest]] = field(default_factory=dict)
+    left: list[Rest] = field(default_factory=list)
+
+    @property
+    def all_stops(self) -> Stops:
+        """The stops of the text, and those with which the rests begin."""
+        return tuple(dict.fromkeys((*self.stops, *self.place.found)))
+
+    def take(self, leads: Iterable[Lead]) -> None:
+        """Sort out what stands beside the text."""
+        every = self.all_stops
+        waiting = [(lead.text, lead.rest) for lead in leads]
+        seen: set[tuple[str, Rest]] = set()
+        while waiting:
+            text, rest = waiting.pop(0)
+            if (text, rest) in seen:
+                continue
+            seen.add((text, rest))
+            if stopped := first_stop(text, every):
+                behind = text[len(stopped) :]
+                self.exact.setdefault(stopped, []).append(flat((Literal(behind), *rest)))
+            elif self.is_said(text, rest):
+                continue
+            elif len(seen) > MOST or (ways := self.further(text, rest)) is None:
+                self.left.append(flat((Literal(text), *rest)))
+            else:
+                waiting.extend(ways)
+        self.settle()
+
+    def further(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
+        """Return `rest` one step on; None where no literal follows."""
+        if not rest:
+            return None
+        head, tail = rest[0], rest[1:]
+        match head:
+            case Literal(more) | nodes.Layout(more):
+                return [(text + more, tail)]
+            case Ref(name):
+                node = self.rule(name)
+                return None if node is None else [(text, (node, *tail))]
+        ways = unfolded(head, tail)
+        return None if ways is None else [(text, way) for way in ways]
+
+    def is_said(self, text: str, rest: Rest) -> bool:
+        """Return whether free text says the same: `text` at the end, or more free text with the same behind it."""
+        if not rest:
+            return self.place.at_end
+        head = rest[0]
+        return (
+            isinstance(head, Until) and head.stops == self.stops and rest[1:] in self.rests and not self.straddled(text)
+        )
+
+    def straddled(self, text: str) -> bool:
+        """Return whether a stop may begin in `text` and be complete behind it, where it counts as another one."""
+        own = frozenset(self.stops)
+        for stop in self.all_stops:
+            cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))
+            if any(stop in own or stop[at:] in self.place.found for at in cuts):
+                return True
+        return False
+
+    def settle(self) -> None:
+        """Add what may follow the same free text to each exact text; leave out those that add nothing to it."""
+        for text in list(self.exact):
+            stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
+            known = list(dict.fromkeys(behind(self.place, stop)))
+            options = dict.fromkeys((*known, *self.exact[text]))
+            if len(options) == len(known):
+                del self.exact[text]
+            else:
+                self.exact[text] = list(options)
+
+
+def behind(place: Place, stop: str, most: int = MOST) -> list[Rest]:
+    """Return what may follow `stop`; when it is more than `most`, about so many of it."""
+    found: list[Rest] = []
+    waiting = [place]
+    seen = {id(place)}
+    while waiting and len(found) <= most:
+        own, below = waiting.pop().behind(stop)
+        found += map(flat, own)
+        fresh = [other for other in below if id(other) not in seen]
+        seen.update(map(id, fresh))
+        waiting += fresh
+    return found

@@ -1,0 +1,208 @@
+"""Nodes → how each may begin, and how it may go on where it might also have ended.
+
+Strategy: least fixed points over the rules, as in `openness`. A text is told apart from others by its first literal;
+free text, which may be anything, by its stops.
+
+Rules: a node with more than `MOST` beginnings is not looked into, and clashes with nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from unrender.emit.openness import Openness, generated, settle, users_of
+from unrender.emit.parts import flat
+from unrender.emit.stops import Rest
+from unrender.grammar import nodes
+from unrender.grammar.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+
+
+class Head(NamedTuple):
+    """The first literal of a node; `origin` is the rule in which it stands, or the number of what follows it."""
+
+    text: str
+    origin: int | str
+
+
+Heads = frozenset[Head | Until]
+"""The first literals of a node, and the free text that it may begin with."""
+MOST = 32
+DEPTH = 3
+"""Literals that are looked through to see where two ways part."""
+_NONE: Heads = frozenset()
+_MANY: Heads = frozenset((Head("", 0),))
+
+
+class Forks:
+    """What is known of some rules; `add` makes others known."""
+
+    def __init__(self, rules: Mapping[str, Node], openness: Openness) -> None:
+        self._openness = openness
+        self._rules = dict(rules)
+        self._behind: dict[Head, Heads] = {}
+        self._rests: list[Rest] = []
+        self._numbers: dict[Rest, int] = {}
+        self._heads: dict[str, Heads] = {}
+        self._ends: dict[str, Heads] = {}
+        users = users_of(rules)
+        settle(rules, users, self._begins_in_more)
+        settle(rules, users, self._goes_on_in_more)
+
+    def _begins_in_more(self, name: str, node: Node) -> bool:
+        found = frozenset(_within(name, head) for head in self.heads(node))
+        if found == self._heads.get(name, _NONE):
+            return False
+        self._heads[name] = found
+        return True
+
+    def _goes_on_in_more(self, name: str, node: Node) -> bool:
+        found = self.ends(node)
+        if found == self._ends.get(name, _NONE):
+            return False
+        self._ends[name] = found
+        return True
+
+    def add(self, name: str, node: Node) -> None:
+        """Make known a rule that refers to known ones and to itself alone."""
+        self._rules[name] = node
+        while self._begins_in_more(name, node) or self._goes_on_in_more(name, node):
+            continue
+
+    def heads(self, node: Node) -> Heads:
+        """Return how `node` may begin."""
+        match node:
+            case Literal() | nodes.Layout() | Sequence() | nodes.Tag() | nodes.Atomic():
+                return self.first_of((node,))
+            case Until():
+                return frozenset((node,))
+            case Optional(inner):
+                return self.heads(inner)
+            case Repeat(inner, _, _, separator):
+                return self.first_of((inner,) if separator is None else (inner, separator, inner))
+            case Choice(options):
+                return _union(map(self.heads, generated(options)))
+            case Ref(name):
+                return self._heads.get(name, _NONE)
+        return _NONE
+
+    def first_of(self, parts: Rest) -> Heads:
+        """Return how `parts`, one after the other, may begin."""
+        found: list[Heads] = []
+        plain = flat(parts)
+        for at, part in enumerate(plain):
+            if isinstance(part, Literal):
+                found.append(frozenset((Head(part.text, self._number(plain[at + 1 :])),)) if part.text else _NONE)
+            else:
+                found.append(self.heads(part))
+            if not self._openness.nullable(part):
+                break
+        return _union(found)
+
+    def confused(self, options: Iterable[Node]) -> bool:
+        """Return whether a lexer would confuse some of several nodes that stand at one place."""
+        by_text: dict[str, list[set[Head]]] = {}
+        every = [self.heads(option) for option in options]
+        free = any(isinstance(head, Until) for heads in every for head in heads)
+        for heads in every:
+            for text, found in _by_text(heads).items():
+                by_text.setdefault(text, []).append(found)
+        if (free and len(every) > 1) or any(b.startswith(a) for a, b in pairwise(sorted(by_text)) if a):
+            return True
+        return any(self._part_ways(one, set().union(*before), DEPTH) for before, one in _each_after(by_text.values()))
+
+    def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
+        """Return whether a lexer may confuse what begins so: a literal is longer than another, or stands beside free text.
+
+        The same literal is one lexeme, behind which both ways are open; so what follows it must not clash.
+        """
+        if not some or not others or _MANY in (some, others):
+            return False
+        if any(isinstance(head, Until) for head in (*some, *others)):
+            return True
+        mine, theirs = _by_text(some), _by_text(others)
+        if _longer(mine, theirs) or _longer(theirs, mine):
+            return True
+        return any(self._part_ways(mine[text], theirs[text], depth) for text in mine.keys() & theirs.keys())
+
+    def _part_ways(self, some: set[Head], others: set[Head], depth: int) -> bool:
+        """Return whether what follows the same literal may be confused; what is more than `DEPTH` literals on is not known."""
+        if others <= some:
+            return False
+        mine, theirs = (_union(map(self._following, heads)) for heads in (some, others - some))
+        return not mine or not theirs or depth == 0 or self.clash(mine, theirs, depth - 1)
+
+    def _following(self, head: Head) -> Heads:
+        """Return how what follows a literal may begin."""
+        if head not in self._behind:
+            body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
+            inner = [one for one in body if isinstance(one, Head) and one.text == head.text]
+            numbers = [one.origin for one in (inner if isinstance(head.origin, str) else [head])]
+            self._behind[head] = _union(self.first_of(self._rests[at]) for at in numbers if isinstance(at, int))
+        return self._behind[head]
+
+    def _number(self, rest: Rest) -> int:
+        if rest not in self._numbers:
+            self._numbers[rest] = len(self._rests)
+            self._rests.append(rest)
+        return self._numbers[rest]
+
+    def ends(self, node: Node) -> Heads:
+        """Return how `node` may go on where it might also have ended."""
+        match node:
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.ends(inner)
+            case Optional(inner):
+                return _union((self.heads(inner), self.ends(inner)))
+            case Repeat(inner, _, high, separator):
+                again: Rest = () if high == 1 else (separator, inner) if separator else (inner,)
+                may_end = (self.heads(inner),) if node.minimum == 0 else ()
+                return _union((self.first_of(again), self.ends(inner), *may_end))
+            case Sequence(parts):
+                return self._ends_of(parts)
+            case Choice(options):
+                found = [self.ends(option) for option in generated(options)]
+                return _union((*found, self.heads(node)) if self._openness.nullable(node) else found)
+            case Ref(name):
+                return self._ends.get(name, _NONE)
+        return _NONE
+
+    def _ends_of(self, parts: tuple[Node, ...]) -> Heads:
+        found: list[Heads] = []
+        for part in reversed(parts):
+            found.append(self.ends(part))
+            if not self._openness.nullable(part):
+                break
+            found.append(self.heads(part))
+        return _union(found)
+
+
+def _by_text(heads: Heads) -> dict[str, set[Head]]:
+    found: dict[str, set[Head]] = {}
+    for head in heads:
+        if isinstance(head, Head):
+            found.setdefault(head.text, set()).add(head)
+    return found
+
+
+def _each_after(groups: Iterable[list[set[Head]]]) -> Iterator[tuple[list[set[Head]], set[Head]]]:
+    """Yield each set of a group with those before it."""
+    for group in groups:
+        yield from ((group[:at], group[at]) for at in range(1, len(group)))
+
+
+def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether one of `others` begins with one of `some`, and goes on."""
+    texts = tuple(some)
+    return any(text.startswith(texts) and any(text != one and text.startswith(one) for one in texts) for text in others)
+
+
+def _within(rule: str, head: Head | Until) -> Head | Until:
+    """Return `head` as it is seen from outside of `rule`."""
+    return head if isinstance(head, Until) or isinstance(head.origin, str) else Head(head.text, rule)
+
+
+def _union(found: Iterable[Heads]) -> Heads:
+    heads = _NONE.union(*found)
+    return _MANY if len(heads) > MOST or not _MANY.isdisjoint(heads) else heads

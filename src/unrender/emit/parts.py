@@ -1,0 +1,53 @@
+"""Nodes one after the other, or one of several → the same, flat.
+
+Rules: what says nothing to an emitter is left out; neighbouring literals are one.
+"""
+
+from __future__ import annotations
+
+from unrender.emit.stops import Rest
+from unrender.grammar import nodes
+from unrender.grammar.nodes import Choice, Literal, Node, Sequence
+
+EMPTY = Literal("")
+
+
+def flat(parts: Rest) -> Rest:
+    """Return `parts`, sequences and tags taken apart, neighbouring literals joined, what says nothing left out."""
+    found: list[Node] = []
+    queue = list(reversed(parts))
+    while queue:
+        part = queue.pop()
+        match part:
+            case Sequence(inner):
+                queue.extend(reversed(inner))
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                queue.append(inner)
+            case nodes.Cut() | nodes.Tolerated() | nodes.End():
+                continue
+            case Literal(text) | nodes.Layout(text):
+                if found and isinstance(last := found[-1], Literal):
+                    found[-1] = Literal(last.text + text)
+                elif text:
+                    found.append(Literal(text))
+            case _:
+                found.append(part)
+    return tuple(found)
+
+
+def sequence(parts: list[Node]) -> Node:
+    """Return `parts` in sequence, nested ones and neighbouring literals joined."""
+    merged: list[Node] = []
+    for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
+        if isinstance(item, Literal) and merged and isinstance(merged[-1], Literal):
+            merged[-1] = Literal(merged[-1].text + item.text)
+        elif item != EMPTY:
+            merged.append(item)
+    if not merged:
+        return EMPTY
+    return merged[0] if len(merged) == 1 else Sequence(tuple(merged))
+
+
+def choice(options: list[Node]) -> Node:
+    """Return one of `options`."""
+    return options[0] if len(options) == 1 else Choice(tuple(options))

@@ -1,0 +1,27 @@
+"""No lexeme of an emitted Lark grammar is lost to a longer one, for every template: a check on the grammar, not on answers."""
+
+from __future__ import annotations
+
+import pytest
+from answers import QUESTION, TOOL_SETS, template_named, template_paths
+from lexing import confusions_of
+
+from unrender.emit.answer import Answer
+from unrender.errors import TemplateError
+from unrender.parsing.parser import prefill
+
+
+@pytest.mark.parametrize("name", template_paths())
+def test_no_lexeme_is_lost(name):
+    """Where several lexemes are allowed, none goes on where another is complete and may be followed so."""
+    template = template_named(name)
+    try:
+        turns = [template.prepare(QUESTION, tools=TOOL_SETS["three"], tool_choice=way) for way in ("auto", "required")]
+    except TemplateError as error:
+        pytest.skip(f"the template refuses the tools: {error}")
+    begun = [prefill(turn.format, turn.prompt) for turn in turns]
+    answers = [
+        Answer(format=turn.format, request=turn.request, begun=text) for turn, text in zip(turns, begun, strict=True)
+    ]
+
+    assert [found for answer in answers for found in confusions_of(answer)] == []
