@@ -111,17 +111,26 @@ class Budget:
         """
         if isinstance(value, str | bytes):
             return len(value)
-        total, depth, level = 0, 0, [value]
+        total, depth, level, limit = 0, 0, [value], self._limits.characters
         while level:
             deeper: list[Any] = []
             for item in level:
-                if isinstance(item, str | bytes):
+                kind = type(item)
+                if kind is str:
                     total += len(item) + 4
+                    continue
+                if kind is dict:  # the way of almost all that holds something, made short
+                    deeper += item
+                    deeper += item.values()
+                elif isinstance(item, str | bytes):
+                    total += len(item) + 4 - _NODE
                 else:
-                    total += _NODE
                     deeper.extend(inside(item))
-                if total + _NODE * len(deeper) > self._limits.characters:
-                    raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
+                total += _NODE
+                if total + _NODE * len(deeper) > limit:
+                    break
+            if total + _NODE * len(deeper) > limit:
+                raise Exhausted(f"the template makes a text of more than {limit} characters")
             depth, level = depth + 1, deeper
             if depth > _DEEPEST and level:
                 raise Exhausted(f"the template nests values more than {_DEEPEST} levels deep")

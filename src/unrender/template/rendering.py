@@ -209,6 +209,8 @@ def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
 
 
 _ATOMS = frozenset({str, int, float, bool, type(None)})
+_USUAL_LEVELS, _USUAL_VALUES = 60, 100_000
+"""What messages and tools hold that nobody made to hurt: they are copied in fewer steps."""
 
 
 def _copied(value: Any, where: str) -> Any:
@@ -216,6 +218,29 @@ def _copied(value: Any, where: str) -> Any:
 
     Raises `MessageError`, naming `where`, for what is nested too deeply, holds itself, or cannot be copied.
     """
+    if type(value) in _ATOMS:
+        return value
+    copied = _plain_copy(value, _USUAL_LEVELS, [_USUAL_VALUES])
+    return _careful_copy(value, where) if copied is None else copied
+
+
+def _plain_copy(item: Any, levels: int, left: list[int]) -> Any:
+    """Return a copy of a list or a dict that is of usual depth and size, all through; None for anything else."""
+    kind = type(item)
+    left[0] -= 1
+    if (kind is not dict and kind is not list) or levels < 0 or left[0] < 0:
+        return None
+    copied = item.copy()
+    for key, inner in item.items() if kind is dict else enumerate(item):
+        if type(inner) not in _ATOMS:
+            if (own := _plain_copy(inner, levels - 1, left)) is None:
+                return None
+            copied[key] = own
+    return copied
+
+
+def _careful_copy(value: Any, where: str) -> Any:
+    """Copy values of any kind, depth and size, within bounds."""
     result: dict[Any, Any] = {where: value}
     waiting: list[tuple[Any, Any, int]] = [(result, where, 0)] if type(value) not in _ATOMS else []
     count = 0

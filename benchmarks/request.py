@@ -1,0 +1,237 @@
+"""What a request costs: prompt, grammars, parser, answer, import; beside what engines and libraries take for the same.
+
+python benchmarks/request.py [TEMPLATE.jinja …] [--quick]
+
+Strategy: each figure is the median processor time of some runs. A ratio beside it makes figures of different machines
+comparable; the bar is what may be spent. Cold means that nothing of the tools has been seen before, warm that all of it has.
+What is not installed is said, and not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from unrender import ChatTemplate, TemplateError, Turn
+from unrender.analysis import analyze, shape_context, shape_messages
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATES = sorted((ROOT / "tests" / "templates").rglob("*.jinja"))
+COUNTS = (1, 10, 50, 100)
+DIALECTS = ("gbnf", "lark", "structural_tag")
+HELLO = [{"role": "user", "content": "What is the weather in Rome? " * 20}]
+PROSE = ("Rain is likely in the north, with 3 < x < 7 mm by noon. " * 9)[:500]
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "where"},
+        "days": {"type": "integer", "minimum": 1},
+        "unit": {"enum": ["celsius", "fahrenheit"]},
+        "options": {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}},
+    },
+    "required": ["city"],
+}
+_serial = itertools.count()
+
+
+def tools(count: int, *, new: bool = False) -> list[dict[str, Any]]:
+    """Return tools; `new` ones have names that nobody has seen."""
+    prefix = f"tool{next(_serial)}_" if new else "tool_"
+    return [
+        {
+            "type": "function",
+            "function": {"name": f"{prefix}{i}", "description": "Tell the weather", "parameters": PARAMETERS},
+        }
+        for i in range(count)
+    ]
+
+
+def median(work: Callable[[], object], runs: int) -> float:
+    """Return the median processor time of a call, in milliseconds."""
+    spent = []
+    for _ in range(runs):
+        start = time.process_time()
+        work()
+        spent.append((time.process_time() - start) * 1e3)
+    return statistics.median(spent)
+
+
+def bare(template: ChatTemplate) -> Callable[[list[dict[str, Any]]], str]:
+    """Return what renders with Jinja alone, set up as transformers does."""
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.filters["tojson"] = lambda value, indent=None, **_: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = time.strftime
+    compiled = environment.from_string(template.template.source)
+    messages = shape_messages(HELLO, template.capabilities)
+
+    def render(offered: list[dict[str, Any]]) -> str:
+        context = shape_context(offered, template.capabilities)
+        return compiled.render(messages=messages, add_generation_prompt=True, bos_token="", eos_token="", **context)
+
+    return render
+
+
+def _refuse(words: str) -> None:
+    raise TemplateError(words)
+
+
+def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
+    """Yield a line for 1 and 50 tools: what `prepare` takes for tools that it knows, and what Jinja alone takes."""
+    render = bare(template)
+    for count in (1, 50):
+        offered = tools(count)
+        template.prepare(HELLO, tools=offered)
+        alone = median(lambda offered=offered: render(offered), runs)
+        spent = median(lambda offered=offered: template.prepare(HELLO, tools=offered), runs)
+        bar = 3 * alone + 0.2
+        yield f"{name[:28]:28}{count:>4} tools {spent:8.3f} ms{alone:10.3f} ms{spent / alone:7.1f} ×{bar:10.3f} ms {spent <= bar}"
+
+
+def grammars(template: ChatTemplate, runs: int) -> Iterator[str]:
+    """Yield a line for each dialect: cold by the number of tools, growth, and warm."""
+    for dialect in DIALECTS:
+        cold = [median(partial(_written, template, count, dialect), max(3, runs // 3)) for count in COUNTS]
+        known = template.prepare(HELLO, tools=tools(50))
+        getattr(known, dialect)()
+        warm = median(getattr(known, dialect), runs)
+        growth = cold[-1] / cold[1] / (COUNTS[-1] / COUNTS[1])
+        cells = "".join(f"{spent:9.2f}" for spent in cold)
+        yield f"{dialect:16}{cells}{cold[-1] / COUNTS[-1]:12.2f}{growth:9.2f}{warm:12.4f}"
+
+
+def _written(template: ChatTemplate, count: int, dialect: str) -> Any:
+    return getattr(template.prepare(HELLO, tools=tools(count, new=True)), dialect)()
+
+
+def answers(turn: Turn, runs: int) -> Iterator[str]:
+    """Yield what it takes to read an answer, and to get a parser."""
+    parser = turn.parser()
+    yield f"turn.parse, 500 characters      {median(lambda: turn.parse(PROSE), runs * 5) * 1e3:8.1f} µs   bar 60"
+    yield f"turn.parser()                   {median(turn.parser, runs * 5) * 1e3:8.1f} µs"
+    yield f"parser.copy()                   {median(parser.copy, runs * 5) * 1e3:8.1f} µs   bar 10"
+
+
+def starts(source: str) -> Iterator[str]:
+    """Yield the time to a first template and a first turn, in processes of their own, less what Python itself takes."""
+    first = f"from unrender import ChatTemplate\nt = ChatTemplate.from_string({source!r}, cache=False)"
+    turn = f"{first}\nt.prepare({HELLO!r})"
+    empty = min(_started("pass") for _ in range(5))
+    for what, code in (("to the first ChatTemplate", first), ("to the first Turn, analysis included", turn)):
+        yield f"{what:38}{min(_started(code) for _ in range(5)) - empty:6.0f} ms   (Python alone {empty:.0f} ms)"
+
+
+def _started(code: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return (time.perf_counter() - start) * 1e3
+
+
+def others(template: ChatTemplate, runs: int) -> Iterator[str]:
+    """Yield what engines and libraries take for one tool, and for fifty, of ours or their own making."""
+    for name, make in OTHERS.items():
+        try:
+            work = make(template)
+            spent = [median(partial(work, count), max(3, runs // 3)) for count in (1, 50)]
+        except ImportError as error:
+            yield f"{name:52} NOT MEASURED: {error}"
+        else:
+            yield f"{name:52}{spent[0]:9.2f} ms{spent[1]:9.2f} ms"
+
+
+def _schema(count: int) -> dict[str, Any]:
+    return {"anyOf": [tool["function"]["parameters"] for tool in tools(count, new=True)]}
+
+
+def _llama_cpp_python(_: ChatTemplate) -> Callable[[int], object]:
+    convert = importlib.import_module("llama_cpp.llama_grammar").json_schema_to_gbnf
+    return lambda count: convert(json.dumps(_schema(count)))
+
+
+def _xllamacpp(_: ChatTemplate) -> Callable[[int], object]:
+    convert = importlib.import_module("xllamacpp").json_schema_to_grammar
+    return lambda count: convert(json.dumps(_schema(count)))
+
+
+def _xgrammar(template: ChatTemplate) -> Callable[[int], object]:
+    xgrammar = importlib.import_module("xgrammar")
+    vocabulary = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)], stop_token_ids=[0])
+
+    def work(count: int) -> object:
+        tag = json.dumps(_written(template, count, "structural_tag"))
+        return xgrammar.GrammarCompiler(vocabulary, cache_enabled=False).compile_grammar(
+            xgrammar.Grammar.from_structural_tag(tag)
+        )
+
+    return work
+
+
+def _llguidance(template: ChatTemplate) -> Callable[[int], object]:
+    matcher = importlib.import_module("llguidance").LLMatcher
+    tokenizer = importlib.import_module("unrender.verify.engines")._tokenizer()
+    return lambda count: matcher(tokenizer, _written(template, count, "lark"))
+
+
+def _transformers(template: ChatTemplate) -> Callable[[int], object]:
+    render = importlib.import_module("transformers.utils.chat_template_utils").render_jinja_template
+    source = template.template.source
+    return lambda count: render([HELLO], tools=tools(count), chat_template=source, add_generation_prompt=True)
+
+
+OTHERS: dict[str, Callable[[ChatTemplate], Callable[[int], object]]] = {
+    "llama-cpp-python: json_schema_to_gbnf": _llama_cpp_python,
+    "xllamacpp: json_schema_to_grammar (llama.cpp's own)": _xllamacpp,
+    "xgrammar: our structural tag, written and compiled": _xgrammar,
+    "llguidance: our Lark, written and compiled": _llguidance,
+    "transformers: render_jinja_template": _transformers,
+}
+
+
+def analyses(template: ChatTemplate, runs: int) -> str:
+    """Return what a template's analysis takes."""
+    return f"analysis, cold                  {median(lambda: analyze(template.template), max(3, runs // 5)):8.1f} ms   bar 60"
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("templates", nargs="*", type=Path)
+    parser.add_argument("--quick", action="store_true", help="few runs")
+    asked = parser.parse_args()
+    runs = 5 if asked.quick else 50
+    paths = asked.templates or TEMPLATES[:: 8 if asked.quick else 3]
+    print(f"{'prepare, tools known':28}{'':10} {'prepare':>11}{'Jinja':>13}{'ratio':>9}{'bar':>13}")
+    loaded = [(path, ChatTemplate.from_file(path, cache=False)) for path in paths]
+    for path, template in loaded:
+        try:
+            print(*prepares(path.stem, template, runs), sep="\n", flush=True)
+        except TemplateError as error:
+            print(f"{path.stem[:28]:28} NOT MEASURED: {error}")
+    path, template = next(item for item in loaded if item[1].capabilities.supports_tool_calls)
+    print(f"\n{path.stem}\n{'ms, cold, tools':16}" + "".join(f"{count:9}" for count in COUNTS), end="")
+    print(f"{'a tool':>12}{'growth':>9}{'50 warm':>12}   bars: 5 for one, 0.4 a tool, 0.1 warm")
+    print(*grammars(template, runs), sep="\n", flush=True)
+    print(f"\n{'beside it':52}{'one tool':>12}{'fifty':>12}")
+    for line in others(template, runs):
+        print(line, flush=True)
+    print()
+    print(*answers(template.prepare(HELLO, tools=tools(10)), runs), sep="\n", flush=True)
+    print(analyses(template, runs))
+    print(*starts(template.template.source), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
