@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SchemaWarning,
         StateError,
         TemplateError,
+        TemplateWarning,
         UnrenderError,
     )
     from unrender.format import Format
@@ -87,6 +88,7 @@ __all__ = [
     "Span",
     "StateError",
     "TemplateError",
+    "TemplateWarning",
     "Tool",
     "ToolCall",
     "ToolCallFinished",
@@ -123,6 +125,8 @@ _MODULES = MappingProxyType(
             "SchemaWarning",
             "StateError",
             "TemplateError",
+            "TemplateWarning",
+            "TemplateWarning",
             "UnrenderError",
         ),
         "unrender.format": ("Format",),

@@ -7,7 +7,7 @@ with the same digest share the analysis. What is said in one turn is a `Turn`: t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from unrender.parsing.parser import Parser
     from unrender.parsing.policy import Policy
     from unrender.turn import Turn
+    from unrender.variables import Variable
 
 ReasoningFormat = Literal["auto", "none"]
 
@@ -169,6 +170,13 @@ class ChatTemplate:
         """What the template renders, and the shape in which it wants it."""
         return self.analysis.capabilities
 
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The template's own variables by name, e.g. `enable_thinking`: what they default to, and what changes the prompt."""
+        from unrender.variables import variables_of  # noqa: PLC0415 -- loaded when it is used
+
+        return variables_of(self._with_tools, self.capabilities)
+
     def prepare(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -187,7 +195,8 @@ class ChatTemplate:
 
         Tools may also be functions, pydantic models, and Anthropic's or MCP's; messages may be objects of OpenAI's SDK.
         Messages are brought into the shape that the template wants; further keyword arguments are variables of the
-        template, where `enable_thinking` also sets the template's own switch if that has another name.
+        template, where `enable_thinking` also sets the template's own switch if that has another name, and is a
+        `TemplateWarning` where it has none; one that the template does not read is refused (see `variables`).
         `reasoning_format="none"` leaves reasoning, markers included, in the content. With `continue_final_message`
         ("content", which True means, or "reasoning") the last message is the assistant's and is written on; the parsed
         message is the whole turn, with what was already there.
@@ -241,12 +250,14 @@ class ChatTemplate:
         policy: Policy | None = None,
         ids: IdMaker | None = None,
         known_ids: Sequence[str] = (),
+        special_tokens: Collection[str] | None = None,
     ) -> Parser:
         """Return a parser for the answer to a prompt that was rendered elsewhere, e.g. inside an engine.
 
         `prompt` may be the prompt's tail: whether reasoning is already open is read off it. Where it goes on with the text
         of an answer that is to be continued, give that text, from the header on, in `begun` as well: it is then part of the
-        message. As in `prepare`, nothing is a call without `tools`. `ids` is as for `Turn.parser`; `known_ids` are the ids
+        message. As in `prepare`, nothing is a call without `tools`. `ids` and `special_tokens` are as for `Turn.parser`;
+        `known_ids` are the ids
         of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
@@ -273,6 +284,7 @@ class ChatTemplate:
             policy=policy,
             ids=ids,
             known_ids=known_ids,
+            special_tokens=special_tokens,
         )
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:

@@ -49,6 +49,10 @@ class FormatWarning(UserWarning):
     """Something that was found in a template does not hold for what it writes: the format claims less, and the message says what."""
 
 
+class TemplateWarning(UserWarning):
+    """Something that was asked for is not what the template can do, and changes nothing; the message names it."""
+
+
 class SchemaWarning(UserWarning):
     """A keyword of a JSON Schema is not enforced by a grammar; the message names the tool, the path and the keyword."""
 

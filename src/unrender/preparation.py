@@ -36,12 +36,11 @@ from unrender.offer import Offer, read_offer
 from unrender.parsing.begun import begun_by
 from unrender.template.rendering import Template
 from unrender.turn import Turn
+from unrender.variables import THINKING, check_variables, thinking_of
 
 if TYPE_CHECKING:
     from unrender.bounds import Bounds
 
-# What transformers calls the switch; templates have names of their own for it, which are found by analysis.
-_THINKING = "enable_thinking"
 _DEVELOPER = "developer"
 
 
@@ -105,6 +104,7 @@ def prepared(
         known = None if grammar is not None else format
         written = begun_text(last, known, request, continued, where=f"messages[{len(before)}]")
         conversation = tuple(before)
+    check_variables(variables, template, capabilities)
     context = _context(() if plan.withholds else offer.plain, capabilities, documents, variables)
     injected = _injection(plan, offer, request)
     shaped = shape_messages(plan.inject(_with_known_roles(conversation, template), injected), capabilities)
@@ -120,6 +120,7 @@ def prepared(
         begun=begun,
         continued=bool(continued),
         injected=injected,
+        thinking=thinking_of(variables, template, capabilities),
         known_ids=call_ids(conversation),
         budget=bounds.grammar if bounds else None,
     )
@@ -200,18 +201,12 @@ def _context(
     tools: Sequence[Mapping[str, Any]],
     capabilities: Capabilities,
     documents: Sequence[Any] | None,
-    template_kwargs: Mapping[str, Any],
+    given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    for name in ("messages", "add_generation_prompt"):
-        if name in template_kwargs:
-            raise MessageError(f"{name}: set by prepare() itself, found it among the template's variables")
-    thinking = template_kwargs.get(_THINKING)
-    if not isinstance(thinking, bool | None):
-        raise MessageError(f"{_THINKING}: expected True or False, found {thinking!r:.60}")
-    context = shape_context(tools, capabilities, thinking=thinking)
+    context = shape_context(tools, capabilities, thinking=given.get(THINKING))
     if documents is not None:
         context["documents"] = documents
-    return context | dict(template_kwargs)
+    return context | {name: value for name, value in given.items() if name != THINKING or value is not None}
 
 
 def _with_known_roles(messages: Sequence[Mapping[str, Any]], template: Template) -> Sequence[Mapping[str, Any]]:

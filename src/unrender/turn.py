@@ -5,7 +5,7 @@ What constrains an answer depends on format, request and begun text alone, so tu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,8 @@ class Turn:
     """What is begun is an answer to be gone on with, and part of the message."""
     injected: Injection | None = None
     """What the prompt says of the tools because the template ignores them; None when the template was given them."""
+    thinking: bool | None = None
+    """Whether thinking is switched on, be it by the template's own default; None where that cannot be switched, or told."""
     known_ids: tuple[str, ...] = ()
     """The ids of the calls in the conversation, one for each, "" where it has none; an answer's calls get others."""
     grammar: Grammar | None = None
@@ -102,12 +104,21 @@ class Turn:
         )
         return answer.sample(seed)
 
-    def parser(self, *, strict: bool = False, policy: Policy | None = None, ids: IdMaker | None = None) -> Parser:
+    def parser(
+        self,
+        *,
+        strict: bool = False,
+        policy: Policy | None = None,
+        ids: IdMaker | None = None,
+        special_tokens: Collection[str] | None = None,
+    ) -> Parser:
         """Return a parser for one answer; what the prompt has already written of it counts as written.
 
         A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
         error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's name; by
         default they are random, so that no other call of the conversation, or of another request, has the same.
+        `special_tokens` are the texts of the tokenizer's special tokens, for callers who tell `feed` which text is special;
+        by default those that the format knows.
         """
         return Parser(
             self.format,
@@ -120,6 +131,7 @@ class Turn:
             policy=policy,
             ids=ids,
             known_ids=self.known_ids,
+            special_tokens=special_tokens,
         )
 
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:

@@ -90,3 +90,22 @@ def test_a_schema_that_is_no_plain_data_is_written_each_time():
 
     assert turn.gbnf() == turn.gbnf()
     assert turn.request.key is None
+
+
+@pytest.mark.parametrize("make", ["turn", "template"])
+def test_special_tokens_are_those_of_the_tokenizer(make):
+    """A special token spelled out in ordinary text is a quotation, whatever the format knows of tokens."""
+    template = ChatTemplate.from_string(SOURCE, format=declared_format("qwen3"))
+    options = {"special_tokens": ["<tool_call>"]}
+    tools_ = tools(["a"])
+    parser = (
+        template.prepare(HELLO, tools=tools_).parser(**options)
+        if make == "turn"
+        else template.parser(tools=tools_, **options)
+    )
+
+    parser.feed('<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>', special=False)
+    parser.finish()
+
+    assert parser.message.tool_calls == ()
+    assert "<tool_call>" in parser.message.content

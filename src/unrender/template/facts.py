@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jinja2
 from jinja2 import meta, nodes
@@ -16,6 +17,7 @@ class Facts:
     variables: frozenset[str]
     string_constants: tuple[str, ...]
     attribute_names: frozenset[str]
+    defaults: Mapping[str, Any]
 
 
 def read_facts(environment: jinja2.Environment, source: str) -> Facts:
@@ -24,7 +26,26 @@ def read_facts(environment: jinja2.Environment, source: str) -> Facts:
     strings, attributes = tuple(_strings(tree)), frozenset(_attribute_names(tree))
     # Looking for variables folds constant lists, and the strings in them are found no more.
     variables = frozenset(meta.find_undeclared_variables(tree))
-    return Facts(variables=variables, string_constants=strings, attribute_names=attributes)
+    return Facts(
+        variables=variables, string_constants=strings, attribute_names=attributes, defaults=dict(_defaults(tree))
+    )
+
+
+def _defaults(tree: nodes.Template) -> Iterator[tuple[str, Any]]:
+    """Yield what variables are taken for when they are not there: `x | default(0)`, `x if x is defined else 0`, and so on."""
+    for node in _depth_first(tree):
+        match node:
+            case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[nodes.Const(value=value), *_]):
+                yield name, value
+            case nodes.CondExpr(
+                test=nodes.Test(node=nodes.Name(name=name), name="defined"), expr2=nodes.Const(value=value)
+            ):
+                yield name, value
+            case nodes.If(
+                test=nodes.Not(node=nodes.Test(node=nodes.Name(name=name), name="defined")),
+                body=[*_, nodes.Assign(target=nodes.Name(name=target), node=nodes.Const(value=value))],
+            ) if name == target:
+                yield name, value
 
 
 def _strings(tree: nodes.Template) -> Iterator[str]:

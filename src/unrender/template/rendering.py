@@ -138,6 +138,11 @@ class Template:
         return self._facts.variables
 
     @property
+    def defaults(self) -> Mapping[str, Any]:
+        """What variables that are left out are taken for, where the source says so as a constant."""
+        return self._facts.defaults
+
+    @property
     def string_constants(self) -> tuple[str, ...]:
         """Every string constant in the template's expressions, in order of the source, e.g. `</think>`."""
         return self._facts.string_constants
