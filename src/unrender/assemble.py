@@ -209,7 +209,7 @@ class _Generation:
         unseen = [self.said("", "", self.format.content)] if markers.unseen else []
         after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))
         inside = [_sequence(thought, Literal(end), after)]
-        if markers.holds_calls and self.calls is not None and self.request.response_schema is None:
+        if markers.holds_calls and self.calls is not None:
             inside.append(
                 _sequence(
                     thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
@@ -235,7 +235,7 @@ class _Generation:
         turn = self.format.turn
         content = self.content(to_content, wrapper)
         ended = ending(self.format) if wrapper.end.strip() else Literal("")
-        if self.calls is None or self.request.response_schema is not None:
+        if self.calls is None:
             return _sequence(content, ended)
         run = generated_calls(self.calls, self.request).generated
         last = _sequence(run, ending(self.format))
@@ -249,6 +249,10 @@ class _Generation:
             # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
             opened = _sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
+        if self.request.response_schema is not None:
+            return Choice(
+                (_sequence(content, ended), only_calls)
+            )  # JSON is the whole answer; a call stands in its place.
         if not turn.tools_first and not shown:
             return Choice((content, only_calls))  # Behind content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:

@@ -158,10 +158,11 @@ WRITTEN = {
         ASK,
         "content:text[<c>] (one call | '') | one call",
     ),
-    "no calls beside a response schema": (
+    "a call or an answer by the response schema": (
         Format(tools=CALL, reasoning=replace(THINK, holds_calls=True)),
         Request(tools=TOOLS, response_schema={}),
-        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' (content:json)) | content:json",
+        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' (content:json | calls) | reasoning:text[</r> <r> <c>] calls)"
+        " | content:json | calls",
     ),
     "content in a wrapper, and the turn's end after it": (
         Format(content=SAY, tools=CALL, turn=Turn(end="\n<end>")),

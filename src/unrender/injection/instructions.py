@@ -42,6 +42,8 @@ class Instructions:
     """Whether a call has to be written, and of which tool."""
     named: str = ""
     """The tool that has to be called, if it is named."""
+    in_json: bool = False
+    """An answer without calls is JSON, and nothing beside it."""
     tools_first: bool = False
     """Words to the user stand behind calls."""
     results_as_text: bool = False
@@ -84,7 +86,9 @@ class Instructions:
             yield "Write at most one call in an answer."
         if self.choice is ToolChoice.REQUIRED:
             yield "Answer with a call. Write nothing before it."
-        if self.choice is ToolChoice.AUTO:
+        if self.choice is ToolChoice.AUTO and self.in_json:
+            yield "Call a function only when it is needed, and write nothing else then. Any other answer is JSON alone."
+        elif self.choice is ToolChoice.AUTO:
             place = "behind" if self.tools_first else "before"
             yield f"Call a function only when it is needed. What you say to the user stands {place} the calls."
         if self.results_as_text:

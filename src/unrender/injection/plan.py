@@ -60,6 +60,7 @@ class Plan:
             parallel=request.parallel_tool_calls,
             choice=request.tool_choice,
             named=request.named_tool,
+            in_json=request.response_schema is not None,
             tools_first=self.format.turn.tools_first,
             results_as_text=self.writes_results,
         )

@@ -12,6 +12,7 @@ from unrender.emit.answer import Answer
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Arguments, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.messages import Request, Tool, ToolChoice
+from unrender.parsing.parser import Parser
 from unrender.verify.engines import installed, lark_reader
 
 CALLS = Tools(
@@ -38,6 +39,9 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed"),
 ]
+
+
+ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
 
 
 def accepted(texts, begun="", **request):
@@ -82,10 +86,24 @@ def test_parallel_calls_can_be_forbidden():
 
 
 def test_a_response_schema_holds_behind_reasoning():
-    """Reasoning is free, the answer obeys the schema, and there are no calls."""
-    texts = ['{"a": 1}', '<think>free { text</think>\n{"a": 1}', "Hi", '{"a": 2}', F]
+    """Reasoning is free, and the answer obeys the schema."""
+    texts = ['{"a": 1}', '<think>free { text</think>\n{"a": 1}', "Hi", '{"a": 2}']
 
-    assert accepted(texts, response_schema={"properties": {"a": {"const": 1}}, "required": ["a"]}) == texts[:2]
+    assert accepted(texts, response_schema=ONE) == texts[:2]
+
+
+def test_an_answer_in_json_may_be_a_call_instead():
+    """With tools and a response schema, a call stands in the place of the JSON, never beside it, nor words beside a call."""
+    texts = ['{"a": 1}', F, f"{F}\n{G}", f"<think>a</think>\n{G}", '{"a": 1}\n' + F, f"Hi\n{F}", f'{F}\n{{"a": 1}}']
+
+    assert accepted(texts, response_schema=ONE) == texts[:4]
+    assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.NONE) == texts[:1]
+    assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.REQUIRED) == texts[1:4]
+    for text in texts[:4]:
+        parser = Parser(FORMAT, Request(tools=TOOLS, response_schema=ONE), strict=True)
+        parser.feed(text)
+        parser.finish()
+        assert bool(parser.message.content) == text.startswith("{")
 
 
 @pytest.mark.parametrize(

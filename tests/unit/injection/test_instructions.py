@@ -179,3 +179,11 @@ def test_a_call_that_is_asked_for_is_asked_for_in_words(choice, said, unsaid):
     assert unsaid not in text
     if choice is ToolChoice.NAMED:
         assert '"name": "get_weather"' in example_of(text)
+
+
+def test_an_answer_in_json_is_asked_for_in_words():
+    """Where an answer without calls is JSON, no words to the user are asked for."""
+    text = Instructions(syntax=declared_format("qwen3").tools, in_json=True).write([TOOL])
+
+    assert "Any other answer is JSON alone." in text
+    assert "What you say to the user" not in text
