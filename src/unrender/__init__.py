@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from unrender.formats import declared_format
     from unrender.injection import Injection
     from unrender.masks import AssistantMask, assistant_mask
+    from unrender.media import Media
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parsing.completions import ChoiceStream, Completion, Usage, finish_reason
     from unrender.parsing.deltas import deltas
@@ -77,6 +78,7 @@ __all__ = [
     "Injection",
     "Malformed",
     "MalformedOutput",
+    "Media",
     "Message",
     "MessageError",
     "MessageFinished",
@@ -133,6 +135,7 @@ _MODULES = MappingProxyType(
         "unrender.injection": ("Injection",),
         "unrender.formats": ("declared_format",),
         "unrender.masks": ("AssistantMask", "assistant_mask"),
+        "unrender.media": ("Media",),
         "unrender.messages": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
         "unrender.parsing.events": (
             "ArgumentsText",

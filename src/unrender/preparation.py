@@ -25,6 +25,7 @@ from unrender.grammar.nodes import Grammar
 from unrender.injection import Injection, Plan, plan_tools
 from unrender.injection.plan import AUTO, NONE
 from unrender.inputs import plain_messages
+from unrender.media import shown_media
 from unrender.messages import (
     Request,
     read_allowed_tools,
@@ -104,10 +105,11 @@ def prepared(
         known = None if grammar is not None else format
         written = begun_text(last, known, request, continued, where=f"messages[{len(before)}]")
         conversation = tuple(before)
+    shown, media = shown_media(conversation, template, capabilities)
     check_variables(variables, template, capabilities)
     context = _context(() if plan.withholds else offer.plain, capabilities, documents, variables)
     injected = _injection(plan, offer, request)
-    shaped = shape_messages(plan.inject(_with_known_roles(conversation, template), injected), capabilities)
+    shaped = shape_messages(plan.inject(_with_known_roles(shown, template), injected), capabilities)
     prompt = _rendered(template, shaped, context)
     begun = begun_by(format, prompt, lambda: _without_prompt(template, shaped, context))
     if continued:
@@ -120,6 +122,7 @@ def prepared(
         begun=begun,
         continued=bool(continued),
         injected=injected,
+        media=media,
         thinking=thinking_of(variables, template, capabilities),
         known_ids=call_ids(conversation),
         budget=bounds.grammar if bounds else None,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unrender.emit.triggers import Trigger
     from unrender.grammar.budget import Budget
     from unrender.injection import Injection
+    from unrender.media import Media
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Turn:
     """What is begun is an answer to be gone on with, and part of the message."""
     injected: Injection | None = None
     """What the prompt says of the tools because the template ignores them; None when the template was given them."""
+    media: tuple[Media, ...] = ()
+    """The images, sounds, videos and files of the conversation, in the order of their placeholders, for processors."""
     thinking: bool | None = None
     """Whether thinking is switched on, be it by the template's own default; None where that cannot be switched, or told."""
     known_ids: tuple[str, ...] = ()

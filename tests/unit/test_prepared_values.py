@@ -16,7 +16,7 @@ SOURCE = (
     "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
     "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}{{ c.function.arguments | tojson }}</call>{% endfor %}"
-    "</>{% endfor %}<assistant>"
+    "</>{% endfor %}{{ '' if mine is defined }}<assistant>"
 )
 HELLO = [{"role": "user", "content": "Hello"}]
 
