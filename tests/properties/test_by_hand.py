@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from properties.by_hand import BY_HAND, FORMAT, ByHand
+from properties.by_hand import BY_HAND, FORMAT, LINES, ByHand
 from properties.families import REQUEST
 from properties.grammars import grammars, text_for
 from properties.invariants import check, check_copies, check_strict
@@ -16,6 +18,7 @@ from unrender.grammar import Grammar
 from unrender.messages import CallStatus
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
+from unrender.parsing.tagged import TaggedReader
 
 each = pytest.mark.parametrize("made", BY_HAND, ids=repr)
 _PIECES = st.sampled_from(
@@ -82,3 +85,16 @@ def test_drawn_grammars_keep_the_promises(grammar: Grammar, seed: int) -> None:
 
     check(lambda: Parser(FORMAT, REQUEST, grammar=grammar), text)
     check_strict(lambda: Parser(FORMAT, REQUEST, grammar=grammar, strict=True), text)
+
+
+def test_text_that_is_final_is_forgotten() -> None:
+    """Where a grammar has cuts, a parser holds no more at the end of a long answer than at the end of a short one."""
+    sizes = []
+    for times in (3, 300):
+        parser = LINES.parser()
+        for character in "\n".join(LINES.outputs[:1] * times):
+            parser.feed(character)
+        engine = cast(TaggedReader, parser._machine).engine
+        sizes.append(len(engine.buffer) + sum(map(len, engine.past)) + len(engine.events) + len(engine.frames))
+        assert len(parser.message.tool_calls) == 2 * times
+    assert sizes[1] <= sizes[0]

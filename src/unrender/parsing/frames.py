@@ -19,6 +19,7 @@ class Frame:
     at: int
     """Characters from the output's beginning, as `Machine.base` counts."""
     events: int
+    """How many had been emitted, all in all."""
     spans: int
     span_end: int
     calls: int

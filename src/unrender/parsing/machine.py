@@ -1,20 +1,17 @@
-"""The resumable machine: runs a program over text that arrives in pieces, and emits events.
+"""The machine: runs a format's program over text that arrives in pieces, and emits events.
 
 Strategy: an LPeg-style machine whose whole state is plain data. An instruction that runs out of input leaves everything
-as it is and suspends; the next piece resumes it, so nothing is parsed twice. While a way back is open (`frames`),
-events wait; when it closes they are final. `steps` counts instructions, so that tests can assert linear work.
+as it is and suspends; the next piece resumes it, so nothing is parsed twice (see `reading`). `steps` counts instructions,
+so that tests can assert linear work.
 
 Rules:
-- An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
 - Only `fail` goes back, and only to the latest frame; what is committed is never undone.
-- `buffer[:at]` is needed no more. While a frame is open, what it would read again waits in `past`, in pieces, so that
-  nothing is copied with each chunk; `fail` puts them back.
 - No instruction looks again at text that it has looked at, beyond a bounded number of characters.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, Self
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
@@ -31,16 +28,14 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.parsing.flow import Scanner, Taker
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.reading import Reading
 from unrender.parsing.spans import relabel
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
-CONTEXT = 40
-"""Characters of context on each side that an error shows."""
 FREE_REREADS = 8_192
 """Characters that may be read again for nothing, beside as many as the output has; then what breaks off is text as it is."""
 
@@ -56,73 +51,41 @@ class Instruction(Protocol):
 Program = tuple[Instruction, ...]
 
 
-class Machine:
+class Machine(Reading[Event | BrokenText, Frame]):
     """The state of one parse."""
 
     __slots__ = (
         "answered",
-        "at",
-        "base",
-        "buffer",
         "call",
         "calls",
         "carried",
         "carried_spans",
         "closed",
-        "events",
         "failed_at",
         "fenced",
-        "final",
-        "flow",
-        "frames",
-        "given",
-        "halted",
         "ids",
         "length_limited",
         "loose",
         "mentioned",
-        "past",
-        "pc",
         "policy",
-        "program",
         "request",
         "reread",
         "roles",
-        "scanner",
-        "span_ends",
-        "span_roles",
-        "steps",
-        "strict",
         "wanted",
     )
 
     def __init__(
         self, program: Program, request: Request, *, strict: bool, ids: CallIds, roles: dict[Role, Role]
     ) -> None:
-        self.program = program
+        super().__init__(program)
         self.request = request
         self.strict = strict
         self.ids = ids
         self.roles = roles
         self.policy = Policy()
-        self.pc = 0
-        self.buffer = ""
-        self.at = 0
-        self.base = 0
-        """Where in the output `buffer` begins, in characters; before 0 stands what the prompt has written."""
-        self.past: list[str] = []
-        """Text before `buffer` that the ways back would read again."""
         self.reread = 0
         """Characters that were read for nothing, and then again."""
-        self.given = False
-        """Text left of position 0 was written by a generation prompt: it is never content."""
-        self.final = False
         self.length_limited = False
-        self.halted = False
-        self.frames: list[Frame] = []
-        self.events: list[Event | BrokenText] = []
-        self.span_roles: list[Role] = []
-        self.span_ends: list[int] = []
         self.call: CallState | None = None
         self.calls = 0
         self.closed = 0
@@ -132,76 +95,37 @@ class Machine:
         self.carried_spans: list[int] = []
         self.loose = False
         """The run of calls was begun without its outermost marker."""
-        self.scanner: Scanner | None = None
         self.answered = False
         """Content has begun; until then white space between parts is layout."""
         self.mentioned = False
         """A marker of reasoning that the format does not have has been met."""
         self.fenced = False
         """A Markdown fence around a call is open."""
-        self.flow: Taker | None = None
-        """What takes more of what was read last; None when only a step can tell."""
         self.failed_at = 0
         self.wanted = ""
-        self.steps = 0
 
-    def copy(self) -> Machine:
+    def copy(self) -> Self:
         """Return an independent machine in the same state."""
-        other = Machine.__new__(Machine)
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
+        other = super().copy()
         other.frames = [frame.copy() for frame in self.frames]
-        other.events = list(self.events)
-        other.span_roles, other.span_ends = list(self.span_roles), list(self.span_ends)
-        other.past = list(self.past)
-        other.carried, other.carried_spans = list(self.carried), list(self.carried_spans)
         other.call = self.call.copy() if self.call else None
-        other.scanner = self.scanner.copy() if self.scanner else None
         other.ids = self.ids.copy()
         return other
 
-    def feed(self, text: str) -> list[Event | BrokenText]:
-        """Run over more text; returns the events that are final."""
-        self.forget()
-        self.buffer = self.buffer + text if self.buffer else text
-        return self.run()
-
     def finish(self) -> list[Event | BrokenText]:
         """Run to the end: no more text will come."""
-        self.final = True
-        events = self.run()
+        events = super().finish()
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
         self.malformed("", expected)
-        return [*events, *self._release()]
+        return [*events, *self.take_final()]
 
-    def run(self) -> list[Event | BrokenText]:
-        """Run until the machine suspends or halts; returns the events that are final."""
-        program = self.program
-        self.flow = None
-        steps = 0
-        while not self.halted:
-            steps += 1
-            if program[self.pc].step(self):
-                break
-        self.steps += steps
-        return self._release()
+    def refuse(self, found: list[Event | BrokenText]) -> None:
+        """Raise `MalformedOutput` for the first deviation."""
+        refuse(found)
 
-    def forget(self) -> None:
-        """Take out of the buffer what has been consumed; what a way back would read again is kept in `past`."""
-        size = self.at
-        if not size:
-            return
-        kept = self._kept() - self.base
-        if kept >= 0 and self.past:
-            self.past = []
-        if kept < size:
-            self.past.append(self.buffer[max(0, kept) : size])
-        self.buffer = self.buffer[size:]
-        self._shift(-size)
-
-    def _kept(self) -> int:
+    def needed_from(self) -> int:
         """Return from where on text is still needed: for the ways back, or as the text of a call that may die."""
         if self.frames:
             return self.frames[0].at
@@ -209,66 +133,18 @@ class Machine:
             return self.call.start
         return self.base + self.at
 
-    def _recall(self, position: int) -> None:
-        """Put text back before the buffer, so that it begins no later than `position` of the output."""
-        if position >= self.base:
-            return
-        count = len(self.past)
-        pieces = [self.buffer]
-        while self.base > position:
-            count -= 1
-            pieces.append(self.past[count])
-            self._shift(len(self.past[count]))
-        del self.past[count:]
-        self.buffer = "".join(reversed(pieces))
-
     def _shift(self, size: int) -> None:
-        """The buffer begins `size` characters earlier than it did."""
+        # Called for each chunk: as it is, it costs half of what `super()` would.
         self.base -= size
         self.at += size
         self.failed_at += size
-
-    def since(self, position: int) -> str:
-        """Return what has been read from `position` of the output on, where a way back is still open."""
-        self._recall(position)
-        return self.buffer[position - self.base : self.at]
-
-    def _release(self) -> list[Event | BrokenText]:
-        if not self.frames:
-            released, self.events = self.events, []
-        else:
-            count = self.frames[0].events
-            released = self.events[:count]
-            del self.events[:count]
-            for frame in self.frames:
-                frame.events -= count
-        if self.strict:
-            refuse(released)
-        return released
-
-    def final_spans(self) -> list[tuple[Role, int]]:
-        """Return role and end of each stretch that no way back can undo."""
-        spans = list(zip(self.span_roles, self.span_ends, strict=True))
-        if self.frames:
-            frame = self.frames[0]
-            del spans[frame.spans :]
-            if spans:
-                spans[-1] = (spans[-1][0], frame.span_end)
-        return spans
-
-    @property
-    def final_end(self) -> int:
-        """Where the last of the final spans ends, without a look at the others."""
-        if self.frames:
-            return self.frames[0].span_end if self.frames[0].spans else 0
-        return self.span_ends[-1] if self.span_ends else 0
 
     # What instructions do to the machine.
 
     def take(self, role: Role, end: int) -> None:
         """Consume the text up to `end` as `role`, without an event."""
         if end > self.at:
-            self._span(role, self.base + end)
+            self.add_span(role, self.base + end)
             self.at = end
 
     def text(self, role: Role, end: int) -> None:
@@ -284,7 +160,7 @@ class Machine:
             start = -self.base
         if text := self.buffer[start:end]:
             self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
-        self._span(role, self.base + end)
+        self.add_span(role, self.base + end)
         self.at = end
 
     def carry(self, end: int) -> None:
@@ -304,7 +180,8 @@ class Machine:
             self.span_roles[index] = Role.CONTENT
         self.carried, self.carried_spans = [], []
 
-    def _span(self, role: Role, end: int) -> None:
+    def add_span(self, role: Role, end: int) -> None:
+        """All text up to the position `end` that is in no span yet has this role; carried white space stays apart."""
         last = len(self.span_roles) - 1
         if last >= 0 and self.span_roles[last] is role and (not self.carried_spans or self.carried_spans[-1] != last):
             self.span_ends[-1] = end
@@ -319,9 +196,9 @@ class Machine:
                 targets[1:],
                 otherwise,
                 self.base + self.at,
-                len(self.events),
+                self.released + len(self.events),
                 len(self.span_ends),
-                self.span_ends[-1] if self.span_ends else 0,
+                self.span_end,
                 self.calls,
                 holds,
                 sealed,
@@ -343,7 +220,7 @@ class Machine:
             return
         frame = self.frames[-1]
         self.reread += self.base + self.failed_at - frame.at
-        self._restore(frame)
+        self.go_back(frame)
         if frame.targets:
             self.pc = frame.targets[0]
             frame.targets = frame.targets[1:]
@@ -353,17 +230,11 @@ class Machine:
         if frame.reported:
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
 
-    def _restore(self, frame: Frame) -> None:
-        del self.events[frame.events :]
-        del self.span_roles[frame.spans :]
-        del self.span_ends[frame.spans :]
-        if self.span_ends:
-            self.span_ends[-1] = frame.span_end
-        self._recall(frame.at)
-        self.at = frame.at - self.base
+    def go_back(self, frame: Frame) -> None:
+        """Undo what was read since the way back was opened, the call that was begun included."""
+        super().go_back(frame)
         self.calls = frame.calls
         self.call = None
-        self.scanner = None
 
     @property
     def rereads(self) -> bool:
@@ -399,9 +270,8 @@ class Machine:
         position = self.base + self.at
         if self.strict:
             # What is final by now would have been refused first, had the text come in smaller chunks.
-            refuse(self.events[: self.frames[0].events] if self.frames else self.events)
-            around = self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
-            raise MalformedOutput(position, wanted, around)
+            refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
+            raise MalformedOutput(position, wanted, self.around())
         self.events.append(Malformed(text, position, wanted))
 
     # Calls.

@@ -6,6 +6,7 @@ instruction that it belongs to. Each field is checked, so that data which no par
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
@@ -135,7 +136,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "carried": list(machine.carried),
         "carried_spans": list(machine.carried_spans),
         "events": save_events(machine.events),
-        "frames": [_save_frame(frame) for frame in machine.frames],
+        "frames": [_save_frame(frame, machine.released) for frame in machine.frames],
         "call": _save_call(machine.call, machine.base - len(past)) if machine.call else None,
         "scanner": _save_scanner(machine.scanner) if machine.scanner else None,
     }
@@ -147,7 +148,9 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
         setattr(machine, name, saved.flag(name))
     machine.pc = saved.number("pc", 0, len(machine.program) - 1)
     machine.base = saved.number("base", -MOST)
-    machine.past = [past] if (past := saved.text("past")) else []
+    past = saved.text("past")
+    machine.past = deque([past] if past else [])
+    machine.past_start = machine.base - len(past)
     machine.buffer = saved.text("buffer")
     machine.at = saved.number("at", 0, len(machine.buffer))
     machine.failed_at = saved.number("failed_at", 0, len(machine.buffer))
@@ -217,9 +220,10 @@ def _inside_call(program: Program, pc: int) -> bool:
 # Ways back.
 
 
-def _save_frame(frame: Frame) -> dict[str, Any]:
-    names = ("attempt", "at", "events", "spans", "span_end", "calls", "holds", "whole")
-    return {"left": len(frame.targets), **{name: getattr(frame, name) for name in names}}
+def _save_frame(frame: Frame, released: int) -> dict[str, Any]:
+    names = ("attempt", "at", "spans", "span_end", "calls", "holds", "whole")
+    own = {name: getattr(frame, name) for name in names}
+    return {"left": len(frame.targets), "events": frame.events - released, **own}
 
 
 def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -> Frame:
@@ -265,7 +269,7 @@ def _save_call(call: CallState, least: int) -> dict[str, Any]:
 
 
 def _read_call(saved: Saved, machine: Machine) -> CallState:
-    least = machine.base - sum(map(len, machine.past))
+    least = machine.past_start if machine.past else machine.base
     call = CallState()
     for name in _CALL_TEXTS:
         setattr(call, name, saved.text(name))

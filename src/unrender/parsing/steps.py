@@ -27,7 +27,7 @@ class Exactly:
     text: str
 
     def step(self, engine: Engine) -> bool:
-        here = engine.here
+        here = engine.at
         if engine.buffer.startswith(self.text, here):
             engine.take(Role.MARKER, len(self.text))
             engine.pc += 1
@@ -44,9 +44,9 @@ class Blank:
     """White space, if there is any."""
 
     def step(self, engine: Engine) -> bool:
-        end = _SPACE.match(engine.buffer, engine.here).end()  # type: ignore[union-attr]
-        engine.take(Role.LAYOUT, end - engine.here)
-        if engine.here == len(engine.buffer) and not engine.final:
+        end = _SPACE.match(engine.buffer, engine.at).end()  # type: ignore[union-attr]
+        engine.take(Role.LAYOUT, end - engine.at)
+        if engine.at == len(engine.buffer) and not engine.final:
             return True
         engine.pc += 1
         return False
@@ -59,7 +59,7 @@ class AtMost:
     text: str
 
     def step(self, engine: Engine) -> bool:
-        buffer, here, size = engine.buffer, engine.here, 0
+        buffer, here, size = engine.buffer, engine.at, 0
         while size < len(self.text) and buffer.startswith(self.text[size], here + size):
             size += 1
         if here + size == len(buffer) and size < len(self.text) and not engine.final:
@@ -92,11 +92,11 @@ class Span:
     def step(self, engine: Engine) -> bool:
         assert engine.stack is not None
         before = engine.stack.count
-        limit = len(engine.buffer) if self.maximum == UNLIMITED else engine.here + self.maximum - before
-        size = self.pattern.match(engine.buffer, engine.here, limit).end() - engine.here  # type: ignore[union-attr]
+        limit = len(engine.buffer) if self.maximum == UNLIMITED else engine.at + self.maximum - before
+        size = self.pattern.match(engine.buffer, engine.at, limit).end() - engine.at  # type: ignore[union-attr]
         engine.take(Role.MARKER, size)
         count = before + size
-        if engine.here == len(engine.buffer) and count != self.maximum and not engine.final:
+        if engine.at == len(engine.buffer) and count != self.maximum and not engine.final:
             engine.pop()
             engine.push(count=count)
             return True
@@ -114,7 +114,7 @@ class UpTo:
     finder: Finder
 
     def step(self, engine: Engine) -> bool:
-        buffer, here = engine.buffer, engine.here
+        buffer, here = engine.buffer, engine.at
         at, _ = self.finder.find(buffer, here)
         if at < 0:
             at = len(buffer) if engine.final else self.finder.undecided_from(buffer, here)
@@ -139,10 +139,10 @@ class Value:
     def step(self, engine: Engine) -> bool:
         if engine.scanner is None:
             if self.first and not self._begins(engine):
-                return engine.here == len(engine.buffer) and not engine.final
+                return engine.at == len(engine.buffer) and not engine.final
             engine.scanner = LiteralScanner(self.style)
-        end, text, status = engine.scanner.scan(engine.buffer, engine.here, final=engine.final)
-        engine.take(Role.MARKER, end - engine.here, text)
+        end, text, status = engine.scanner.scan(engine.buffer, engine.at, final=engine.final)
+        engine.take(Role.MARKER, end - engine.at, text)
         if status == DONE:
             engine.scanner = None
             engine.pc += 1
@@ -154,9 +154,9 @@ class Value:
         return False
 
     def _begins(self, engine: Engine) -> bool:
-        if engine.here < len(engine.buffer) and engine.buffer[engine.here] in self.first:
+        if engine.at < len(engine.buffer) and engine.buffer[engine.at] in self.first:
             return True
-        if engine.here < len(engine.buffer) or engine.final:
+        if engine.at < len(engine.buffer) or engine.final:
             engine.fail(self.wanted)
         return False
 
@@ -171,7 +171,7 @@ class Try:
     """Some option depends on the next character."""
 
     def step(self, engine: Engine) -> bool:
-        here = engine.here
+        here = engine.at
         if self.guarded and here == len(engine.buffer) and not engine.final:
             return True
         viable = tuple(target for guard, target in self.options if guard is None or guard.match(engine.buffer, here))
@@ -226,9 +226,9 @@ class Round:
             return False
         guard = self.guards[again]
         if guard is not None:
-            if engine.here == len(engine.buffer) and not engine.final:
+            if engine.at == len(engine.buffer) and not engine.final:
                 return True
-            if not guard.match(engine.buffer, engine.here):
+            if not guard.match(engine.buffer, engine.at):
                 engine.pc = self.otherwise
                 return False
         serial = engine.open((self.otherwise,))
@@ -238,7 +238,7 @@ class Round:
 
     def _begin(self, engine: Engine, count: int, serial: int) -> None:
         engine.pop()
-        engine.push(count=count, start=engine.at, way=serial)
+        engine.push(count=count, start=engine.position, way=serial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class Again:
         entry = engine.pop()
         engine.close(entry.way)
         engine.push(count=entry.count + 1)
-        engine.pc = self.head if engine.at > entry.start else self.otherwise
+        engine.pc = self.head if engine.position > entry.start else self.otherwise
         return False
 
 
@@ -347,8 +347,8 @@ class Tagged:
         if self.role is Role.NAME:
             engine.name = ""
         if self.role is Role.CALL:
-            engine.call = engine.at
-        engine.notes.append(Opened(self.role, engine.at))
+            engine.call = engine.position
+        engine.events.append(Opened(self.role, engine.position))
         engine.pc += 1
         return False
 
@@ -363,7 +363,7 @@ class Untagged:
             engine.fail("the name of a tool")
             return False
         text = engine.end_call() if engine.role is Role.CALL else ""
-        engine.notes.append(Closed(engine.role, engine.at, text))
+        engine.events.append(Closed(engine.role, engine.position, text))
         engine.role = engine.pop().role
         engine.pc += 1
         return False
@@ -390,10 +390,10 @@ class Ended:
     """`!.`: the end of the output."""
 
     def step(self, engine: Engine) -> bool:
-        if engine.here == len(engine.buffer) and not engine.final:
+        if engine.at == len(engine.buffer) and not engine.final:
             return True
         engine.pc += 1
-        if engine.here < len(engine.buffer):
+        if engine.at < len(engine.buffer):
             engine.fail("the end of the output")
         return False
 
@@ -414,7 +414,7 @@ class BreakOff:
     """The reading broke off here: the rest is plain content."""
 
     def step(self, engine: Engine) -> bool:
-        if engine.here == len(engine.buffer) and not engine.final:
+        if engine.at == len(engine.buffer) and not engine.final:
             return True
         engine.report()
         engine.pc += 1

@@ -135,7 +135,7 @@ class TaggedReader:
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
-        return [*events, *self._released([Malformed("", self.engine.at, expected)])]
+        return [*events, *self._released([Malformed("", self.engine.position, expected)])]
 
     @property
     def steps(self) -> int:
