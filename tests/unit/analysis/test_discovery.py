@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from unrender.analysis import Capabilities, ReasoningPlace, analyze
+from unrender.analysis.discovery import discover
+from unrender.analysis.probes import Prober
 from unrender.template.rendering import Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
@@ -165,3 +167,305 @@ def test_a_word_that_is_only_said_is_no_switch():
     source = "{{ 'off' if none else '' }}Effort: {{ reasoning_effort }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<a>"
 
     assert not analyze(Template(source)).capabilities.supports_enable_thinking
+
+
+LOOP = "{%% for m in messages %%}<{{ m.role }}>{{ m.content or '' }}%s{%% endfor %%}%s{{ '<assistant>' if add_generation_prompt }}"
+CALLS = "{% for c in m.tool_calls or [] %}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}"
+CALLING = {
+    "supports_tool_calls": True,
+    "supports_parallel_tool_calls": True,
+    "supports_content_with_calls": True,
+    "supports_content_with_reasoning_and_calls": True,
+    "supports_object_arguments": True,
+}
+
+
+def written(inside: str = "", after: str = "") -> str:
+    """Return a template with something in each message, and after all of them."""
+    return LOOP % (inside, after)
+
+
+OBSERVED = {
+    "nothing but messages": (written(), {}),
+    "tools in the usual variable": (written(after="{{ tools | tojson if tools }}"), {"supports_tools": True}),
+    "tools in another variable": (
+        written(after="{{ functions | tojson if functions }}"),
+        {"supports_tools": True, "tools_variable": "functions"},
+    ),
+    "the usual variable comes first": (
+        written(after="{{ tools | tojson if tools }}{{ my_tools if my_tools }}"),
+        {"supports_tools": True},
+    ),
+    "tools as text": (
+        written(after="{{ functions | replace('a','a') if functions is string }}"),
+        {"supports_tools": True, "tools_variable": "functions", "tools_as_text": True},
+    ),
+    "tools that must be there": (
+        written(after="{% for x in tools %}{{ x.function.name }}{% endfor %}"),
+        {"supports_tools": True, "requires_tools": True},
+    ),
+    "content that must be parts": (
+        "{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}",
+        {"supports_typed_content": True, "requires_typed_content": True},
+    ),
+    "a variable that must be there": (
+        written(after="{{ datetime + 'x' }}"),
+        {"required_context": (("datetime", "2026-01-01"),)},
+    ),
+    "two variables that must be there": (
+        written(after="{{ datetime + 'x' }}{{ place + 'y' }}"),
+        {"required_context": (("datetime", "2026-01-01"), ("place", "2026-01-01"))},
+    ),
+    "a variable of tools that must be there": (
+        written(after="{{ my_functions + 'x' }}"),
+        {
+            "supports_tools": True,
+            "tools_variable": "my_functions",
+            "tools_as_text": True,
+            "requires_tools": True,
+            "required_context": (("my_functions", "[]"),),
+        },
+    ),
+    "a template that refuses everything": (
+        "{{ raise_exception('no') }}",
+        {"supports_tool_role": False, "supports_system_role": False},
+    ),
+    "system messages are refused": (
+        "{% for m in messages %}{% if m.role=='system' %}{{ raise_exception('no') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+        {"supports_system_role": False},
+    ),
+    "system messages are ignored": (
+        "{% for m in messages if m.role!='system' %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+        {"supports_system_role": False},
+    ),
+    "content that may be parts": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}",
+        {"supports_typed_content": True},
+    ),
+    "results are ignored": (
+        "{% for m in messages if m.role!='tool' %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+        {"supports_tool_role": False},
+    ),
+    "calls": (written(CALLS), CALLING),
+    "arguments as text": (
+        written("{% for c in m.tool_calls or [] %}[{{ c.function.name }} {{ c.function.arguments + '' }}]{% endfor %}"),
+        {
+            "supports_tool_calls": True,
+            "supports_parallel_tool_calls": True,
+            "supports_content_with_calls": True,
+            "supports_content_with_reasoning_and_calls": True,
+            "supports_string_arguments": True,
+        },
+    ),
+    "one call at most": (
+        written(
+            "{% if m.tool_calls %}{% set c = m.tool_calls[0] %}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endif %}"
+        ),
+        {
+            "supports_tool_calls": True,
+            "supports_content_with_calls": True,
+            "supports_content_with_reasoning_and_calls": True,
+            "supports_object_arguments": True,
+        },
+    ),
+    "calls with ids": (
+        written(
+            "{% for c in m.tool_calls or [] %}[{{ c.id }} {{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}"
+        ),
+        CALLING | {"supports_call_id": True},
+    ),
+    "calls with short ids": (
+        written(
+            "{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}[{{ c.id }} {{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}"
+        ),
+        CALLING | {"supports_call_id": True, "requires_short_id": True},
+    ),
+    "flat calls": (
+        written("{% for c in m.tool_calls or [] %}[{{ c.name }} {{ c.arguments | tojson }}]{% endfor %}"),
+        CALLING | {"requires_flat_calls": True},
+    ),
+    "calls by their id alone": (
+        written("{% for c in m.tool_calls or [] %}[{{ c.id }} {{ c.function.arguments | tojson }}]{% endfor %}"),
+        CALLING | {"requires_name_in_id": True},
+    ),
+    "calls without their arguments": (
+        written("{% for c in m.tool_calls or [] %}[{{ c.function.name }}]{% endfor %}"),
+        CALLING,
+    ),
+    "content beside calls must be null": (
+        written("{% if m.tool_calls and m.content is not none %}{{ raise_exception('x') }}{% endif %}" + CALLS),
+        {
+            "supports_tool_calls": True,
+            "supports_parallel_tool_calls": True,
+            "supports_object_arguments": True,
+            "requires_nonnull_content": False,
+        },
+    ),
+    "null would be written as a word": (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}" + CALLS + "{% endfor %}",
+        CALLING,
+    ),
+    "calls in the place of content": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.tool_calls %}"
+        + CALLS
+        + "{% else %}{{ m.content }}{% endif %}{% endfor %}",
+        {
+            "supports_tool_calls": True,
+            "supports_parallel_tool_calls": True,
+            "supports_content_with_reasoning_and_calls": True,
+            "supports_object_arguments": True,
+        },
+    ),
+    "results": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.role == 'tool' %}{{ m.content }}!{% else %}{{ m.content or '' }}{% endif %}"
+        + CALLS
+        + "{% endfor %}",
+        CALLING,
+    ),
+    "tools and calls": (written(CALLS, "{{ tools | tojson if tools }}"), CALLING | {"supports_tools": True}),
+    "reasoning in the usual field": (
+        written("{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}"),
+        {
+            "supports_preserve_reasoning": True,
+            "reasoning_place": ReasoningPlace.FIELD,
+            "reasoning_field": "reasoning_content",
+        },
+    ),
+    "reasoning in another field": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.thought %}({{ m.thought }}){% endif %}{{ m.content }}{% endfor %}",
+        {"supports_preserve_reasoning": True, "reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "thought"},
+    ),
+    "reasoning of the last answer only": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.reasoning and loop.last %}({{ m.reasoning }}){% endif %}{{ m.content }}{% endfor %}",
+        {"reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "reasoning"},
+    ),
+    "reasoning of all answers": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.reasoning %}({{ m.reasoning }}){% endif %}{{ m.content }}{% endfor %}",
+        {"supports_preserve_reasoning": True, "reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "reasoning"},
+    ),
+    "reasoning run together with content": (
+        "{% for m in messages %}<{{ m.role }}>{{ m.reasoning }}{{ m.content }}{% endfor %}",
+        {},
+    ),
+    "reasoning before calls only": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.tool_calls %}({{ m.reasoning }}){% endif %}{{ m.content }}"
+        + CALLS
+        + "{% endfor %}",
+        CALLING | {"reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "reasoning"},
+    ),
+    "reasoning before content only": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.reasoning and not m.tool_calls %}({{ m.reasoning }}){% endif %}{{ m.content or '' }}"
+        + CALLS
+        + "{% endfor %}",
+        CALLING
+        | {
+            "supports_preserve_reasoning": True,
+            "reasoning_place": ReasoningPlace.FIELD,
+            "reasoning_field": "reasoning",
+        },
+    ),
+    "reasoning in a part": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{% if p.type == 'thinking' %}({{ p.thinking }}){% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}",
+        {
+            "supports_typed_content": True,
+            "supports_preserve_reasoning": True,
+            "reasoning_place": ReasoningPlace.PART,
+            "reasoning_field": "thinking",
+        },
+    ),
+    "reasoning in a block": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is mapping %}{% for p in m.content.blocks %}{% if p.type == 'thoughts' %}({{ p.text }}){% else %}{{ p.text }}{% endif %}{% endfor %}{% elif m.content is string %}{{ m.content }}{% endif %}{% endfor %}",
+        {"supports_preserve_reasoning": True, "reasoning_place": ReasoningPlace.BLOCK, "reasoning_field": "thoughts"},
+    ),
+    "a switch of two values": (
+        written(after="{{ '<t>' if enable_thinking }}"),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("enable_thinking", True),),
+            "thinking_off": (("enable_thinking", False),),
+        },
+    ),
+    "a switch that is only looked at when it is set": (
+        written(
+            after="{{ '<t></t>' if add_generation_prompt and enable_thinking is defined and not enable_thinking }}"
+        ),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("enable_thinking", True),),
+            "thinking_off": (("enable_thinking", False),),
+        },
+    ),
+    "a switch of words": (
+        written(after="{% if mode_of_thought == 'on' %}A{% elif mode_of_thought == 'off' %}B{% endif %}"),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("mode_of_thought", "on"),),
+            "thinking_off": (("mode_of_thought", "off"),),
+        },
+    ),
+    "a switch that knows words for off alone": (
+        written(after="{% if thinking in ['disabled', 'none'] %}B{% endif %}"),
+        {"supports_enable_thinking": True, "thinking_off": (("thinking", "disabled"),)},
+    ),
+    "a budget": (
+        written(after="{% if thinking_budget == 0 %}B{% endif %}"),
+        {"supports_enable_thinking": True, "thinking_off": (("thinking_budget", 0),)},
+    ),
+    "an amount that is written down": (
+        written(after="{% if reasoning_effort %}<{{ reasoning_effort }}>{% endif %}"),
+        {},
+    ),
+    "a word that is compared in no way that is known": (
+        written(
+            after="{{ 'x' if add_generation_prompt and reasoning_effort | default('') == 'none'~'' }}{% set z = 'none' %}"
+        ),
+        {"supports_enable_thinking": True, "thinking_off": (("reasoning_effort", "none"),)},
+    ),
+    "a word that means neither on nor off": (
+        written(after="{% if my_thinking == 'fast' %}A{% elif my_thinking == 'none' %}B{% endif %}"),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("my_thinking", "fast"),),
+            "thinking_off": (("my_thinking", "none"),),
+        },
+    ),
+    "two switches, of which the usual one counts": (
+        written(after="{{ 'a' if thinking }}{{ 'b' if enable_thinking }}"),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("enable_thinking", True),),
+            "thinking_off": (("enable_thinking", False),),
+        },
+    ),
+    "reasoning, content and calls": (
+        written("{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}" + CALLS),
+        CALLING
+        | {
+            "supports_preserve_reasoning": True,
+            "reasoning_place": ReasoningPlace.FIELD,
+            "reasoning_field": "reasoning_content",
+        },
+    ),
+    "reasoning, content and calls that do not go together": (
+        "{% for m in messages %}{% if m.tool_calls and m.content and m.reasoning %}{{ raise_exception('x') }}{% endif %}<{{ m.role }}>{% if m.reasoning %}({{ m.reasoning }}){% endif %}{{ m.content or '' }}"
+        + CALLS
+        + "{% endfor %}",
+        {
+            "supports_tool_calls": True,
+            "supports_parallel_tool_calls": True,
+            "supports_content_with_calls": True,
+            "supports_object_arguments": True,
+            "supports_preserve_reasoning": True,
+            "reasoning_place": ReasoningPlace.FIELD,
+            "reasoning_field": "reasoning",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), OBSERVED.values(), ids=OBSERVED)
+def test_only_what_shows_is_observed(source, expected):
+    """Each small template has the capabilities that it shows, and no others."""
+    observed = discover(Prober(template=Template(source))).capabilities
+
+    assert observed == Capabilities(**({"supports_tool_role": True, "supports_system_role": True} | expected))
