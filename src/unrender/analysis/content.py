@@ -56,7 +56,7 @@ class ContentFinding:
 
     content: Content
     turn_end: str
-    rule: str = ""
+    rule: str
     """The name of the heuristic that found where the wrapper ends."""
 
 

@@ -151,6 +151,7 @@ BEHIND = [
     (" <think>\n", ""),
     ("<think>x</think>\n\n<a>", "\n<a>"),
     ("<a>", "<a>"),
+    ("<x><think></think>", ""),
     ("", ""),
 ]
 
@@ -209,6 +210,10 @@ TAILS = {
     "the last answer is not ended, earlier ones are": (
         {"content": CONTENT, "followed": f"{CONTENT}<end><user>{USER2}", "opening": "<user>", "shows_calls": False},
         Tails(content="<end>", calls="", common="", unended=True),
+    ),
+    "white space after its end": (
+        {"content": CONTENT, "followed": f"{CONTENT}<end>\n<user>{USER2}", "opening": "<user>", "shows_calls": False},
+        Tails(content="<end>\n", calls="", common="", unended=True),
     ),
     "words end no turn": (
         {
