@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
+import marshal
 import tarfile
 import tomllib
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import fetch_schema_suite
 import fetch_templates
 import formats_table
+import mutants
 import pytest
 from vendor import vendor_templates
 
@@ -107,3 +110,29 @@ def test_an_archive_without_tests_is_an_error(tmp_path: Path) -> None:
     """A source distribution that no longer holds the tests is said to."""
     with pytest.raises(fetch_templates.FetchError, match=r"package-1.0.tar.gz has no tests in json/tests/draft2020-12"):
         fetch_schema_suite.extract(archive(tmp_path, {"README.md": b""}), tmp_path / "suite")
+
+
+def test_a_mutant_changes_one_place() -> None:
+    """Every mutant compiles to other code than the module's own, and the tree is whole again after each."""
+    source = (
+        "LIMIT = 3\n\ndef cut(texts, size=1):\n    '''Say nothing of this.'''\n    found = [text[size:].strip() for text in texts if text]\n"
+        "    return found if len(found) < LIMIT and not size else max(found)\n"
+    )
+    tree = ast.parse(source)
+    before = ast.dump(tree)
+    found = mutants.places(tree)
+
+    codes = {marshal.dumps(mutants.mutated(tree, place, "m")) for place in found}
+
+    assert len(codes) == len(found) > 10
+    assert marshal.dumps(compile(tree, "m", "exec")) not in codes
+    assert ast.dump(tree) == before
+    assert not any("nothing" in ast.unparse(place[3]) for place in found)
+
+
+def test_argued_mutants_exist() -> None:
+    """What is argued is a change that can still be made, and has a reason."""
+    known = {mutant.key for path in mutants.TARGETS for mutant in mutants.mutants(path)}
+
+    assert set(mutants.argued()) <= known
+    assert all(mutants.argued().values())
