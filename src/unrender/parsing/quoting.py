@@ -6,8 +6,9 @@ stand-in, one character for one, so that no marker is found there and positions 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from unrender.parsing.cleaning import BrokenText
@@ -19,22 +20,29 @@ _FIRST_STAND_IN = 0x10F000
 """Stand-ins are taken from the last private-use plane, which no model writes."""
 
 
+@lru_cache(maxsize=64)
+def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
+    """Return what finds the tokens, and a character that stands in for the first one of each."""
+    finder = Finder(tokens)
+    heads = sorted({token[0] for token in finder.literals})
+    return finder, {head: chr(_FIRST_STAND_IN + i) for i, head in enumerate(heads)}
+
+
 class Quoter:
     """Quotes special tokens in ordinary text as it streams, and takes the quotes out of events."""
 
     __slots__ = ("_back", "_finder", "_held", "_stand_ins")
 
     def __init__(self, tokens: Iterable[str]) -> None:
-        self._finder = Finder(tokens)
-        heads = sorted({token[0] for token in self._finder.literals})
-        self._stand_ins = {head: chr(_FIRST_STAND_IN + i) for i, head in enumerate(heads)}
+        self._finder, self._stand_ins = _stand_ins(frozenset(tokens))
         self._back: dict[int, str] = {}
         """Stand-ins that are in use, by code point."""
         self._held = ""
 
     def copy(self) -> Quoter:
         """Return an independent quoter in the same state."""
-        other = Quoter(self._finder.literals)
+        other = Quoter.__new__(Quoter)
+        other._finder, other._stand_ins = self._finder, self._stand_ins
         other._back, other._held = dict(self._back), self._held
         return other
 
