@@ -11,6 +11,7 @@ from typing import Any
 from unrender.assemble import assemble, calls_of, ending, generated_calls
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
+from unrender.emit.nesting import bounded_nesting
 from unrender.emit.resume import resume, resume_any
 from unrender.emit.sample import Sample, draw
 from unrender.emit.structural_tag import write_structural_tag
@@ -48,8 +49,8 @@ class Answer:
     """What may be generated in one turn, behind `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
-    known, the prompt begins the answer with something that the format does not write, or all tools together are more than
-    `budget` allows. A keyword of a tool's schema that is not enforced is a `SchemaWarning`, which names tool, path and
+    known, the prompt begins the answer with something that the format does not write, a grammar made by hand is nested too
+    deep, or all tools together are more than `budget` allows. A keyword of a tool's schema that is not enforced is a `SchemaWarning`, which names tool, path and
     keyword; so is a tool that alone is more than the budget allows, and takes more than its schema says.
     """
 
@@ -66,11 +67,13 @@ class Answer:
         return () if self.handmade else triggers(self.format, self.request, self.begun)
 
     @property
+    @bounded_nesting
     def unsupported(self) -> tuple[Unsupported, ...]:
         """The keywords of schemas that some dialect does not enforce."""
         found = (item for values in Values for item in self._expansion(values).unsupported)
         return tuple(dict.fromkeys(found))
 
+    @bounded_nesting
     def gbnf(self) -> str:
         """Return the answer in GBNF.
 
@@ -79,11 +82,13 @@ class Answer:
         text: str = self._warned(Dialect.GBNF)
         return text
 
+    @bounded_nesting
     def lark(self) -> str:
         """Return the answer in llguidance's Lark."""
         text: str = self._warned(Dialect.LARK)
         return text
 
+    @bounded_nesting
     def structural_tag(self) -> dict[str, Any]:
         """Return the answer as xgrammar's structural tag, plain JSON data."""
         tag: dict[str, Any] = self._warned(Dialect.STRUCTURAL_TAG)
@@ -106,10 +111,12 @@ class Answer:
         """Return a random answer, the same for the same seed."""
         return self.draw(seed).text
 
+    @bounded_nesting
     def draw(self, seed: int) -> Sample:
         """Return the answer that `sample` gives, with the parts that say what it means."""
         return draw(self.grammar(), seed)
 
+    @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
         """Return the answer in plain nodes, JSON spelled out, or left to the engine as Lark does."""
         return self._expansion(values).grammar

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from unrender.emit.automaton import State, states
 from unrender.emit.lowering import Stopped, lower
+from unrender.emit.nesting import bounded_nesting
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
@@ -19,6 +20,7 @@ from unrender.grammar.regex import Ranges
 ANY = "[^\\x00]"
 
 
+@bounded_nesting
 def gbnf(grammar: Grammar) -> str:
     """Return the grammar in GBNF; the start rule is `root`.
 

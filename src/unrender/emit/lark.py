@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from unrender.emit.lowering import Lowered, Stopped, longer_stops, lower, references
+from unrender.emit.nesting import bounded_nesting
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import (
@@ -38,6 +39,7 @@ _OPTIONS = {
 }
 
 
+@bounded_nesting
 def lark(grammar: Grammar) -> str:
     """Return the grammar in llguidance's Lark; the start rule is `start`.
 

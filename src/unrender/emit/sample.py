@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from unrender.emit.costs import ENDLESS, cost, rule_costs
 from unrender.emit.lowering import Lowered, Stopped, lower
+from unrender.emit.nesting import bounded_nesting
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import (
     MARKS,
@@ -97,6 +98,7 @@ def sample(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
     return draw(grammar, seed, budget=budget).text
 
 
+@bounded_nesting
 def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
     """Return a random text of an expanded grammar and its parts, the same for the same seed.
 

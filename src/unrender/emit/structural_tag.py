@@ -15,6 +15,7 @@ from typing import Any
 
 from unrender.emit.gbnf import write_gbnf, write_rules
 from unrender.emit.lowering import Stopped, longer_stops, lower, reachable, references
+from unrender.emit.nesting import bounded_nesting
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.grammar.schema_rules import schema_rules
@@ -28,6 +29,7 @@ SHORT = 8_000
 """Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
 
 
+@bounded_nesting
 def structural_tag(grammar: Grammar) -> Tag:
     """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 

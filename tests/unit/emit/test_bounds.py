@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from unrender.emit.answer import Answer
+from unrender.emit.gbnf import gbnf
+from unrender.emit.lark import lark
 from unrender.emit.sample import sample
+from unrender.emit.structural_tag import structural_tag
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import (
     Arguments,
@@ -29,7 +32,7 @@ from unrender.format import (
     Words,
 )
 from unrender.grammar.budget import Budget
-from unrender.grammar.nodes import Chars, Grammar
+from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Repeat, Role, Sequence, Tag
 from unrender.messages import Request, Tool
 
 TAGGED = Tools(
@@ -280,3 +283,24 @@ def test_a_text_that_must_be_too_long_is_not_drawn():
     """The grammar asks for more characters than a sample may have."""
     with pytest.raises(GrammarError, match="sample: 1000000000 repetitions"):
         sample(Grammar(Chars((("a", "z"),), minimum=10**9, maximum=10**9)), 1)
+
+
+@pytest.mark.parametrize("write", [gbnf, lark, structural_tag, lambda grammar: sample(grammar, 0)])
+@pytest.mark.parametrize(
+    "around",
+    [
+        Optional,
+        lambda node: Sequence((Literal("b"), node)),
+        lambda node: Choice((Literal("b"), node)),
+        lambda node: Repeat(node, 0, 2, Literal(",")),
+        lambda node: Tag(Role.CONTENT, node),
+    ],
+)
+def test_what_is_nested_too_deep_is_an_error(around, write):
+    """A grammar made by hand may be nested as deep as one likes; it is refused by name, never with a RecursionError."""
+    node: Node = Literal("a")
+    for _ in range(5_000):
+        node = around(node)
+
+    with pytest.raises(GrammarError, match="nested too deep"):
+        write(Grammar(node))

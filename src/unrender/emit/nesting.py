@@ -1,0 +1,27 @@
+"""A function that walks through a grammar → the same, with a named error where the grammar is nested too deep for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from unrender.errors import GrammarError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
+    """Return `write`, which raises `GrammarError` where nodes inside each other are more than the interpreter can follow."""
+
+    @wraps(write)
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return write(*args, **kwargs)
+        except RecursionError:
+            raise GrammarError(
+                "grammar: nested too deep to be written; give its inner parts rules of their own"
+            ) from None
+
+    return bounded
