@@ -143,6 +143,7 @@ AXES: Mapping[str, Axis] = {
         reasoning=prose(r), content=prose(r), calls=(_call(r, text=prose(r)),)
     ),
     "parallel tool calls": _two_or_three,
+    "identical tool calls": lambda r: Answer(calls=(_call(r, text=prose(r)),) * 2),
     "no arguments": lambda r: Answer(calls=(_call(r),)),
     "strings": lambda r: Answer(calls=(_call(r, text=prose(r), note=r.choice(_MARKS)),)),
     "strings that look like other types": lambda r: Answer(calls=(_call(r, text=r.choice(_LOOKALIKES)),)),

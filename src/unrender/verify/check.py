@@ -23,7 +23,7 @@ from unrender.verify.history import history
 from unrender.verify.judge import claims, described, finding, judge, parse
 from unrender.verify.report import Counterexample, Finding, Report
 from unrender.verify.shown import Subject, show
-from unrender.verify.turns import markers_in_question, message_shapes, second_turn, thinking
+from unrender.verify.turns import later_turns, markers_in_question, message_shapes, second_turn, thinking
 
 
 class Analysed(Protocol):
@@ -92,6 +92,7 @@ def _findings(subject: Subject, samples: int, seed: int) -> Iterator[Finding]:
     answers = [answer for axis in AXES.values() if claims(subject, answer := axis(random))]
     yield from (thinking(subject, answers, random, on=on) for on in (True, False))
     yield second_turn(subject, answers)
+    yield from later_turns(subject, answers, random)
     yield message_shapes(subject)
     yield markers_in_question(subject, answers, random)
     yield from grammars(subject, seed)

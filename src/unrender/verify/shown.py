@@ -34,7 +34,9 @@ class Subject:
     gave_up: bool = False
     """The analysis gave up claims that did not hold: what the format does not claim is then no part of what is checked."""
     question: str = _QUESTION
-    """What the user asks."""
+    """What the user asks, or a tool returns."""
+    before: tuple[Mapping[str, Any], ...] = ()
+    """The conversation before that; where a call ends it, the question is its result."""
     grammar: Grammar | None = None
     """A grammar made by hand that reads answers instead of the format."""
 
@@ -54,8 +56,14 @@ class Subject:
         """Return the prompt that goes on behind the question and further messages; None when the template refuses."""
         return self._render([dict(message) for message in messages], prompts=True)
 
+    def _asked(self) -> Mapping[str, Any]:
+        calls = self.before[-1].get("tool_calls") if self.before else None
+        if calls:
+            return {"role": "tool", "tool_call_id": calls[-1]["id"], "content": self.question}
+        return {"role": "user", "content": self.question}
+
     def _render(self, answers: list[dict[str, Any]], *, prompts: bool) -> str | None:
-        messages = [{"role": "user", "content": self.question}, *answers]
+        messages = [*self.before, self._asked(), *answers]
         context = shape_context(TOOLS, self.capabilities, thinking=self.thinking)
         shaped = shape_messages(messages, self.capabilities)
         rendering = self.template.render(shaped, add_generation_prompt=prompts, **context)

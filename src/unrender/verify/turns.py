@@ -8,12 +8,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from unrender.messages import Message
 from unrender.verify.axes import NAMES, Answer
-from unrender.verify.judge import finding, parse, refute
+from unrender.verify.judge import NOT_RENDERED, described, finding, parse, refute
 from unrender.verify.report import Counterexample, Finding
 from unrender.verify.shown import Subject, show, show_behind_prompt
 
 _RESULT = "It is 7 degrees."
+_SAID = Answer(content="Some are.", reasoning="Animals.")
 
 
 def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on: bool) -> Finding:
@@ -56,16 +58,44 @@ def _with_results(subject: Subject, message: Mapping[str, Any]) -> str | None:
     return subject.prompt_behind(message, *results)
 
 
+def later_turns(subject: Subject, answers: Sequence[Answer], random: Random) -> Iterator[Finding]:
+    """Parse answers to a second question and to a tool's result, where nothing of an earlier turn may be begun."""
+    asked = {"role": "user", "content": "Are they striped?"}
+    call = Answer(calls=((NAMES[0], {"text": "Rome"}),))
+    yield _later("after another answer", subject, [asked, _SAID.to_openai()], answers, random)
+    reason = "" if show(subject, call) else "the template does not render calls"
+    before = [asked, call.to_openai()]
+    yield _later("after a tool's result", subject, before, () if reason else answers, random, reason)
+
+
+def _later(
+    capability: str,
+    subject: Subject,
+    before: Sequence[Mapping[str, Any]],
+    answers: Sequence[Answer],
+    random: Random,
+    reason: str = NOT_RENDERED,
+) -> Finding:
+    later = replace(subject, before=tuple(before))
+    shown = [found for answer in answers if (found := show(later, answer))]
+    begun = [_begun_content(later)] if shown else []
+    return finding(capability, [*begun, *(refute(later, found, random) for found in shown)], reason=reason)
+
+
+def _begun_content(subject: Subject) -> Counterexample | None:
+    """Read nothing behind the prompt: no content and no call may come of it."""
+    message = parse(subject, subject.prompt or "", [])
+    if not message.content and not message.tool_calls:
+        return None
+    return Counterexample(answer="", expected=described(Message()), found=described(message), chunking="whole")
+
+
 def message_shapes(subject: Subject) -> Finding:
-    """Render one answer in the shapes that callers use: all must give the same text."""
-    answer = Answer(calls=((NAMES[0], {"text": "Rome", "count": 3}),))
-    if show(subject, answer) is None:
-        answer = Answer(content="It rains.")
-    usual = answer.to_openai()
-    expected = subject.render(usual)
-    if show(subject, answer) is None or expected is None:
-        return finding("message shapes", [])
-    tried = [_unlike(json.dumps(shape), expected, subject.render(shape), "whole") for shape in _shapes(usual)]
+    """Render answers in the shapes that callers use: all must give the same text."""
+    answers = (Answer(calls=((NAMES[0], {"text": "Rome", "count": 3}),)), Answer(content="It rains."))
+    usual = [answer.to_openai() for answer in answers if show(subject, answer)]
+    pairs = [(subject.render(message), shape) for message in usual for shape in _shapes(message)]
+    tried = [_unlike(json.dumps(shape), text, subject.render(shape), "whole") for text, shape in pairs if text]
     return finding("message shapes", tried)
 
 
