@@ -8,14 +8,26 @@ templates write the caller's order or sort it. What a codec cannot say of a sche
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Typing
 from unrender.grammar import shapes
+from unrender.grammar.call_shapes import (
+    ANY_OBJECT,
+    is_list,
+    is_object,
+    items_of,
+    joined,
+    may_be_empty,
+    may_be_empty_list,
+    not_empty,
+    of_type,
+    renamed,
+    type_names,
+)
 from unrender.grammar.json_schema import Reading
-from unrender.grammar.kinds import kinds_of
 from unrender.grammar.nodes import (
     Call,
     Chars,
@@ -29,7 +41,6 @@ from unrender.grammar.nodes import (
     Sequence,
     Tag,
     Until,
-    rewrite,
 )
 from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON, Lexicon, Notation, notation_of
 from unrender.grammar.regex import choice
@@ -46,7 +57,6 @@ from unrender.grammar.strings import JSON, WORDS, Alphabet, all_but, cannot_cont
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
-_ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +124,11 @@ class _Writer:
     def all_arguments(self) -> Node:
         """Return the node of all arguments together."""
         objects = [shape for shape in alternatives(self.resolved(self.parameters.shape)) if isinstance(shape, Object)]
-        objects = objects or [_ANY_OBJECT]
+        objects = objects or [ANY_OBJECT]
         written = self.entries if self.arguments.entry else self.json_object
         options = [node for shape in objects for node in written(shape)]
         empty = None if self.is_json_object and self.arguments.when_empty == "{}" else self.arguments.when_empty
-        if empty is not None and any(map(_may_be_empty, objects)):
+        if empty is not None and any(map(may_be_empty, objects)):
             options.append(Literal(empty))
         return choice(list(dict.fromkeys(options)))
 
@@ -154,8 +164,8 @@ class _Writer:
         node = Speller(lexicon, inner, self.parameters.definitions, hint).spell(shape, hint)
         names = {name: self.tools.rules.reserve(f"{name}-encoded") for name in inner.table}
         for name, body in inner.table.items():
-            self.tools.rules.define(names[name], _renamed(encode(body, alphabet), names))
-        return _renamed(encode(node, alphabet), names)
+            self.tools.rules.define(names[name], renamed(encode(body, alphabet), names))
+        return renamed(encode(node, alphabet), names)
 
     # One entry for each argument.
 
@@ -183,7 +193,7 @@ class _Writer:
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
-        if self.arguments.repeats and any(map(_may_be_empty_list, alternatives(self.resolved(item.shape)))):
+        if self.arguments.repeats and any(map(may_be_empty_list, alternatives(self.resolved(item.shape)))):
             item = replace(item, required=False)
         if not self.codec.omits_null:
             yield item
@@ -207,8 +217,8 @@ class _Writer:
             return entry(item.shape)
         separator = self.arguments.separator
         options = list(alternatives(self.resolved(item.shape)))
-        others = union([option for option in options if not _is_list(option)])
-        lists = [self.run(option, entry, separator) for option in options if _is_list(option)]
+        others = union([option for option in options if not is_list(option)])
+        lists = [self.run(option, entry, separator) for option in options if is_list(option)]
         written = [node for node in lists if node is not None]
         if isinstance(others, shapes.Anything):
             written = [Repeat(entry(others), 1, None, Literal(separator) if separator else None)]
@@ -220,17 +230,17 @@ class _Writer:
         """Return the items of a list, at least one, with separators between them; None where there can be none."""
         if isinstance(shape, shapes.Constant):
             listed = [node(shapes.Constant(json.dumps(item))) for item in shape.value]
-            return _joined(listed, separator) if listed else None
+            return joined(listed, separator) if listed else None
         assert isinstance(shape, shapes.Array)
         listed = [node(item) for item in shape.prefix]
         least = max(shape.minimum - len(listed), 0)
         most = None if shape.maximum is None else max(shape.maximum - len(listed), 0)
         if isinstance(shape.items, shapes.Nothing) or most == 0:
-            return _joined(listed, separator) if listed else None
+            return joined(listed, separator) if listed else None
         more = Repeat(node(shape.items), max(least, 1), most, Literal(separator) if separator else None)
         if least or not listed:
-            return _joined([*listed, more], separator)
-        return Sequence((_joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
+            return joined([*listed, more], separator)
+        return Sequence((joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
 
     def entry(self, key: str | Node, shape: Shape, hint: str, skeleton: Skeleton) -> Node:
         """Return one argument; where a word says its type, one for each type it may have."""
@@ -239,8 +249,8 @@ class _Writer:
         by_word: dict[str, list[Shape]] = {}
         words = dict(self.codec.types)
         for option in alternatives(self.resolved(shape)):
-            for kind in _type_names(option, self.parameters.definitions):
-                by_word.setdefault(words.get(kind, kind), []).append(_of_type(option, kind))
+            for kind in type_names(option, self.parameters.definitions):
+                by_word.setdefault(words.get(kind, kind), []).append(of_type(option, kind))
         options = [self.typed_entry(key, union(found), word, hint, skeleton) for word, found in by_word.items()]
         return choice(options)
 
@@ -276,11 +286,11 @@ class _Writer:
             return None
         key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
         value = union([value for _, value in shape.extra])
-        if self.arguments.repeats and any(map(_is_list, alternatives(self.resolved(value)))):
+        if self.arguments.repeats and any(map(is_list, alternatives(self.resolved(value)))):
             self.tools.report(
                 "#", "additionalProperties", "each item of a list repeats the name, which may be anything"
             )
-            value = union([option for option in alternatives(self.resolved(value)) if not _is_list(option)])
+            value = union([option for option in alternatives(self.resolved(value)) if not is_list(option)])
             if isinstance(value, shapes.Nothing):
                 return None
         node = self.entry(key, value, f"{self.hint}-extra", skeleton)
@@ -350,7 +360,7 @@ class _Writer:
             case Containers.PYTHON | Containers.BARE | Containers.SINGLE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)
             case Containers.JOINED:
-                return self.json(shape, hint) if _is_object(shape) else self.joined(shape, stops, hint)
+                return self.json(shape, hint) if is_object(shape) else self.joined(shape, stops, hint)
             case Containers.XML:
                 return self.tags(shape, hint)
             case _:
@@ -371,7 +381,7 @@ class _Writer:
         body = self.run(shape, lambda item: self.joined_item(item, ends, hint), separator)
         if body is None:
             return EMPTY
-        return Optional(body) if _may_be_empty_list(shape) else body
+        return Optional(body) if may_be_empty_list(shape) else body
 
     def key_ends(self) -> tuple[str, ...]:
         """Return what shows that another argument's name came before, where nothing closes a value: `a, b=`."""
@@ -383,9 +393,9 @@ class _Writer:
         """Return one item, not empty: no item and an empty one are written alike. What holds others is JSON."""
         options: list[Node] = []
         for option in alternatives(self.resolved(shape)):
-            nested = _is_object(option) or _is_list(option)
+            nested = is_object(option) or is_list(option)
             node = self.json(option, hint) if nested else self.one_value(option, stops, hint)
-            options.append(_not_empty(stops) if isinstance(node, Until) else node)
+            options.append(not_empty(stops) if isinstance(node, Until) else node)
         return choice(list(dict.fromkeys(options)))
 
     # Nested tags.
@@ -423,64 +433,5 @@ class _Writer:
         return Ref(self.recursive[key])
 
     def constant_tags(self, value: object, hint: str) -> Node:
-        pairs = value.items() if isinstance(value, dict) else ((self.codec.item_tag, item) for item in _items(value))
+        pairs = value.items() if isinstance(value, dict) else ((self.codec.item_tag, item) for item in items_of(value))
         return Sequence(tuple(self.tag(name, shapes.Constant(json.dumps(item)), hint) for name, item in pairs))
-
-
-def _items(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _is_object(shape: Shape) -> bool:
-    return isinstance(shape, Object) or (isinstance(shape, shapes.Constant) and shape.json[0] == "{")
-
-
-def _is_list(shape: Shape) -> bool:
-    return isinstance(shape, shapes.Array) or (isinstance(shape, shapes.Constant) and shape.json[0] == "[")
-
-
-def _may_be_empty_list(shape: Shape) -> bool:
-    if isinstance(shape, shapes.Constant):
-        return shape.json == "[]"
-    return isinstance(shape, shapes.Array) and shape.minimum == 0 and not shape.prefix
-
-
-def _joined(items: list[Node], separator: str) -> Node:
-    """Return the items with separators between them."""
-    between = Literal(separator)
-    return Sequence(tuple(node for item in items for node in (between, item))[1:])
-
-
-def _not_empty(stops: tuple[str, ...]) -> Node:
-    """Return text up to the first of `stops`, at least one character."""
-    heads = sorted({stop[0] for stop in stops})
-    return Sequence((Chars(tuple((head, head) for head in heads), negated=True), Until(stops)))
-
-
-def _may_be_empty(shape: Object) -> bool:
-    return shape.minimum == 0 and not any(item.required for item in shape.properties)
-
-
-_BY_TYPE: dict[str, Shape] = {
-    "string": Text(),
-    "number": shapes.Number(),
-    "boolean": shapes.Boolean(),
-    "null": shapes.Null(),
-    "array": shapes.Array(),
-    "object": _ANY_OBJECT,
-}
-
-
-def _type_names(shape: Shape, definitions: Mapping[str, Shape]) -> list[str]:
-    """Return the types that a shape may have, as formats name them: an integer is a number."""
-    kinds = {"number" if kind == "integer" else kind for kind in kinds_of(shape, definitions)}
-    return [kind for kind in _BY_TYPE if kind in kinds]
-
-
-def _of_type(shape: Shape, kind: str) -> Shape:
-    return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
-
-
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """Return `node` with its references renamed."""
-    return rewrite(node, lambda found: Ref(names[found.rule]) if isinstance(found, Ref) else found)

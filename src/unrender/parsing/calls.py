@@ -15,14 +15,12 @@ from unrender.format import Arguments, Part, Slot, Tools
 from unrender.grammar.nodes import Calls
 from unrender.grammar.notations import notation_of
 from unrender.parsing.arguments import (
-    FENCE,
     CloseArguments,
     CloseValue,
     DropEmpty,
     Entries,
     JsonArguments,
     NoArguments,
-    Tail,
     Value,
     literal_style,
 )
@@ -44,6 +42,7 @@ from unrender.parsing.slots import (
     RepeatName,
     SkipWords,
 )
+from unrender.parsing.tail import FENCE, Tail
 from unrender.parsing.values import LiteralStyle
 from unrender.parsing.xml import TagStyle
 

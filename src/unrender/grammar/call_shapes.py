@@ -1,0 +1,77 @@
+"""Shapes of arguments in, what decides how a call writes them out: kinds, emptiness, and the nodes that lists share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from unrender.grammar import shapes
+from unrender.grammar.kinds import kinds_of
+from unrender.grammar.nodes import Chars, Literal, Node, Ref, Sequence, Until, rewrite
+from unrender.grammar.shapes import Object, Shape, Text
+
+ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
+
+
+def items_of(value: object) -> list[object]:
+    """Return the items of a value that is a list; none of any other."""
+    return value if isinstance(value, list) else []
+
+
+def is_object(shape: Shape) -> bool:
+    """Return whether the values of `shape` are objects."""
+    return isinstance(shape, Object) or (isinstance(shape, shapes.Constant) and shape.json[0] == "{")
+
+
+def is_list(shape: Shape) -> bool:
+    """Return whether the values of `shape` are lists."""
+    return isinstance(shape, shapes.Array) or (isinstance(shape, shapes.Constant) and shape.json[0] == "[")
+
+
+def may_be_empty_list(shape: Shape) -> bool:
+    """Return whether an empty list has this shape."""
+    if isinstance(shape, shapes.Constant):
+        return shape.json == "[]"
+    return isinstance(shape, shapes.Array) and shape.minimum == 0 and not shape.prefix
+
+
+def joined(items: list[Node], separator: str) -> Node:
+    """Return the items with separators between them."""
+    between = Literal(separator)
+    return Sequence(tuple(node for item in items for node in (between, item))[1:])
+
+
+def not_empty(stops: tuple[str, ...]) -> Node:
+    """Return text up to the first of `stops`, at least one character."""
+    heads = sorted({stop[0] for stop in stops})
+    return Sequence((Chars(tuple((head, head) for head in heads), negated=True), Until(stops)))
+
+
+def may_be_empty(shape: Object) -> bool:
+    """Return whether an empty object has this shape."""
+    return shape.minimum == 0 and not any(item.required for item in shape.properties)
+
+
+_BY_TYPE: dict[str, Shape] = {
+    "string": Text(),
+    "number": shapes.Number(),
+    "boolean": shapes.Boolean(),
+    "null": shapes.Null(),
+    "array": shapes.Array(),
+    "object": ANY_OBJECT,
+}
+
+
+def type_names(shape: Shape, definitions: Mapping[str, Shape]) -> list[str]:
+    """Return the types that a shape may have, as formats name them: an integer is a number."""
+    kinds = {"number" if kind == "integer" else kind for kind in kinds_of(shape, definitions)}
+    return [kind for kind in _BY_TYPE if kind in kinds]
+
+
+def of_type(shape: Shape, kind: str) -> Shape:
+    """Return the shape of all values of the type `kind` where any value has `shape`, else `shape`."""
+    return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """Return `node` with its references renamed."""
+    return rewrite(node, lambda found: Ref(names[found.rule]) if isinstance(found, Ref) else found)
