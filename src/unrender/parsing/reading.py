@@ -187,6 +187,8 @@ class Reading(Generic[Found, Back]):
     def _forget_past(self, first: int) -> None:
         """Drop the pieces that end before the position `first`."""
         past, self.past_needed = self.past, first
+        if first >= self.base:
+            past.clear()
         while past and self.past_start + len(past[0]) <= first:
             self.past_start += len(past.popleft())
 
