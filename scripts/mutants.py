@@ -350,10 +350,9 @@ class Trials:
 
 def _run_anew(path: Path, mutant: Mutant, code: CodeType, *, golden: bool) -> bool:
     """Run a module's tests in a fresh interpreter state, with other code for one module."""
-    for name in [
-        name for name in sys.modules if name.split(".")[0] in ("unrender", "conftest", "golden_formats", "vendor")
-    ]:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(ROOT)) and name != "__main__":
+            del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(f"unrender.{mutant.module}", code))
     tests = [*map(str, own_tests(path)), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
     return pytest.main([*_OPTIONS, "-x", "-k", f"not ({' or '.join(sorted(_SLOW))})", *tests]) == 0

@@ -171,7 +171,7 @@ def render_variants(prober: Prober, frame: Frame, fmt: Format) -> Variants:
 def _shrinking_values() -> list[dict[str, Any]]:
     """All values; then, for templates that choke, without null, without containers, plain text alone."""
     everything = dict(VALUES)
-    no_null = {key: value for key, value in everything.items() if value is not None and "None" not in str(value)}
+    no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
     scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
     strings = {key: value for key, value in scalars.items() if isinstance(value, str)}
     return [everything, no_null, scalars, strings]

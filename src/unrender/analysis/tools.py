@@ -237,7 +237,7 @@ class _Analysis:
         """
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
         last = tools.section_end.strip() or (self.frame.header.strip() and self.frame.header.strip() in tools.separator)
-        ends = self.known.turn_end.strip() and is_tag(marker) and (last or not tools.parallel)
+        ends = self.known.turn_end.strip() and is_tag(marker) and last
         return marker if ends and marker not in tools.function else ""
 
     def _solve_row(self, row: Row, befores: Mapping[str, str], after: str) -> Solution:

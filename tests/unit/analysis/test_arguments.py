@@ -96,12 +96,15 @@ def test_white_space_that_an_empty_call_lacks_begins_the_entry():
     other = Answers(call=lines.call, long_call=lines.long_call, empty_call=f"<f>{NAME[::-1]}</f>.")
     marked = Answers(call=lines.call, long_call=lines.long_call, empty_call=f"<f>{NAME}<k>\n</f>.")
 
+    twice = Answers(call=lines.call, long_call=lines.long_call, empty_call=f"<f>{NAME}\n</f>{NAME}.")
+
     entries = [
-        find_tagged_arguments(item, Written()).arguments.entry for item in (lines, lacking, unknown, other, marked)
+        find_tagged_arguments(item, Written()).arguments.entry
+        for item in (lines, lacking, unknown, other, marked, twice)
     ]
 
     ended, begun = ("<k>", KEY, "=", VALUE, "</k>\n"), ("\n<k>", KEY, "=", VALUE, "</k>")
-    assert entries == [ended, begun, ended, ended, begun]
+    assert entries == [ended, begun, ended, ended, begun, ended]
 
 
 def test_space_stays_where_the_entry_does_not_end_in_it():
@@ -269,7 +272,7 @@ def test_json_arguments_have_a_layout():
     text = find_json_arguments(Written(many=[(FEW, f'{{"arguments": {json.dumps(JSON_TEXT)}}}')]))
     python = find_json_arguments(Written(many=[(FEW, f"x{FEW}y")]))
     indented = json.dumps(FEW, indent=2).replace("\n", "\n    ")
-    deep = find_json_arguments(Written(many=[(FEW, f"x\n    {indented}y")]))
+    deep = find_json_arguments(Written(many=[(FEW, f"x\n  x\n    {indented}y")]))
 
     assert plain.arguments == Arguments()
     assert plain.many == f"x{JSON_TEXT}y"

@@ -59,6 +59,11 @@ SHAPES = {
         ALONE,
         Content(mode=ALWAYS, start="<say>", end="<;>", wraps_empty=True),
     ),
+    "around nothing, before a name that comes twice": (
+        {"mixed": f"<say>{CONTENT}<;>{NAME}={NAME}", "call": f"<say><;>{NAME}={NAME}"},
+        ALONE,
+        Content(mode=ALWAYS, start="<say>", end="<;>", wraps_empty=True),
+    ),
     "opened around nothing, and not closed": (
         {"mixed": f"<say>{CONTENT}</say><call>{NAME}", "call": f"<say>\n<call>{NAME}"},
         ALONE,

@@ -60,6 +60,7 @@ VALUE_CODECS = [
     replace(RAW, containers=Containers.BARE),
     replace(RAW, containers=Containers.XML, item_tag="item"),
     replace(RAW, cdata=True),
+    Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"), ("<", "&lt;"))),
     Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>", containers=Containers.BARE, item_separator=","),
     Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"),
 ]
@@ -126,6 +127,11 @@ def test_only_what_is_seen_counts():
     seen = {"pkeyaa": "valdrixo", "pkeyak": "7"}
 
     assert find_value_codec(seen, Arguments(entry=ENTRY), VALUES).codec == replace(RAW, omits_null=True)
+
+
+def test_words_may_be_all_that_is_seen():
+    """Null alone tells how words are written."""
+    assert find_value_codec({"pkeyap": "None"}, Arguments(entry=ENTRY), VALUES).codec.words is Words.PYTHON
 
 
 def test_items_of_a_list_may_be_tags():

@@ -113,6 +113,11 @@ ENVELOPES = {
         {"function": (Slot.INDEX, Slot.NAME, Slot.ARGUMENTS), "index_start": 3},
         Envelope(name_field=("name",), args_field=("arguments",), gen_id_field=("i",)),
     ),
+    "a counter that is nowhere": (
+        A,
+        {"function": (Slot.INDEX, Slot.NAME, Slot.ARGUMENTS)},
+        Envelope(name_field=("name",), args_field=("arguments",)),
+    ),
     "a number that counts nothing": (
         json.dumps({"i": "0", **written(ONE)}),
         {},

@@ -189,3 +189,15 @@ def test_needles_are_recognised(text):
 def test_other_text_carries_no_needle():
     """Neither numbers beside the needles nor words."""
     assert not any(carries_needle(text) for text in ("", "x", str(NUMBERS[0] + 3), str(NUMBERS[0] - 1)))
+
+
+def test_a_template_is_given_up_when_it_costs_too_much():
+    """What is over the allowance is not rendered, and the reason is known."""
+    asked = prober()
+    for number in range(400):
+        asked.render([user(str(number))])
+
+    assert asked.given_up
+    assert "400" in asked.why_given_up
+    assert asked.render([user("another")]) is None
+    assert asked.render([user("0")]) is not None

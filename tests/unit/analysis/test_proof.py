@@ -7,13 +7,13 @@ from dataclasses import replace
 import golden_formats
 import pytest
 
-from unrender.analysis.answers import render_answers
+from unrender.analysis.answers import Answers, render_answers
 from unrender.analysis.asked import render_turns
 from unrender.analysis.discovery import discover
-from unrender.analysis.probes import Prober
-from unrender.analysis.proof import calls_are_refuted, find_doubts
-from unrender.analysis.turn import find_frame
-from unrender.format import Format
+from unrender.analysis.probes import CONTENT, NAMES, Prober
+from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
+from unrender.analysis.turn import Frame, find_frame
+from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.template.rendering import Template
 
 
@@ -54,3 +54,40 @@ def test_wrong_marker_is_a_doubt(proof):
     assert "<call>" in found[0].rebuilt
     assert calls_are_refuted(found, wrong)
     assert not calls_are_refuted((), wrong)
+
+
+def test_shapes_that_do_not_show_all_parts_are_not_judged():
+    """An answer without its needles says nothing of the format; one with them does."""
+    frame = Frame(lead="", header="", appended="Bye")
+    hidden = Answers(content="nothing", mixed=f"{CONTENT}!", two_calls=NAMES[0], reasoned=CONTENT)
+    written = Answers(content=f"{CONTENT}!", empty_call=f" {CONTENT}")
+
+    assert find_doubts(hidden, frame, Format()) == ()
+    assert [doubt.shape for doubt in find_doubts(written, frame, Format())] == ["content"]
+    assert find_doubts(Answers(content=f"{CONTENT} Bye"), frame, Format()) == ()
+
+
+def test_what_ends_a_turn_is_no_doubt():
+    """An answer may be followed by any end of the turn, and by none; the empty form of reasoning may be missing."""
+    frame = Frame(lead="", header="")
+    ended = Format(
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>", empty="<r></r>"),
+        turn=Turn(end="<end>", ends=("<stop>",)),
+    )
+
+    for text in (CONTENT, f"{CONTENT}<end>", f"{CONTENT}<stop>", f"<r></r>{CONTENT}", f"<r>\n</r>{CONTENT}\n<end>"):
+        assert find_doubts(Answers(content=text), frame, ended) == ()
+    assert find_doubts(Answers(content=f"{CONTENT}<other>"), frame, ended) != ()
+
+
+def test_two_calls_count_where_they_may_be():
+    """A syntax is refuted when no call comes out, or neither one nor two where two are possible."""
+    one, two = (Doubt(shape=shape, rendered="", rebuilt="") for shape in ("one call", "two calls"))
+    tools = Tools(
+        mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
+    )
+    several, single = Format(tools=tools), Format(tools=replace(tools, parallel=False))
+
+    assert [calls_are_refuted(doubts, several) for doubts in ((one,), (two,), (one, two))] == [False, False, True]
+    assert [calls_are_refuted(doubts, single) for doubts in ((one,), (two,))] == [True, False]
+    assert not calls_are_refuted((one, two), Format())

@@ -234,6 +234,14 @@ MODES = {
         {"reasoning": "<think>", "reasoning_content": "</think>", "content": "", "calls": "</think><call>"},
         (ReasoningMode.TAG_BASED, "<think>", "</think>", "</think>", ""),
     ),
+    "calls alone show its end, where content is not rendered": (
+        {"reasoning": "<think>", "reasoning_content": "</think>", "calls": "</think><call>"},
+        (ReasoningMode.TAG_BASED, "<think>", "</think>", "</think>", ""),
+    ),
+    "the first end is the empty form's": (
+        {"reasoning": "<think>", "reasoning_content": "</think>", "content": "<think></think>x</think>"},
+        (ReasoningMode.TAG_BASED, "<think>", "</think>", "<think></think>", ""),
+    ),
     "its end after something else is not the empty form": (
         {"reasoning": "<think>", "reasoning_content": "</think>", "content": "<x></think>", "calls": "<think></think>"},
         (ReasoningMode.TAG_BASED, "<think>", "</think>", "<think></think>", ""),
@@ -336,6 +344,10 @@ UNSEEN = {
         ("forced_open", "<|START|>", "<|END|>", "", "\n\n", _CUT),
     ),
     "a closer that cannot be rendered": ({"cut": {"</think>": None}}, ("none", "", "", "", "", "")),
+    "a closer that cannot be rendered, and one that can": (
+        {"cut": {"</a>": None, "</think>": CONTENT}},
+        ("tag_based", "<think>", "</think>", "", "\n\n", _CUT),
+    ),
     "a closer that cuts nothing": ({"cut": {"</think>": f"Contjaxmer</think>{CONTENT}"}}, ("none", "", "", "", "", "")),
     "a closer with which everything goes": ({"cut": {"</think>": ""}}, ("none", "", "", "", "", "")),
     "a marker that closes nothing": (

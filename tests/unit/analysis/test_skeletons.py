@@ -34,6 +34,8 @@ OPENERS = [
     ("", "", ""),
     (f"{LONG} n=", "", f"{LONG} n="),
     (f"<a>{LONG} n=", "<a>", f"{LONG} n="),
+    (f"<a>{LONG[:995]} n=", "<a>", f"{LONG[:995]} n="),
+    (f"<a>{LONG[:994]} n=", "", f"<a>{LONG[:994]} n="),
 ]
 
 
@@ -73,6 +75,7 @@ BRACKETS = [
 NO_BRACKETS = [
     (NAME, "(", ARGS, "]"),
     (NAME, ARGS, ")"),
+    (ARGS, ")", NAME),
     (NAME, "(", ARGS),
     (NAME, "(", ARGS, ID, ")"),
     (NAME, "<", ARGS, ">"),
@@ -129,6 +132,7 @@ UNQUOTED = {
     "the quotes are different": (('" ', KEY, "='", VALUE), '"/>', ""),
     "the entry begins with its key": ((KEY, '"', VALUE), '"', ""),
     "the entry is its value": ((VALUE,), '"', ""),
+    "what opens and closes is no quote": (("- ", KEY, "=-", VALUE), "-/>", ""),
     "there is no entry": ((), '"', ""),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from unrender.analysis.spans import arguments_span, holds, json_spans, literal_span, path_to
 
 
@@ -62,3 +64,45 @@ def test_paths_lead_to_values():
     assert path_to(value, True) is None
     assert holds([value], "name")
     assert not holds(value, "g")
+
+
+def test_as_many_brackets_are_tried_as_are_allowed():
+    """The last of them may open JSON; one more is not looked at."""
+    spans = [list(json_spans("{" * more + '{"a": 1}', "{", 999)) for more in (399, 400)]
+
+    assert [len(found) for found in spans] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "path"),
+    [
+        ({"a": {"b": 1}}, 1, ("a", "b")),
+        ({"a": 1, "b": True}, True, ("b",)),
+        ({"a": {}, "b": 1}, 1, ("b",)),
+        ({"a": 1.0}, 1, None),
+        ({"a": 2}, 1, None),
+        ([1], 1, None),
+    ],
+)
+def test_path_leads_to_the_first_value_of_its_type(value, wanted, path):
+    """Types are told apart, and lists are not entered."""
+    assert path_to(value, wanted) == path
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "found"),
+    [
+        ({"k": 1}, "k", True),
+        ({"k": [{"m": 2}]}, 2, True),
+        ([1, [2]], 2, True),
+        ("a", "a", True),
+        ({"x": {"k": 1}}, {"k": 1}, True),
+        ({"k": 1}, True, False),
+        (1, "1", False),
+        ({"k": 1}, 5, False),
+        ([], 5, False),
+    ],
+)
+def test_values_hold_keys_and_values(value, wanted, found):
+    """Anywhere inside, as a key or as a value of the same type."""
+    assert holds(value, wanted) is found
