@@ -80,7 +80,7 @@ def template_named(name: str) -> ChatTemplate:
 
 
 def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **settings: Any) -> str | None:
-    """Return what the template writes behind the turn's prompt for a message, without the end of turn.
+    """Return what the template writes after the turn's prompt for a message, without the end of turn.
 
     None when it refuses the message, does not show all of it, or does not go on where the prompt ends.
     """

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def differences(format: Format, drawn: Sample, message: Message, begun: Message) -> list[str]:
-    """Return in what a parsed message differs from the drawn one behind what was `begun`, in words."""
+    """Return in what a parsed message differs from the drawn one after what was `begun`, in words."""
     calls = list(_calls(drawn, format.tools.function.count(Slot.NAME)))
     expected = {
         "content": _text(drawn, Role.CONTENT).strip(),

@@ -1,4 +1,4 @@
-"""A chat template → a GGUF file with a tiny random model behind it, which a real llama.cpp loads in a moment.
+"""A chat template → a GGUF file with a tiny random model after it, which a real llama.cpp loads in a moment.
 
 The model writes nonsense, but its tokens, special ones among them, its sampling and its grammars are llama.cpp's own.
 """

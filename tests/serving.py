@@ -71,7 +71,7 @@ def template(name: str = "") -> ChatTemplate:
 
 
 def served(engine: Backend | None = None, name: str = "", **settings: Any) -> Starlette:
-    """Return a gateway with one model, `m`, behind this engine, the sampler by default."""
+    """Return a gateway with one model, `m`, after this engine, the sampler by default."""
     model = Model(name="m", turns=Turns(template=template(name)), backend=engine or Sampler())
     return app([model], **settings)
 

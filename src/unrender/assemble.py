@@ -30,13 +30,13 @@ from unrender.messages import Request, Tool, ToolChoice
 _SPECIAL = re.compile(r"<[^<>\s]+>$")
 """A special token at the end of a text."""
 _BLANK_LINE = "\n\n"
-"""The layout behind reasoning whose format nobody knows: what most models write."""
+"""The layout after reasoning whose format nobody knows: what most models write."""
 _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
 def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
-    """Return the grammar of one answer, from behind the assistant's header to its end.
+    """Return the grammar of one answer, from the end of the assistant's header to the end of the turn.
 
     `known` are markers of reasoning that are read at the answer's start where the format does not have them.
     """
@@ -64,7 +64,7 @@ def _parts(format: Format, request: Request, calls: list[Calls], known: Collecti
 
 
 def _thought(format: Format, markers: Reasoning) -> Block:
-    """Return reasoning between these markers, and the layout behind it."""
+    """Return reasoning between these markers, and the layout after it."""
     declared = markers is format.reasoning
     return Block(
         opens=_ways(format, markers.start) if markers.start.strip() else ("",),
@@ -174,7 +174,7 @@ def ending(format: Format) -> Node:
 
 
 def _trail(format: Format) -> str:
-    """Return the layout with which the end of a turn begins: engines strip the token behind it."""
+    """Return the layout with which the end of a turn begins: engines strip the token after it."""
     end = format.turn.end
     return end[: len(end) - len(end.lstrip())]
 
@@ -203,7 +203,7 @@ class _Generation:
         answer = self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, self.free_text())
         start, end = _opening(self.format), markers.end
-        # What is written for no reasoning, alone or with the joint behind it; the prompt may have written it already.
+        # What is written for no reasoning, alone or with the joint after it; the prompt may have written it already.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if end.strip() in text)
         joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
         unseen = [self.said("", "", self.format.content)] if markers.unseen else []
@@ -231,7 +231,7 @@ class _Generation:
         return Content() if unwrapped else wrapper
 
     def said(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
-        """Return content and calls, each behind its joint."""
+        """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
         ended = ending(self.format) if wrapper.end.strip() else Literal("")
@@ -254,7 +254,7 @@ class _Generation:
                 (_sequence(content, ended), only_calls)
             )  # JSON is the whole answer; a call stands in its place.
         if not turn.tools_first and not shown:
-            return Choice((content, only_calls))  # Behind content, nothing would show that a call begins.
+            return Choice((content, only_calls))  # After content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:
             return Choice((_sequence(content, Choice((followed, ended))), only_calls))
         if not turn.tools_first:
@@ -308,7 +308,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
 
 
 def _said_inside(text: str, start: str, end: str) -> Node:
-    """Return what is written for no reasoning, behind the opener: some formats have words for it."""
+    """Return what is written for no reasoning, after the opener: some formats have words for it."""
     words, closer, behind = text.partition(end.strip())
     if words.strip() in ("", start.strip()):
         return Literal(text)

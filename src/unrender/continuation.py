@@ -46,7 +46,7 @@ def _begun_reasoning(reasoning: str, content: str, format: Format, *, where: str
     if not format.reasoning.end:
         raise MessageError(f"{where}: the template writes no reasoning that could be continued")
     if content:
-        raise MessageError(f"{where}.content: expected nothing behind the reasoning to continue, found {content!r:.60}")
+        raise MessageError(f"{where}.content: expected nothing after the reasoning to continue, found {content!r:.60}")
     return _opening(format) + reasoning
 
 
@@ -73,7 +73,7 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
 
 
 def _wrapper_before(before: str, reasoning: str, format: Format) -> str:
-    """Return what opens the content's wrapper, unless it is open already, or is only written behind reasoning."""
+    """Return what opens the content's wrapper, unless it is open already, or is only written after reasoning."""
     wrapper = format.content
     if wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and not reasoning:
         return ""

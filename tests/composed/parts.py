@@ -40,7 +40,7 @@ class Thoughts:
     empty: str = ""
     """Written where an answer has none."""
     prefill: str = ""
-    """Behind the generation prompt."""
+    """After the generation prompt."""
     prefill_off: str = ""
     """The same when thinking is switched off; empty: there is no switch."""
     inline: bool = False

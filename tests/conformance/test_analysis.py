@@ -70,7 +70,7 @@ class Shape:
         return {key: value for key, value in message.items() if value or key in ("role", "content")}
 
     def shown_in(self, text: str) -> bool:
-        """Tell whether all parts are there."""
+        """Return whether all parts are there."""
         return all(part in text for part in (self.content, self.reasoning, *(name for name, _ in self.calls)))
 
 
@@ -122,7 +122,7 @@ def analysed(name: str) -> tuple[Template, Analysis]:
 
 
 def rendered(name: str, shape: Shape) -> str | None:
-    """Return what the template writes behind the question, up to EOS; None when it refuses the shape or drops a part."""
+    """Return what the template writes after the question, up to EOS; None when it refuses the shape or drops a part."""
     template, analysis = analysed(name)
     tools = [
         {

@@ -1,4 +1,4 @@
-"""Behind templates that ignore tools, or drop calls, a whole loop works: offer, call, result, next prompt.
+"""After templates that ignore tools, or drop calls, a whole loop works: offer, call, result, next prompt.
 
 Rules: templates are chosen by their capabilities, never by name; the vendors' are asked when they are at hand.
 """
@@ -52,7 +52,7 @@ def lacking(capability: str) -> list[str]:
 
 
 def answer(turn: Turn, capabilities: Capabilities) -> str:
-    """Return what the model writes behind what the prompt has begun: calls, and words where a history may hold both."""
+    """Return what the model writes after what the prompt has begun: calls, and words where a history may hold both."""
     calls = CALLS if turn.format.tools.parallel else CALLS[:1]
     drops_one = capabilities.supports_tool_calls and not capabilities.supports_content_with_calls
     text = encode_answer(turn.format, content="" if drops_one else "Let me look.", calls=calls)

@@ -244,7 +244,7 @@ def test_a_response_schema_holds_behind_reasoning(name, thinking):
 @TEMPLATES
 @THINKING
 def test_an_answer_that_is_begun_goes_on(name, thinking):
-    """Behind a prefilled answer the grammar starts in the middle of the content, and the message is the whole of it."""
+    """After a prefilled answer the grammar starts in the middle of the content, and the message is the whole of it."""
     begun = [*QUESTION, {"role": "assistant", "content": "Hello wor"}]
     turn = template_named(name).prepare(begun, enable_thinking=thinking, continue_final_message="content")
     asked = compiled(name, turn, thinking=thinking)

@@ -1,7 +1,7 @@
-"""Formats, and texts made to hurt their parsers: a beginning, and a unit that is repeated behind it.
+"""Formats, and texts made to hurt their parsers: a beginning, and a unit that is repeated after it.
 
-Strategy: for each format the beginnings are the places that a model can be in: the text's beginning, behind an opener, in a
-name, in an argument, behind a call, in reasoning. The units are every character that means something, and the format's
+Strategy: for each format the beginnings are the places that a model can be in: the text's beginning, after an opener, in a
+name, in an argument, after a call, in reasoning. The units are every character that means something, and the format's
 own markers, whole and half.
 """
 
@@ -125,7 +125,7 @@ def attacks(reading: Reading) -> Iterator[tuple[str, str]]:
 
 
 def filled(start: str, unit: str, size: int) -> str:
-    """Return `start` and whole units behind it, about `size` characters in all."""
+    """Return `start` and whole units after it, about `size` characters in all."""
     return start + unit * max(1, (size - len(start)) // len(unit))
 
 

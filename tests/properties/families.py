@@ -68,7 +68,7 @@ class Family:
     one_call: bool = False
     """The standard output has the first call only."""
     atomic: int = 0
-    """Characters of an argument that are held back on purpose: the id that names the call comes behind it."""
+    """Characters of an argument that are held back on purpose: the id that names the call comes after it."""
     markers: tuple[str, ...] = field(default=())
     """What mutations insert."""
 

@@ -152,7 +152,7 @@ def test_continued_reasoning(template):
 
 
 def test_continued_after_a_prefill(template):
-    """What the generation prompt would write behind the header gives way to what is continued."""
+    """What the generation prompt would write after the header gives way to what is continued."""
     begun = {"role": "assistant", "reasoning_content": "I", "content": None}
 
     turn = template.prepare([USER, begun], continue_final_message="reasoning", enable_thinking=False)
@@ -165,7 +165,7 @@ def test_continued_after_a_prefill(template):
     [
         (USER, "content", r"messages\[1\]\.role: expected the assistant's message to continue, found 'user'"),
         ({"role": "assistant", "content": "a"}, "middle", "continue_final_message: expected 'content' or 'reasoning'"),
-        ({"role": "assistant", "content": "a"}, "reasoning", r"messages\[1\]\.content: expected nothing behind"),
+        ({"role": "assistant", "content": "a"}, "reasoning", r"messages\[1\]\.content: expected nothing after"),
         (
             {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]},
             "content",

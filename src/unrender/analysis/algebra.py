@@ -1,7 +1,7 @@
 """Literals between slots in, markers out: what all repetitions share is the marker, what is left is the separator.
 
 For items in a row, `before` item₁ `between` item₂ `after`: an item's own prefix ends both `before` and `between`, its own
-suffix begins both `between` and `after`. Where the two overlap, the border is drawn between whole tags, behind white space.
+suffix begins both `between` and `after`. Where the two overlap, the border is drawn between whole tags, after white space.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Solution:
     prefix: str
     """Before each item."""
     suffix: str
-    """Behind each item."""
+    """After each item."""
     separator: str
     """Between two."""
     rule: str = ""

@@ -124,7 +124,7 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
 
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
-    """Return what stands between the key and the value, and behind the value up to the end."""
+    """Return what stands between the key and the value, and after the value up to the end."""
     if body is None or KEYS[0] not in body:
         return None
     behind_key = body.partition(KEYS[0])[2]

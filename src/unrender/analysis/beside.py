@@ -13,7 +13,7 @@ from unrender.format import Content, ContentMode
 def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
     """Return how content is wrapped before calls; None where it is wrapped as it is alone, or no rendering shows both.
 
-    What stands before and behind content there is compared with what a call alone has in the same place: a wrapper that is
+    What stands before and after content there is compared with what a call alone has in the same place: a wrapper that is
     written around nothing, too, shows its end. Else it ends with the marker that closes what it opened.
     """
     mixed = answers.mixed

@@ -16,7 +16,7 @@ from unrender.format import Content, ContentMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tails:
-    """What stands behind the last needle of an answer, up to the end of the turn."""
+    """What stands after the last needle of an answer, up to the end of the turn."""
 
     content: str
     calls: str
@@ -24,7 +24,7 @@ class Tails:
     common: str
     """What both end in, with whole markers."""
     before_eos: bool = False
-    """EOS, which is in no tail, ends the turn behind content."""
+    """EOS, which is in no tail, ends the turn after content."""
     unended: bool = False
     """The last answer of a conversation is not ended; the tail of content is that of an earlier one."""
 
@@ -68,7 +68,7 @@ def wrapper_end(tails: Tails, openings: Openings) -> str:
 def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> ContentFinding:
     """Return the content's wrapper and the end of the turn.
 
-    A closer alone does not make a wrapper: without an opener, what stands behind content ends the turn.
+    A closer alone does not make a wrapper: without an opener, what stands after content ends the turn.
     """
     reasoning = found.reasoning
     plain = behind_reasoning(openings.content or "", found)

@@ -144,7 +144,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
 
 
 def _switches(prober: Prober, on: Context, off: Context, *, behind_question: bool) -> bool:
-    """Return whether the values change the prompt, or what stands in it behind the question."""
+    """Return whether the values change the prompt, or what stands in it after the question."""
     trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
     prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
     shown = [prompt.rpartition(USER)[2] if behind_question else prompt for prompt in prompts if prompt is not None]
@@ -197,8 +197,8 @@ def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tu
 
 
 def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
-    """Tell whether an answer names the tools of `count` calls: more often than one that calls nothing, behind which some
-    templates offer tools as well. Asked behind an answer, since others offer them behind an open question only.
+    """Return whether an answer names the tools of `count` calls: more often than one that calls nothing, after which some
+    templates offer tools as well. Asked after an answer, since others offer them after an open question only.
     """
     silent = prober.answer(assistant(CONTENT)) or ""
     return all(text.count(name) > silent.count(name) for name in NAMES[:count])
@@ -233,7 +233,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 
 
 def _marks_reasoning(prober: Prober, message: Message) -> bool:
-    """Tell whether reasoning is rendered, and not just run together with content."""
+    """Return whether reasoning is rendered, and not just run together with content."""
     text = prober.answer(message)
     if text is None or REASONING not in text:
         return False
@@ -245,7 +245,7 @@ def _marks_reasoning(prober: Prober, message: Message) -> bool:
 
 
 def _marks_otherwise(prober: Prober, text: str) -> bool:
-    """Tell whether what stands where content would stand, too, is put in a pair of markers that content alone has not.
+    """Return whether what stands where content would stand, too, is put in a pair of markers that content alone has not.
 
     Content beside calls is written as reasoning there.
     """

@@ -99,7 +99,7 @@ _COMPARISONS = (
     _Comparison(
         name="R2",
         part="turn.prefill",
-        question="what does the generation prompt write behind the header?",
+        question="what does the generation prompt write after the header?",
         sides=("prompt", "prompt_no_thinking"),
         when=_has_prefill,
     ),

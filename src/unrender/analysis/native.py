@@ -76,7 +76,7 @@ def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] |
 
 
 def _lists(outer: Any, inner: Any) -> bool:
-    """Tell whether `inner` is an item of a list in `outer`."""
+    """Return whether `inner` is an item of a list in `outer`."""
     if isinstance(outer, list):
         return inner in outer or any(_lists(item, inner) for item in outer)
     return isinstance(outer, dict) and any(_lists(item, inner) for item in outer.values())

@@ -188,7 +188,7 @@ def _until_next_question(text: str) -> str:
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
-    """Return what stands between the last `left` and the first `right` behind it, or None."""
+    """Return what stands between the last `left` and the first `right` after it, or None."""
     if text is None or left not in text:
         return None
     behind = text.rpartition(left)[2]
@@ -196,7 +196,7 @@ def text_between(text: str | None, left: str, right: str) -> str | None:
 
 
 def carries_needle(text: str) -> bool:
-    """Tell whether any needle is left in `text`."""
+    """Return whether any needle is left in `text`."""
     return any(needle in text for needle in NEEDLES) or any(
         str(number + i) in text for number in NUMBERS for i in range(3)
     )

@@ -81,7 +81,7 @@ def _squeeze(text: str) -> str:
 
 
 def calls_are_refuted(doubts: Sequence[Doubt], fmt: Format) -> bool:
-    """Tell whether not even a bare call, or two, can be written again: then the derived syntax is worth nothing."""
+    """Return whether not even a bare call, or two, can be written again: then the derived syntax is worth nothing."""
     refuted = {doubt.shape for doubt in doubts}
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= refuted

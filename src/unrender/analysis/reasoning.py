@@ -1,6 +1,6 @@
 """Renderings with and without reasoning in, the reasoning's markers and what follows them out (R1, R2, R3).
 
-Strategy: what stands before the needle is the opener. What stands behind it is closer, joint and the next part's opener;
+Strategy: what stands before the needle is the opener. What stands after it is closer, joint and the next part's opener;
 texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
 generation prompt, and the closers that it removes from content, tell the markers.
 
@@ -20,12 +20,12 @@ from unrender.analysis.turn import Frame, tail_of
 from unrender.format import Reasoning, ReasoningMode
 
 UNSEEN_JOINT = "\n\n"
-"""What models write behind reasoning that their template does not render: an empty line."""
+"""What models write after reasoning that their template does not render: an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
-    """What stands, behind the header, before the first visible part of an answer; None when that shape is not rendered."""
+    """What stands, after the header, before the first visible part of an answer; None when that shape is not rendered."""
 
     content: str | None
     """Before content, without reasoning."""
@@ -42,7 +42,7 @@ class Openings:
     calls_no_thinking: str | None = None
     """Before the first call's name, with thinking switched off."""
     content_tail: str = ""
-    """Behind content, to the end of the turn."""
+    """After content, to the end of the turn."""
     reasoning_content_tail: str = ""
     """The same when reasoning stands before."""
 
@@ -209,7 +209,7 @@ def _before_call(text: str, _: str, seen: Seen) -> str:
 def _up_to_closer(text: str, start: str, _: Seen) -> str:
     """Return `text` up to and with the marker that closes the last one of `start`; empty when it is not there.
 
-    White space behind it is kept when nothing else follows: that is the joint.
+    White space after it is kept when nothing else follows: that is the joint.
     """
     tags = [part for part in lexemes(start) if is_tag(part)]
     for closer in closers_of(tags[-1]) if tags else ():
@@ -270,12 +270,12 @@ def _from_open_block(seen: Seen) -> ReasoningFinding | None:
 
 
 def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
-    """Return the closer, where it stands alone before content, and the white space behind it; else nothing."""
+    """Return the closer, where it stands alone before content, and the white space after it; else nothing."""
     return (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
 
 
 def _opens_content(opener: str, closers: tuple[str, ...], frame: Frame, openings: Openings) -> bool:
-    """Return whether the block that the prompt opens is the response: content stands in it, and its closer behind content.
+    """Return whether the block that the prompt opens is the response: content stands in it, and its closer after content.
 
     A switch that changes whether it is opened says that it is reasoning.
     """

@@ -32,7 +32,7 @@ def split_opener(text: str) -> tuple[str, str]:
 
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split what stands behind arguments: as many markers as the call's opener has close the call."""
+    """Split what stands after arguments: as many markers as the call's opener has close the call."""
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
@@ -94,7 +94,7 @@ def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
 
 
 def literal_behind(skeleton: Skeleton, slot: Slot) -> str:
-    """Return the literal right behind `slot`, or nothing."""
+    """Return the literal right after `slot`, or nothing."""
     at = skeleton.index(slot) + 1
     part = skeleton[at] if at < len(skeleton) else ""
     return "" if isinstance(part, Slot) else part

@@ -125,7 +125,7 @@ def path_to(value: Any, wanted: Any) -> tuple[str, ...] | None:
 
 
 def holds(value: Any, wanted: Any) -> bool:
-    """Tell whether `wanted` is a key or a value anywhere in `value`."""
+    """Return whether `wanted` is a key or a value anywhere in `value`."""
     if type(value) is type(wanted) and value == wanted:
         return True
     if isinstance(value, dict):

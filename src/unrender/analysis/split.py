@@ -126,12 +126,12 @@ def compare_variants(probe: T, change: Callable[[T], T], render: Callable[[T], s
 
 
 def is_word(lexeme: str) -> bool:
-    """Tell whether a lexeme is a word or number, which may complete a marker."""
+    """Return whether a lexeme is a word or number, which may complete a marker."""
     return lexeme[:1].isalnum() or lexeme[:1] == "_"
 
 
 def is_tag(lexeme: str) -> bool:
-    """Tell whether a lexeme is a complete bracketed marker such as `<think>` or `[INST]`."""
+    """Return whether a lexeme is a complete bracketed marker such as `<think>` or `[INST]`."""
     return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in ("<>", "[]")
 
 

@@ -43,7 +43,7 @@ class ToolsFinding:
     tools_to_content: str = ""
     tools_first: bool = False
     in_reasoning: bool = False
-    """Calls behind reasoning are written before its end."""
+    """Calls after reasoning are written before its end."""
     content_as_reasoning: bool = False
     """Content beside calls is written in reasoning's markers."""
     end: str = ""
@@ -181,7 +181,7 @@ class _Analysis:
         return None if row is None else row.before
 
     def _inside_reasoning(self) -> bool:
-        """Return whether a call is written behind reasoning, but before the marker that ends it."""
+        """Return whether a call is written after reasoning, but before the marker that ends it."""
         end = self.known.reasoning.reasoning.end.strip()
         before = self._before_call(self.answers.reasoned_call, REASONING)
         return bool(end) and before is not None and end not in before
@@ -222,7 +222,7 @@ class _Analysis:
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
 
-    # What stands behind the last call
+    # What stands after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
         """Return what follows the last call without the end of the turn, and that end when it is the usual one."""
@@ -233,7 +233,7 @@ class _Analysis:
     def _closing_end(self, tools: Tools, after: str) -> str:
         """Return the closing marker that ends a turn with calls, too, where nothing else ends it but content's turns have an end.
 
-        Where more calls may follow it in the same turn it does not: they are messages of their own only behind a header.
+        Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
         """
         marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
         last = tools.section_end.strip() or (self.frame.header.strip() and self.frame.header.strip() in tools.separator)

@@ -61,7 +61,7 @@ def find_frame(turns: Turns, *, part_opener: str = "") -> Frame:
 
 
 def tail_of(body: str | None, needle: str, frame: Frame) -> str:
-    """Return what stands behind an answer's last needle, up to the end of its turn."""
+    """Return what stands after an answer's last needle, up to the end of its turn."""
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
 
@@ -122,7 +122,7 @@ def _answers(asked: Asked) -> list[str]:
 
 
 def _behind_same_question(asked: Asked) -> str | None:
-    """Return an answer with thinking off behind what the question ends with when thinking is on, e.g. ` /think`."""
+    """Return an answer with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
     text, on, off = asked.no_thinking, asked.bare, asked.bare_no_thinking
     return text if text is None or not on or not off or not text.startswith(off) else on + text[len(off) :]
 
@@ -157,7 +157,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     lead = common_prefix(answers) if answers else ""
     asked = common_prefix(known) if len(set(known)) > 1 else ""
     if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):
-        # What the thinking switch changes behind the header belongs to the answer, also where the history always has it.
+        # What the thinking switch changes after the header belongs to the answer, also where the history always has it.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)

@@ -21,7 +21,7 @@ SLOT_STYLE = BOLD_CYAN
 MARKER_STYLE = GREEN
 
 Row = tuple[str, str]
-"""A label and what stands behind it."""
+"""A label and what stands after it."""
 
 Section = tuple[str, str, list[Row]]
 """A heading, the word that sums it up, and its rows."""

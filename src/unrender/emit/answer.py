@@ -46,7 +46,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What may be generated in one turn, behind `begun`, which the prompt has already written.
+    """What may be generated in one turn, after `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
     known, the prompt begins the answer with something that the format does not write, a grammar made by hand is nested too
@@ -155,7 +155,7 @@ class Answer:
         )
 
     def _closed_block(self) -> Iterator[str]:
-        """Yield what the format writes for a block that the prompt has opened and closed, with every joint behind it."""
+        """Yield what the format writes for a block that the prompt has opened and closed, with every joint after it."""
         markers, turn = self.format.reasoning, self.format.turn
         words = self.begun.replace(markers.start.strip(), "", 1).strip()
         if words and words == markers.end.strip():

@@ -16,7 +16,7 @@ class State:
     """One state: where each next character leads.
 
     `finishing` maps a character to the stop that it completes, `onward` to another state; a character in `blocked`
-    would complete a stop behind which nothing may follow; every other one leads back to the start.
+    would complete a stop after which nothing may follow; every other one leads back to the start.
     """
 
     prefix: str
@@ -29,7 +29,7 @@ class State:
 def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[State, ...]:
     """Return the states of the text before the first of `stops`, the start first.
 
-    `alive` are the stops behind which something may follow. Time and states are linear in the characters of the stops.
+    `alive` are the stops after which something may follow. Time and states are linear in the characters of the stops.
     """
     ends, live = frozenset(stops), frozenset(alive)
     moves = _moves(_first(ends))

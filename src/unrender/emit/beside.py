@@ -1,7 +1,7 @@
 """Literals that may stand where free text may → texts that are told apart from it at its stops.
 
-A lexer that prefers the longest lexeme reads free text on behind any literal, up to a stop. So what begins with a literal
-is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and behind it goes on what follows
+A lexer that prefers the longest lexeme reads free text on after any literal, up to a stop. So what begins with a literal
+is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and after it goes on what follows
 the literal, or what follows the same free text. What free text says as well is left out.
 
 Rules: exact. What meets something else than literal text before a stop is handed back (`left`); more than `MOST` ways are
@@ -72,7 +72,7 @@ class Beside:
         return None if ways is None else [(text, way) for way in ways]
 
     def is_said(self, text: str, rest: Rest) -> bool:
-        """Return whether free text says the same: `text` at the end, or more free text with the same behind it."""
+        """Return whether free text says the same: `text` at the end, or more free text with the same after it."""
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -81,7 +81,7 @@ class Beside:
         )
 
     def straddled(self, text: str) -> bool:
-        """Return whether a stop may begin in `text` and be complete behind it, where it counts as another one."""
+        """Return whether a stop may begin in `text` and be complete after it, where it counts as another one."""
         own = frozenset(self.stops)
         for stop in self.all_stops:
             cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))

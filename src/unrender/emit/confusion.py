@@ -45,7 +45,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What stands at a position, and the position behind it: a lexeme, the entry of a rule, or nothing."""
+    """What stands at a position, and the position after it: a lexeme, the entry of a rule, or nothing."""
 
     lexeme: Lexeme | None
     rule: str | None
@@ -83,7 +83,7 @@ class _Positions:
         return len(self.steps) - 1
 
     def before(self, node: Node, target: int) -> int:
-        """Return the position before `node`, behind which is `target`."""
+        """Return the position before `node`, after which is `target`."""
         match node:
             case Sequence(parts):
                 for part in reversed(parts):
@@ -121,7 +121,7 @@ class _Search:
     known: dict[Thread, list[tuple[Lexeme, Thread]]] = field(default_factory=dict)
 
     def ways(self, thread: Thread) -> list[tuple[Lexeme, Thread]]:
-        """Return the lexemes that may follow a thread, each with the thread behind it."""
+        """Return the lexemes that may follow a thread, each with the thread after it."""
         if thread not in self.known:
             self.known[thread] = list(dict.fromkeys(self._ways(thread)))
         return self.known[thread]

@@ -115,7 +115,7 @@ class Forks:
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
         """Return whether a lexer may confuse what begins so: a literal is longer than another, or stands beside free text.
 
-        The same literal is one lexeme, behind which both ways are open; so what follows it must not clash.
+        The same literal is one lexeme, after which both ways are open; so what follows it must not clash.
         """
         if not some or not others or _MANY in (some, others):
             return False

@@ -82,7 +82,7 @@ class _Writer:
     def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
         """Write text up to a stop: one terminal for each stop that may follow, and one for text without any.
 
-        All of them exclude what goes on behind a stop; that is a terminal of its own where it is needed more than once.
+        All of them exclude what goes on after a stop; that is a terminal of its own where it is needed more than once.
         """
         plain = name.replace("-", "_").upper()
         stops = "|".join(write_pattern(Literal(stop)) for stop in node.stops)

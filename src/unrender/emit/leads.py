@@ -1,7 +1,7 @@
 """The ways in which text can go on → groups that a lexer can tell apart by their first literal.
 
 A lexer that prefers the longest literal would lose an option whose literal another one's begins with: such options are
-taken apart behind what they share. All others stay as they are, so that the rules that they name stay shared.
+taken apart after what they share. All others stay as they are, so that the rules that they name stay shared.
 
 Rules: beside free text, which is longer than any literal, literals stay whole. An option with more than `MOST` ways to
 begin is not looked into.
@@ -34,7 +34,7 @@ class Lead:
         return self.rule or self.rest
 
     def behind(self, length: int) -> Rest:
-        """Return what is left behind the first `length` characters."""
+        """Return what is left after the first `length` characters."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Free text up to `stops` with one of `rests` behind it, and what else may stand there."""
+    """Free text up to `stops` with one of `rests` after it, and what else may stand there."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]

@@ -58,7 +58,7 @@ Reading = frozenset[Rest] | Read
 class Clash:
     """What two lexemes from the same place do to each other.
 
-    `onward`: the characters with which the second goes on behind a text that the first one is. `shared`: some text is both.
+    `onward`: the characters with which the second goes on after a text that the first one is. `shared`: some text is both.
     """
 
     onward: frozenset[str]
@@ -220,7 +220,7 @@ def json_lexeme(node: JsonValue) -> Json:
 
 
 def _after(rest: Rest, character: str) -> Iterator[Rest]:
-    """Yield what is left of `rest` behind one character."""
+    """Yield what is left of `rest` after one character."""
     match rest[0]:
         case Literal(text) if text[0] == character:
             yield (Literal(text[1:]), *rest[1:]) if len(text) > 1 else rest[1:]

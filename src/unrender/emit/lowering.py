@@ -6,7 +6,7 @@ that this stop selects. Where an `Until` ends its rule, the continuation is carr
 the literal that surely stops it: so a call is one rule, whatever may follow it.
 
 Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
-be decided from the literals behind it is refused by name, never dropped. Rules are linear in the source's rules.
+be decided from the literals after it is refused by name, never dropped. Rules are linear in the source's rules.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from unrender.grammar.rules import Rules
 class Stopped:
     """Text up to the first of `stops`, which are not part of it.
 
-    `branches` says which of them may follow, and the rule behind each; the text that would be cut at any other stop is
+    `branches` says which of them may follow, and the rule after each; the text that would be cut at any other stop is
     no part of the language. `at_end`: the text may also run to the end of the output, without any stop. `exact` are
-    whole texts up to and with a stop, each with the rule behind it, which count instead of the branch of that stop.
+    whole texts up to and with a stop, each with the rule after it, which count instead of the branch of that stop.
     """
 
     stops: tuple[str, ...]
@@ -182,7 +182,7 @@ class _Lowering:
         return known
 
     def joined(self, parts: Rest) -> Node:
-        """Return `parts` in sequence; what ends open is joined with as much behind it as surely stops it.
+        """Return `parts` in sequence; what ends open is joined with as much after it as surely stops it.
 
         So is what may go on with text that a lexer would confuse with what follows.
         """

@@ -4,7 +4,7 @@ Strategy: whole JSON objects and lists are read as JSON and taken apart by a `tr
 elsewhere the opener captures the function's name, and what stands between opener and closer is its arguments.
 
 Rules: JSON that a transform cannot take apart loses the whole message, so no opener matches where the key of the arguments
-is missing; and what ends JSON stands behind its last bracket, so that most strings may hold the same marker.
+is missing; and what ends JSON stands after its last bracket, so that most strings may hold the same marker.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _list_field(format: Format, envelope: Envelope) -> Field:
 
 
 def _list_end(format: Format, behind: str) -> str:
-    """Return a pattern for what ends a list, given what stands behind its bracket; JSON is full of brackets."""
+    """Return a pattern for what ends a list, given what stands after its bracket; JSON is full of brackets."""
     if not behind:
         return any_of(turn_ends(format))
     if behind.strip("\\}]"):
@@ -156,7 +156,7 @@ def _named_field(format: Format) -> Field:
     at = tools.function.index(Slot.ARGUMENTS)
     head, tail = tools.function[:at], tools.function[at + 1 :]
     if Slot.NAME not in head:
-        raise ExportError("tool calls: the function's name stands behind its arguments")
+        raise ExportError("tool calls: the function's name stands after its arguments")
     if len((tools.call_start + _first_literal(head)).strip()) < _LEAST_MARKER:
         raise ExportError("tool calls: nothing but its name tells a call from text")
     behind = [part if not isinstance(part, Slot) else "" for part in tail]
@@ -209,7 +209,7 @@ def _begun(format: Format) -> str:
 
 
 def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
-    """Return a pattern for what ends a call: its own end, or what stands behind it."""
+    """Return a pattern for what ends a call: its own end, or what stands after it."""
     tools = format.tools
     ended = beside_layout(tail)
     if ended.replace(ANYWHERE, ""):
@@ -222,7 +222,7 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
 
 
 def _behind(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer that stands behind a bracket: anywhere else it is part of a JSON string."""
+    """Return a pattern for a closer that stands after a bracket: anywhere else it is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 

@@ -41,7 +41,7 @@ def _omissions(format: Format) -> Iterator[Omission]:
 def _of_calls(tools: Tools) -> Iterator[Omission]:
     at = tools.function.index(Slot.ARGUMENTS)
     if tools.envelope is None and Slot.ID in tools.function[at:]:
-        yield Omission(what="ids that stand behind the arguments are not read", concerns=("call ids",))
+        yield Omission(what="ids that stand after the arguments are not read", concerns=("call ids",))
     if tools.arguments.as_string:
         yield Omission(what="arguments come as JSON text, not as an object")
     if tools.arguments.when_empty is not None and not tools.arguments.entry:

@@ -80,7 +80,7 @@ def spelled(format: Format, marker: str) -> str:
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
     """Return a pattern for literals and slots, slots of `groups` named after themselves.
 
-    `follows` are the texts of which one stands behind the last part: what a slot there ends at. A slot that is there twice
+    `follows` are the texts of which one stands after the last part: what a slot there ends at. A slot that is there twice
     holds the same text twice.
     """
     named, seen = set(groups), set()
@@ -99,7 +99,7 @@ def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iter
 
 
 def turn_ends(format: Format) -> list[str]:
-    """Return a pattern for each end of turn, with all that is white space behind it."""
+    """Return a pattern for each end of turn, with all that is white space after it."""
     ends = [end for end in (format.turn.end, *format.turn.ends) if end.strip()]
     return [at_most(end[: len(end) - len(end.lstrip())]) + spelled(format, end) + ANYWHERE for end in ends]
 

@@ -3,7 +3,7 @@
 Strategy: what belongs to no other region is content (with reasoning that has no opener: reasoning), so wrappers of content,
 joints and ends of turn *close* that region, which costs nothing where it is empty. Layout is eaten by openers and closers:
 a second region of content, were it of white space only, would replace the first. For the same reason reasoning begins only
-where an answer, or a message of it, does: behind that its opener is content, and nothing that was read is lost.
+where an answer, or a message of it, does: after that its opener is content, and nothing that was read is lost.
 
 Rules: what cannot be expressed at all raises `ExportError`; what is expressed in part is an `Omission`.
 """
@@ -108,7 +108,7 @@ def _reasoning(format: Format) -> dict[str, Any]:
 
 
 def _beginnings(format: Format) -> str:
-    """Return a pattern for what reasoning stands behind: the beginning of an answer, or the header of a message in it."""
+    """Return a pattern for what stands before reasoning: the beginning of an answer, or the header of a message in it."""
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]

@@ -42,7 +42,7 @@ def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
 
 
 def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
-    """Yield what is left of `rest` behind `text`, once for each way to read it.
+    """Yield what is left of `rest` after `text`, once for each way to read it.
 
     Raises `GrammarError` after `MAX_STEPS` steps.
     """

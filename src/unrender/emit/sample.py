@@ -114,7 +114,7 @@ def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
 
 
 def _marked(grammar: Grammar) -> Grammar:
-    """Return the grammar with a mark before and behind what it tags."""
+    """Return the grammar with a mark before and after what it tags."""
 
     def mark(node: Node) -> Node:
         if isinstance(node, Tag):
@@ -170,7 +170,7 @@ class _Walk:
         return "".join(text)
 
     def step(self, node: Node) -> tuple[str, List[Node]]:
-        """Return text, and the nodes that are to be drawn behind it."""
+        """Return text, and the nodes that are to be drawn after it."""
         match node:
             case Literal(text):
                 return text, ()
@@ -230,7 +230,7 @@ class _Walk:
         return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
 
     def text(self, node: Stopped) -> tuple[str, str | None]:
-        """Draw text up to a stop, with the stop; returns it and the rule behind the stop, if there is one."""
+        """Draw text up to a stop, with the stop; returns it and the rule after the stop, if there is one."""
         able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
         pick = self.draw.randrange(len(able) + node.at_end)
         stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
@@ -242,7 +242,7 @@ class _Walk:
         return self.words(stops, stop.translate(_UNMARKED)) + stop, following
 
     def words(self, stops: tuple[str, ...], ending: str) -> str:
-        """Draw free text in which, `ending` behind it, no stop is complete before the end."""
+        """Draw free text in which, `ending` after it, no stop is complete before the end."""
         text = ""
         for _ in range(self.count(0, 12)):
             piece = self.word(stops)

@@ -44,7 +44,7 @@ class State:
         return State(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
-        """Return what is left behind `stop`, with which the text begins."""
+        """Return what is left after `stop`, with which the text begins."""
         text = self.read[len(stop) :]
         return (Literal(text), *self.rest) if text else self.rest
 
@@ -59,7 +59,7 @@ class Key:
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """The ways on from one state: `own` ones behind each stop, and those of the places `below`."""
+    """The ways on from one state: `own` ones after each stop, and those of the places `below`."""
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[Place] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Places:
     known: dict[Key, Place] = field(default_factory=dict)
 
     def place(self, stops: Stops, rest: Rest) -> Place:
-        """Return the place behind free text that is cut at `stops`."""
+        """Return the place after free text that is cut at `stops`."""
         fresh: list[Place] = []
         queue: list[tuple[Key, Place]] = []
         place = self._place(Key(stops, State("", (), rest)), queue, fresh)

@@ -197,7 +197,7 @@ def reads_exactly(schema: Any) -> bool:
 
 
 def _text_before(node: Stopped, stop: str) -> Tag:
-    """Write text with `stop` behind it; as EBNF where a longer stop, behind which nothing follows, ends with it."""
+    """Write text with `stop` after it; as EBNF where a longer stop, after which nothing follows, ends with it."""
     alive = {stop for stop, _ in node.branches}
     if alive.issuperset(longer_stops(node.stops).get(stop, ())):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}

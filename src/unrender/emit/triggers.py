@@ -1,7 +1,7 @@
 """Format and request → what tells an engine that a tool call begins, for grammars that wait until then.
 
 Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
-token, that token alone, so that a misspelt name behind it still wakes the grammar; where the literal is ordinary text, all
+token, that token alone, so that a misspelt name after it still wakes the grammar; where the literal is ordinary text, all
 up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning, or where calls stand
 there; otherwise it is a pattern that the whole output so far must match, whose first group is the call's beginning.
 """

@@ -19,7 +19,7 @@ UNREAD = (Role.CONTENT, Role.REASONING, Role.MALFORMED)
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What became of `output` behind a prompt."""
+    """What became of `output` after a prompt."""
 
     turn: Turn
     output: str

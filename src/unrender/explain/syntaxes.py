@@ -39,7 +39,7 @@ def _json_list(start: str, end: str) -> Tools:
 
 
 def _tag(before_name: str, behind_name: str, end: str) -> Tools:
-    """Return calls that are a name in a tag and JSON arguments behind it."""
+    """Return calls that are a name in a tag and JSON arguments after it."""
     return Tools(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, behind_name, end))
 
 
@@ -66,11 +66,11 @@ COMMON: Mapping[str, Tools] = MappingProxyType(
         "JSON between <function_call> tags": _json("<function_call>\n", "\n</function_call>"),
         "bare JSON with the key `arguments`": _json("", ""),
         "bare JSON with the key `parameters`": _json("", "", arguments="parameters"),
-        "JSON behind <|python_tag|>": _json("<|python_tag|>", "", arguments="parameters"),
+        "JSON after <|python_tag|>": _json("<|python_tag|>", "", arguments="parameters"),
         "a bare JSON list": _json_list("", ""),
         "a JSON list between <tool_calls> tags": _json_list("<tool_calls>", "</tool_calls>"),
         "a JSON list between <|tool_call_start|> tokens": _json_list("<|tool_call_start|>", "<|tool_call_end|>"),
-        "a JSON list behind <|tool_call|>": _json_list("<|tool_call|>", ""),
+        "a JSON list after <|tool_call|>": _json_list("<|tool_call|>", ""),
         "[TOOL_CALLS]name[ARGS]JSON": _tag("[TOOL_CALLS]", "[ARGS]", ""),
         "<function=name>JSON</function>": _tag("<function=", ">", "</function>"),
         ">>>name and JSON on the next line": _tag(">>>", "\n", ""),

@@ -93,7 +93,7 @@ class Format:
     undeclared_reasoning: bool = True
     """Reasoning in well-known markers that the format does not have is read at the start of an answer, never generated."""
     cleans_content: bool = False
-    """Text with the shape of a call that is none is dropped behind a call, and right before one."""
+    """Text with the shape of a call that is none is dropped after a call, and right before one."""
     preserved_tokens: tuple[str, ...] = ()
     """Markers that a tokenizer must not strip from the output."""
     declared: tuple[str, ...] = ()

@@ -126,7 +126,7 @@ def _after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iterator[
         text = begins if part is Slot.ARGUMENTS else _literal(part)
         instead = (arguments.when_empty or "") if part is Slot.ARGUMENTS else ""
         if parts[at - 1] in _WORDS and any(first.isalnum() or first == "_" for first in (text[:1], instead[:1])):
-            yield f"{where}[{at}]", f"expected no letter or digit right behind `{parts[at - 1]}`, found {text!r}"
+            yield f"{where}[{at}]", f"expected no letter or digit right after `{parts[at - 1]}`, found {text!r}"
 
 
 def _literal(part: Part) -> str:
@@ -222,12 +222,12 @@ def _entry(tools: Tools, where: str) -> Iterator[Problem]:
 
 
 def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
-    """Yield what has no marker behind it: the arguments, or a raw value."""
+    """Yield what has no marker after it: the arguments, or a raw value."""
     arguments, parts = tools.arguments, tools.arguments.entry
     behind = tools.function[tools.function.index(Slot.ARGUMENTS) + 1 :] if Slot.ARGUMENTS in tools.function else ()
     closers = (arguments.end, *_literals(behind), tools.call_end, tools.section_end)
     if not any(text.strip() for text in closers):
-        yield f"{where.removesuffix('.entry')}.end", "expected a marker that ends the arguments, here or behind them"
+        yield f"{where.removesuffix('.entry')}.end", "expected a marker that ends the arguments, here or after them"
     opener = _first_words(parts[:1])
     if opener and opener[0] in [word for text in closers for word in _first_words((text,))]:
         yield f"{where}[0]", f"expected another beginning than {opener[0]!r}, which ends the arguments"
@@ -237,7 +237,7 @@ def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
     suffix = parts[parts.index(Slot.VALUE) + 1 :][:1] if Slot.VALUE in parts else ("",)
     separated = bool(between and arguments.end.strip())
     if arguments.codec.strings.unquoted and not any(map(str.strip, suffix)) and not separated:
-        yield where, "expected a marker behind the value, as raw strings have no quotes"
+        yield where, "expected a marker after the value, as raw strings have no quotes"
 
 
 def _first_words(parts: Skeleton) -> list[str]:

@@ -1,7 +1,7 @@
 """The markers of a Format against each other: what the parser could not tell apart, as problems.
 
 Strategy: each marker has a part in reading: it opens something, closes it, or stands between. Two markers of different
-parts that meet at one place must not be the same text. White space around a marker and brackets of JSON behind it do not
+parts that meet at one place must not be the same text. White space around a marker and brackets of JSON after it do not
 tell it from another.
 """
 
@@ -71,7 +71,7 @@ def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
     if any(text[:1].isspace() for text in behind.values()):
         for name, text in behind.items():
             if not text:
-                yield f"format.{name}", f"expected white space behind {core!r}, as it ends in a letter"
+                yield f"format.{name}", f"expected white space after {core!r}, as it ends in a letter"
 
 
 def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:

@@ -298,9 +298,9 @@ class Reasoning:
     empty: str = ""
     """What is written when there is no reasoning, e.g. `<think></think>` or a bare `</think>`."""
     unseen: bool = False
-    """No rendering shows reasoning, only its markers are known: what models write behind the end is a convention."""
+    """No rendering shows reasoning, only its markers are known: what models write after the end is a convention."""
     holds_calls: bool = False
-    """Calls behind reasoning are written inside its markers; the end is not written before them."""
+    """Calls after reasoning are written inside its markers; the end is not written before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +327,7 @@ class Turn:
     ends: tuple[str, ...] = ()
     """Other ends of turn, e.g. `<|eom_id|>`."""
     prefill: str = ""
-    """What the generation prompt writes behind the header when thinking is on, e.g. `<think>\\n`."""
+    """What the generation prompt writes after the header when thinking is on, e.g. `<think>\\n`."""
     prefill_no_thinking: str = ""
     """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
     start_to_content: str = ""

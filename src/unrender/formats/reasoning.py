@@ -1,4 +1,4 @@
-"""Markers in which models reason behind templates that never mention them, from `markers/reasoning.json`."""
+"""Markers in which models reason under templates that never mention them, from `markers/reasoning.json`."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class _Writer:
     parameters: Reading
     tools: Tools
     after: str
-    """The literal behind the arguments."""
+    """The literal after the arguments."""
     recursive: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
@@ -269,7 +269,7 @@ class _Writer:
         return Sequence(tuple(parts))
 
     def stops(self, skeleton: Skeleton, at: int) -> tuple[str, ...]:
-        """Return what ends the raw value at `skeleton[at]`: the marker behind it, with and without layout."""
+        """Return what ends the raw value at `skeleton[at]`: the marker after it, with and without layout."""
         behind = skeleton[at + 1] if at + 1 < len(skeleton) else ""
         if isinstance(behind, Slot) or not behind.strip():
             candidates = (self.arguments.separator, self.arguments.end, self.after)

@@ -32,7 +32,7 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
 
 
 def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
-    """Return how the arguments of a call are written, with what stands before, between and behind them.
+    """Return how the arguments of a call are written, with what stands before, between and after them.
 
     >>> encode_arguments({"a": 1}, Arguments())
     '{"a": 1}'

@@ -1,7 +1,7 @@
 """Numeric bounds → nodes that generate exactly the numbers between them.
 
 Strategy: a range of whole numbers is cut where the number of digits changes, then digit by digit: numbers that share a
-prefix, and behind it a block in which all digits are free.
+prefix, and after it a block in which all digits are free.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _RESULT_ROLES = ("tool", "function")
 
 
 def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[Mapping[str, Any]]:
-    """Return the conversation with all calls as text behind the content of their message."""
+    """Return the conversation with all calls as text after the content of their message."""
     written, before = [], 0
     for message in messages:
         written.append(_with_calls_as_text(message, format, before) if message.get("tool_calls") else message)

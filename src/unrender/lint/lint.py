@@ -209,7 +209,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="content-in-open-reasoning",
         severity=Severity.ERROR,
-        looks_for="an answer that is written behind a reasoning marker that nothing closes",
+        looks_for="an answer that is written after a reasoning marker that nothing closes",
         harm="The model sees its answers as thoughts, and stops closing them.",
         fix="Write the closing marker before the content, or no opening one.",
         check=losses.open_reasoning,

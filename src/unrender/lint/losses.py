@@ -83,13 +83,13 @@ def reasoning_dropped(subject: Subject) -> Iterator[Shown]:
 
 
 def open_reasoning(subject: Subject) -> Iterator[Shown]:
-    """Yield an answer without reasoning that is written behind an opened, never closed, reasoning marker."""
+    """Yield an answer without reasoning that is written after an opened, never closed, reasoning marker."""
     start, end = (text.strip() for text in (subject.format.reasoning.start, subject.format.reasoning.end))
     for messages in ([USER, ASSISTANT], [USER, ASSISTANT, NEXT_USER]):
         text = subject.history(messages).text
         before = text[: text.find(ANSWER)] if ANSWER in text else ""
         if start and end and before.rfind(start) > before.rfind(end):
-            yield Shown(f"content is written behind {start!r}, which nothing closes", messages, excerpt(text, ANSWER))
+            yield Shown(f"content is written after {start!r}, which nothing closes", messages, excerpt(text, ANSWER))
 
 
 def content_altered(subject: Subject) -> Iterator[Shown]:

@@ -24,7 +24,7 @@ from unrender.lint.shown import Shown, around
 
 
 def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
-    """Yield a question behind which no prompt asks for the answer, although all answers have a header in the history."""
+    """Yield a question after which no prompt asks for the answer, although all answers have a header in the history."""
     asked = subject.history([USER]).text
     if subject.prompt([USER]).text != asked or not asked:
         return
@@ -38,7 +38,7 @@ def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
 
 
 def generation_prompt_always(subject: Subject) -> Iterator[Shown]:
-    """Yield a finished conversation behind which an answer is asked for all the same."""
+    """Yield a finished conversation after which an answer is asked for all the same."""
     messages = [USER, ASSISTANT]
     text = subject.history(messages).text
     tail = text[text.rfind(ANSWER) + len(ANSWER) :]

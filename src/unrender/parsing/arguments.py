@@ -208,7 +208,7 @@ class Value:
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
-    """Return how values of `codec` that end by themselves are read, with `suffix` behind them."""
+    """Return how values of `codec` that end by themselves are read, with `suffix` after them."""
     notation = notation_of(codec)
     verbatim = notation.verbatim
     return LiteralStyle(
@@ -221,7 +221,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
 
 @dataclass(frozen=True, slots=True)
 class CloseValue:
-    """The marker behind a raw value; it may be missing where the whole call is closed."""
+    """The marker after a raw value; it may be missing where the whole call is closed."""
 
     text: str
     instead: tuple[str, ...]
@@ -281,7 +281,7 @@ class NoArguments:
     begins: Finder
     """What arguments begin with."""
     behind: int
-    """Where to go on behind the arguments."""
+    """Where to go on after the arguments."""
 
     def step(self, machine: Machine) -> bool:
         buffer, at, call = machine.buffer, machine.at, machine.call

@@ -87,7 +87,7 @@ class BrokenRun:
         return False
 
     def _brace(self, machine: Machine) -> int:
-        """Return where the brace has closed that opens behind the marker, with at most a word between."""
+        """Return where the brace has closed that opens after the marker, with at most a word between."""
         buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
         opened = buffer.find("{", machine.at, failed)
         if opened < 0:

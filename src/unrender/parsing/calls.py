@@ -81,7 +81,7 @@ def json_tokens(text: str) -> list[str]:
 
 
 class CallCode:
-    """Compiles the code of one run of calls into `code`; `hub` is where the text behind it is read, `ends` end a turn."""
+    """Compiles the code of one run of calls into `code`; `hub` is where the text after it is read, `ends` end a turn."""
 
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
@@ -227,7 +227,7 @@ class CallCode:
         return [Space()] if before.isspace() or behind.isspace() else []
 
     def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
-        """What may stand behind the slot at `i`; words that say nothing and arguments may be left out."""
+        """What may stand after the slot at `i`; words that say nothing and arguments may be left out."""
         arguments = self.syntax.arguments
         found: list[str] = []
         for part in parts[i + 1 :]:
@@ -281,7 +281,7 @@ class CallCode:
         self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends, *behind])))
 
     def _behind_arguments(self) -> list[str]:
-        """What follows the arguments where more slots come behind them, as in `</NAME>`."""
+        """What follows the arguments where more slots come after them, as in `</NAME>`."""
         parts = self.syntax.function
         at = parts.index(Slot.ARGUMENTS) + 1
         return tokens(_text(parts[at]))[:1] if at < _last_slot(parts) else []
@@ -339,7 +339,7 @@ class CallCode:
         return _read_value(arguments, Finder(variants), _tags(arguments, i))
 
     def _ends_of_value(self, arguments: Arguments) -> list[str]:
-        """What follows a value that has no marker of its own behind it."""
+        """What follows a value that has no marker of its own after it."""
         between = [text.strip() for text in (arguments.separator, arguments.end) if text.strip()]
         return [*between, *self._closers()]
 
@@ -350,7 +350,7 @@ class CallCode:
         whole = (function + self.syntax.call_end).strip()
         return [whole] if function and whole != function else []
 
-    # Behind a call.
+    # After a call.
 
     def _tail(self, call: int) -> None:
         syntax = self.syntax

@@ -1,6 +1,6 @@
 """Keep what a call has left over out of content, in formats that want it so.
 
-Strategy: broken text has the shape of a call but is none. Behind a call it is left over, and dropped at once. Before any
+Strategy: broken text has the shape of a call but is none. After a call it is left over, and dropped at once. Before any
 call it waits while only white space follows: a call that comes next shows that it was a failed beginning of that call, and
 drops it; anything else makes it content. So nothing waits longer than the next word.
 """

@@ -1,7 +1,7 @@
 """A call syntax in, the places out where a raw value ends that no marker of its own closes.
 
 Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with the
-separator and the next argument's name, or with the bracket that closes the arguments and what may stand behind them.
+separator and the next argument's name, or with the bracket that closes the arguments and what may stand after them.
 Names and white space are bounded, so the tail that may be such an end is short.
 """
 

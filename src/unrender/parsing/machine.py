@@ -262,7 +262,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.frames.pop()
 
     def leave_calls(self, otherwise: int) -> None:
-        """Go on behind a run of calls."""
+        """Go on after a run of calls."""
         self.pc = self.frames[-1].sealed if self.frames else otherwise
 
     def malformed(self, text: str, wanted: str) -> None:
@@ -354,5 +354,5 @@ class Machine(Reading[Event | BrokenText, Frame]):
             self.answered = True
 
     def dead(self) -> bool:
-        """True behind a call that has died, whose closing markers are content as it is."""
+        """True after a call that has died, whose closing markers are content as it is."""
         return self.closed == ABANDONED and self.policy.malformed == DeadCalls.CONTENT

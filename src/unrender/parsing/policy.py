@@ -48,7 +48,7 @@ class Policy:
 
     A call of a tool that nobody offered cannot be executed, and quoted examples are its commonest source: content. A call
     at the very end of open reasoning is what models write when they forget the closer, and it is lost if it is ignored;
-    a call inside reasoning that goes on is the model thinking aloud. Models that were trained to think still do so behind a
+    a call inside reasoning that goes on is the model thinking aloud. Models that were trained to think still do so after a
     template that knows nothing of it, and answers do not begin with such markers for any other reason. The text of a call that dies is kept: whoever reads the
     answer can see what the model tried to do.
     """

@@ -61,7 +61,7 @@ class _Marker:
 
     @property
     def guarded(self) -> bool:
-        """A marker that ends in a letter and wants white space behind it must not be found inside a longer word."""
+        """A marker that ends in a letter and wants white space after it must not be found inside a longer word."""
         return bool(self.after) and self.core[-1:].isalnum()
 
     def variants(self) -> Iterator[str]:
@@ -90,7 +90,7 @@ class _Compiler:
         self.cleans = answer.cleans
         self.code = Code()
         self.answer = CONTENT_HUB
-        """Where text is read behind reasoning."""
+        """Where text is read after reasoning."""
         self.undeclared: dict[str, int] = {}
         """Where the markers lead that may begin an answer though the format does not have them."""
 
@@ -180,7 +180,7 @@ class _Compiler:
                 hub.guarded.add(variant)
 
     def _end(self, hub: _Hub, marker: _Marker) -> None:
-        """An end of turn is taken with all white space behind it."""
+        """An end of turn is taken with all white space after it."""
         for variant in marker.variants() if marker.core else ():
             hub.direct.setdefault(variant, self.code.emit(Skip(len(variant)), Space(), Jump(hub.at)))
 

@@ -162,7 +162,7 @@ class Tail:
 
 
 def _take(machine: Machine, end: int) -> None:
-    """Take a closing marker; behind a call that has died it is content like the call."""
+    """Take a closing marker; after a call that has died it is content like the call."""
     if machine.dead():
         machine.text(Role.CONTENT, end)
     else:

@@ -100,7 +100,7 @@ class LiteralScanner:
         """The brackets that are open."""
         self.quote = ""
         self.comma = ""
-        """A comma and the space behind it, held until the next item is seen: a trailing one leaves no trace."""
+        """A comma and the space after it, held until the next item is seen: a trailing one leaves no trace."""
 
     def copy(self) -> LiteralScanner:
         """Return an independent scanner in the same state."""

@@ -67,7 +67,7 @@ _CLOSES = {"]": "[", "}": "{"}
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int]:
     """Go on from `at` while the text is well-formed JSON inside the brackets `stack`, which are open, up to `depth` many.
 
-    Returns where that ends, the state and the brackets there, and where a comma stands behind which nothing has come
+    Returns where that ends, the state and the brackets there, and where a comma stands after which nothing has come
     yet (-1: nowhere).
     """
     comma, size = -1, len(text)

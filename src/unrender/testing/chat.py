@@ -151,7 +151,7 @@ class Case:
 
 
 def _read(parser: Parser, chunks: Sequence[str]) -> tuple[list[Event], MalformedOutput | None]:
-    """Feed the chunks and finish; returns the events, and what a strict parser raised behind them."""
+    """Feed the chunks and finish; returns the events, and what a strict parser raised after them."""
     events: list[Event] = []
     try:
         for chunk in chunks:

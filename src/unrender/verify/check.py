@@ -1,6 +1,6 @@
 """Verify a template: render random answers along all axes, parse them back, compare, and report per capability.
 
-Strategy: the answer to be parsed is what the full rendering adds behind the generation prompt, or behind the header where
+Strategy: the answer to be parsed is what the full rendering adds after the generation prompt, or after the header where
 the prompt writes more than the history keeps. Only what the rendering shows is expected back; what it drops makes the
 capability not observable. Each answer is parsed whole, character by character, and in random chunks, with and without the
 end of turn. Then what surrounds an answer: prompts, further turns, grammars, and the history that grows from turn to turn.

@@ -16,7 +16,7 @@ _PARTS = ("reasoning_content", "content", "tool_calls", "statuses")
 
 
 def diff(example: Counterexample) -> Iterator[str]:
-    """Yield the lines of a diff: what should have come back behind `-`, what did behind `+`.
+    """Yield the lines of a diff: what should have come back after `-`, what did after `+`.
 
     >>> example = Counterexample(answer="<a>x", expected='{"content": "x"}', found='{"content": "<a>x"}', chunking="whole")
     >>> list(diff(example))
@@ -54,7 +54,7 @@ def _comparable(part: str, value: Any) -> Any:
 
 
 def _narrowed(example: Counterexample) -> Iterator[str]:
-    """Yield both texts, quoted, from shortly before to shortly behind what differs."""
+    """Yield both texts, quoted, from shortly before to shortly after what differs."""
     a, b = example.expected, example.found
     start = len(os.path.commonprefix([a, b]))
     end = len(os.path.commonprefix([a[start:][::-1], b[start:][::-1]]))

@@ -14,7 +14,7 @@ from typing import Any
 
 Accepts = Callable[[str], bool]
 END = 256
-"""The token that ends the output, behind one token for each byte."""
+"""The token that ends the output, after one token for each byte."""
 
 
 def installed(engine: str) -> bool:

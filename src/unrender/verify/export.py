@@ -1,7 +1,7 @@
 """A response template against the template it is for: transformers' own parser reads what the template writes, as ours does.
 
 Strategy: answers are made along the axes of `verify` and rendered; each is read by both parsers, whole and in small chunks,
-behind the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
+after the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
 our own parser does not read back is not observable.
 """
 
@@ -84,7 +84,7 @@ def response_reader(exported: Exported) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An answer as the template writes it behind a prompt, and our message, in the form that is compared."""
+    """An answer as the template writes it after a prompt, and our message, in the form that is compared."""
 
     prompt: str
     text: str
@@ -106,7 +106,7 @@ def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
 
 
 def show_closing(subject: Subject, answer: Answer) -> Shown | None:
-    """Show an answer behind a prompt that opens reasoning where the history drops it: what is open is closed first.
+    """Show an answer after a prompt that opens reasoning where the history drops it: what is open is closed first.
 
     None when the answer has reasoning, or when the rendering does not show all its parts.
     """

@@ -1,6 +1,6 @@
 """A template and an answer into the text that a model would have written, and the prompt before it.
 
-Rules: what the model writes is what the rendering of the whole adds behind the generation prompt, or behind the header where
+Rules: what the model writes is what the rendering of the whole adds after the generation prompt, or after the header where
 the prompt writes more than the history keeps. What an answer is shown to mean is only what the rendering shows of it.
 """
 
@@ -46,14 +46,14 @@ class Subject:
         return self._render([], prompts=True)
 
     def render(self, *answers: Mapping[str, Any]) -> str | None:
-        """Return the conversation with an answer, in OpenAI's form, and what follows, behind the question.
+        """Return the conversation with an answer, in OpenAI's form, and what follows, after the question.
 
         None when the template refuses.
         """
         return self._render([dict(answer) for answer in answers], prompts=False)
 
     def prompt_behind(self, *messages: Mapping[str, Any]) -> str | None:
-        """Return the prompt that goes on behind the question and further messages; None when the template refuses."""
+        """Return the prompt that goes on after the question and further messages; None when the template refuses."""
         return self._render([dict(message) for message in messages], prompts=True)
 
     def _asked(self) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a rendering shows of an answer: the prompt to parse it behind, and what it must mean."""
+    """What a rendering shows of an answer: the prompt to parse it after, and what it must mean."""
 
     prompt: str
     begun: str
@@ -128,14 +128,14 @@ def _another(value: Any) -> Any:
 
 
 def _goes_on(format: Format, prompt: str, full: str) -> bool:
-    """Return whether the last answer is written as one that goes on: behind reasoning that the prompt opens and nothing closes."""
+    """Return whether the last answer is written as one that goes on: after reasoning that the prompt opens and nothing closes."""
     end = format.reasoning.end.strip()
     opened = bool(end) and bool(prefill(format, prompt).strip()) and end not in prefill(format, prompt)
     return opened and full.startswith(prompt) and end not in full[len(prompt) :]
 
 
 def _in_history(subject: Subject, answer: Answer) -> str | None:
-    """Render the answer with another question behind it, up to the end of its turn; None when that does not show."""
+    """Render the answer with another question after it, up to the end of its turn; None when that does not show."""
     asked = {"role": "user", "content": _NEXT_QUESTION}
     full, end = subject.render(answer.to_openai(), asked), subject.format.turn.end
     before = (full or "").rpartition(_NEXT_QUESTION)[0]
@@ -185,13 +185,13 @@ def _up_to_header(subject: Subject, full: str) -> str | None:
 
 
 def _asking(format: Format, prompt: str) -> str:
-    """Return what asks for an answer in the prompt: some templates ask for the next one behind each that they write."""
+    """Return what asks for an answer in the prompt: some templates ask for the next one after each that they write."""
     header = prompt.removesuffix(prefill(format, prompt))
     return next((prompt[len(header) - len(text) :] for text in format.turn.headers if header.endswith(text)), "")
 
 
 def _without_epilogue(subject: Subject, text: str) -> str:
-    """Cut off what the template writes behind every answer, whatever it says; whole markers only."""
+    """Cut off what the template writes after every answer, whatever it says; whole markers only."""
     # Two others, since an answer may end as one of them does.
     others = [
         subject.render({"role": "assistant", "content": content}) or "" for content in ("Quite so.", "Not at all!")

@@ -19,7 +19,7 @@ _SAID = Answer(content="Some are.", reasoning="Animals.")
 
 
 def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on: bool) -> Finding:
-    """Parse answers behind real prompts with thinking switched on, or off, from where the prompt breaks off."""
+    """Parse answers after real prompts with thinking switched on, or off, from where the prompt breaks off."""
     capability = f"thinking {'on' if on else 'off'}"
     if not subject.capabilities.supports_enable_thinking:
         return finding(capability, [], reason="the template has no switch for it")
@@ -83,7 +83,7 @@ def _later(
 
 
 def _begun_content(subject: Subject) -> Counterexample | None:
-    """Read nothing behind the prompt: no content and no call may come of it."""
+    """Read nothing after the prompt: no content and no call may come of it."""
     message = parse(subject, subject.prompt or "", [])
     if not message.content and not message.tool_calls:
         return None
@@ -119,7 +119,7 @@ def _with_object(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Random) -> Finding:
-    """Parse answers behind a question that spells the format's own markers out: they must mean what they mean elsewhere."""
+    """Parse answers after a question that spells the format's own markers out: they must mean what they mean elsewhere."""
     format = subject.format
     texts = (
         *format.turn.headers,

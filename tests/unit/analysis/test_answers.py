@@ -69,7 +69,7 @@ def test_thinking_is_switched_off():
 
 
 def test_content_is_put_behind_closers():
-    """Where reasoning is not shown, content is rendered behind each string constant that may close it."""
+    """Where reasoning is not shown, content is rendered after each string constant that may close it."""
     answers = render_answers(prober(CUTTING), FRAME)
 
     assert answers.cut == {"</think>": f"{C}<br></a b>"}

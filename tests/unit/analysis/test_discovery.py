@@ -75,7 +75,7 @@ def test_flat_calls_are_tried():
 
 
 def tools_where(place: str, calls: str) -> str:
-    """Return a template that offers its tools behind a question, in `place`, and writes `calls` of an answer."""
+    """Return a template that offers its tools after a question, in `place`, and writes `calls` of an answer."""
     return (
         "{%- for m in messages -%}<{{ m.role }}>{{ m.content or '' }}"
         "{%- if tools and m.role == 'user' " + place + " -%}<tools>{{ tools | tojson }}</tools>{%- endif -%}"
@@ -86,7 +86,7 @@ def tools_where(place: str, calls: str) -> str:
 
 @pytest.mark.parametrize("place", ["", "and loop.last"])
 def test_calls_are_told_from_tools_behind_the_question(place):
-    """Tools that are offered behind a question, or behind the open one only, are not taken for calls, nor hide them."""
+    """Tools that are offered after a question, or after the open one only, are not taken for calls, nor hide them."""
     every = analyze(Template(tools_where(place, "m.tool_calls or []"))).capabilities
     first = analyze(Template(tools_where(place, "(m.tool_calls or [])[:1]"))).capabilities
     none = analyze(Template(tools_where(place, "[]"))).capabilities
@@ -126,7 +126,7 @@ def plans_where(before: str, behind: str, alone: str = "") -> str:
 
 @pytest.mark.parametrize("alone", ["", "<answer>"])
 def test_plan_that_content_stands_in_for_is_reasoning(alone):
-    """Where calls stand behind a marked plan, or content in its place, the plan is reasoning, and content alone is not."""
+    """Where calls stand after a marked plan, or content in its place, the plan is reasoning, and content alone is not."""
     analysis = analyze(Template(plans_where("<plan>", "</plan>", alone)))
 
     assert analysis.capabilities.reasoning_field == "plan"

@@ -87,7 +87,7 @@ def test_markers_are_segments():
 
 
 def test_text_around_shared_ends():
-    """The text before a common prefix and behind a common suffix is what holds two variants."""
+    """The text before a common prefix and after a common suffix is what holds two variants."""
     assert until_common_prefix("<args><k>one", "<k>one", "<k>two") == "<args>"
     assert after_common_suffix("one</k></args>", "one</k>", "two</k>") == "</args>"
 

@@ -16,7 +16,7 @@ def row(text: str) -> Row:
 
 
 def test_row_has_items_and_what_is_around_them():
-    """A row keeps what stands before, between and behind its items."""
+    """A row keeps what stands before, between and after its items."""
     found = row("<a>alpha:X1</a><a>beta:X2</a>!")
 
     assert found.items == ((Slot.NAME, ":", Slot.ARGUMENTS),) * 2

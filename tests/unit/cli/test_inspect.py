@@ -116,7 +116,7 @@ def test_broken_template_is_bad_input(run, tmp_path):
 
 
 def test_says_what_is_done_for_tools(run):
-    """Behind a template that ignores tools, the page shows the call syntax that is asked for instead."""
+    """After a template that ignores tools, the page shows the call syntax that is asked for instead."""
     Path("plain.jinja").write_text("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", encoding="utf-8")
 
     shown = run("inspect", "plain.jinja").stdout

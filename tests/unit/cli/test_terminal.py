@@ -205,7 +205,7 @@ def test_styles_are_the_command_lines_own(folder):
 
 
 def test_plain_means_no_codes_and_no_progress(folder):
-    """With --plain, before or behind the command, a terminal is sent what a file would be."""
+    """With --plain, before or after the command, a terminal is sent what a file would be."""
     before = on_terminal("-m", "unrender", "--plain", "verify", M, "--samples", "1", NO_COLOR="")
     behind = on_terminal("-m", "unrender", "verify", M, "--samples", "1", "--plain", NO_COLOR="")
 

@@ -194,7 +194,7 @@ def test_formats_without_calls_write_content():
 
 @pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
 def test_a_prompt_may_close_reasoning_in_its_own_way(block):
-    """However a prompt writes an empty block of reasoning, the answer goes on behind it, with or without the joint."""
+    """However a prompt writes an empty block of reasoning, the answer goes on after it, with or without the joint."""
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
     answer = Answer(
         format=Format(turn=Turn(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block

@@ -52,7 +52,7 @@ def test_a_rule_is_followed_by_what_stands_behind_its_own_reference():
 
 
 def test_literals_beside_free_text_are_lost():
-    """Free text goes on behind anything but its stops."""
+    """Free text goes on after anything but its stops."""
     free = Stopped(("<x>",), (("<x>", Ref("b")),), at_end=True)
     told_apart = Stopped(("<x>",), (("<x>", Ref("b")),), at_end=True, exact=(("a<x>", Ref("c")),))
 

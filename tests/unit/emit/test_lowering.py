@@ -70,7 +70,7 @@ def test_text_at_the_end_needs_no_stop():
 
 
 def test_a_rule_that_ends_in_text_is_continued_where_it_is_used():
-    """The stop may stand behind the reference, or be brought by the next round of a repetition."""
+    """The stop may stand after the reference, or be brought by the next round of a repetition."""
     referred = rules(Sequence((Ref("text"), STOP)), text=Sequence((A, Until(("<x>",)))))
     repeated = rules(Repeat(Sequence((STOP, Until(("<x>",))))))
 

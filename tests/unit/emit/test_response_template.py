@@ -111,7 +111,7 @@ def test_a_closer_that_nothing_opened_closes_no_reasoning() -> None:
 
 
 def test_reasoning_begins_where_the_answer_does() -> None:
-    """Its opener is matched behind layout at the beginning; in content it is text, since what was read would be replaced."""
+    """Its opener is matched after layout at the beginning; in content it is text, since what was read would be replaced."""
     pattern = fields(Format(turn=TURN, reasoning=THINKING))["reasoning_content"]["open_pattern"]
 
     assert re.search(pattern, "\n\n<think>\nHm").end() == len("\n\n<think>\n")
@@ -137,7 +137,7 @@ def test_a_call_ends_reasoning_that_holds_calls() -> None:
 
 
 def test_the_joint_is_not_taken_behind_empty_reasoning_of_another_form() -> None:
-    """Where no reasoning is written in a way of its own, what is content begins at once; else behind the joint."""
+    """Where no reasoning is written in a way of its own, what is content begins at once; else after the joint."""
     turn = replace(TURN, reasoning_to_content="\n")
     own, same = (
         fields(Format(turn=turn, reasoning=replace(THINKING, empty=empty)))["reasoning_content"]["close_pattern"]

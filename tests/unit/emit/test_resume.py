@@ -26,7 +26,7 @@ ANSWER = Choice((Sequence((Literal("<think>\n"), THOUGHT, Literal("</think>"), L
     ],
 )
 def test_the_rest_of_an_answer_is_what_may_follow(begun, expected):
-    """Reasoning that is open stays open, what is closed is behind, and a half-written word is finished."""
+    """Reasoning that is open stays open, what is closed is after, and a half-written word is finished."""
     assert resume(Grammar(ANSWER), begun).root == expected
 
 

@@ -95,7 +95,7 @@ def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
 @pytest.mark.parametrize("behind", ["", "[", "[\n"])
 def test_a_special_token_is_a_trigger_by_itself(token: str, behind: str) -> None:
-    """What stands behind the token, a misspelt name included, does not keep the grammar asleep."""
+    """What stands after the token, a misspelt name included, does not keep the grammar asleep."""
     calls = replace(CALLS, section_start=token + behind, call_start="")
 
     assert triggers(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)

@@ -206,7 +206,7 @@ WORDS = (
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in TEMPLATES.glob("*.jinja")))
 def test_no_output_is_an_error(name):
-    """Whatever a model writes, behind whatever template, is explained, and every character has a role."""
+    """Whatever a model writes, after whatever template, is explained, and every character has a role."""
     template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
     random = Random(name)
     outputs = ["".join(random.choices(WORDS, k=random.randint(1, 9))) for _ in range(12)]

@@ -67,5 +67,5 @@ def test_markers_have_the_fields_names() -> None:
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_the_position_of_the_id_follows_from_the_skeleton(family: Family, position: CallIdPosition) -> None:
-    """Before the name, between name and arguments, or behind them."""
+    """Before the name, between name and arguments, or after them."""
     assert family.format.tools.call_id is position

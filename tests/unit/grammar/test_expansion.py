@@ -126,7 +126,7 @@ def test_a_constant_is_written_as_the_codec_writes_it(codec):
 
 @pytest.mark.parametrize("codec", ["raw", "typed by attribute", "nested tags"])
 def test_raw_text_runs_up_to_its_marker(codec):
-    """A string without quotes is all text before the literal behind it."""
+    """A string without quotes is all text before the literal after it."""
     grammar = expanded(CODECS[codec], {"properties": {"city": {"type": "string"}}, "required": ["city"]}).grammar
 
     stops = [

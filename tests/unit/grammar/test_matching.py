@@ -62,7 +62,7 @@ def test_what_costs_too_much_counts_as_matched(monkeypatch):
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    """Many different texts leave no more sets of states behind than the bound."""
+    """Many different texts leave no more sets of states after than the bound."""
     monkeypatch.setattr(matching, "_MAX_CACHED", 3)
     pattern = read_pattern("^.{0,20}x$")
 

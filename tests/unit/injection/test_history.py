@@ -34,7 +34,7 @@ def assistant(content, *calls):
     ],
 )
 def test_calls_stand_behind_content(content, expected):
-    """A call is written as the format has it, behind whatever the message says."""
+    """A call is written as the format has it, after whatever the message says."""
     assert write_calls([assistant(content, CALL)], FORMAT) == [{"role": "assistant", "content": expected}]
 
 

@@ -109,7 +109,7 @@ def test_tools_are_injected_once():
     ],
 )
 def test_the_system_message_is_extended_or_made(given, expected):
-    """The text goes behind what the system message says, or becomes one, and the rest is as it was."""
+    """The text goes after what the system message says, or becomes one, and the rest is as it was."""
     plan = plan_tools(Format(), can(), "auto")
     injected = plan.offer(TOOLS, ASKED)
     messages = plan.inject(given, injected)

@@ -35,7 +35,7 @@ def test_broken_text_is_content_at_the_end() -> None:
 
 
 def test_broken_text_is_dropped_when_a_call_follows() -> None:
-    """The next call releases what waited, without the broken text; behind a call broken text is dropped at once."""
+    """The next call releases what waited, without the broken text; after a call broken text is dropped at once."""
     cleaner = Cleaner()
     cleaner.take([BrokenText("f{}"), ContentText("\n")])
 
@@ -61,7 +61,7 @@ def test_a_copy_is_independent() -> None:
     ],
 )
 def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, prose: str) -> None:
-    """A marker in prose takes nothing with it, before or behind a call, and holds back nothing but itself."""
+    """A marker in prose takes nothing with it, before or after a call, and holds back nothing but itself."""
     parser = Parser(declared_format(name), NOW)
     fed(parser, [prose, call, prose])
     streaming = Parser(declared_format(name), NOW)

@@ -92,7 +92,7 @@ def test_raw_text_is_read_as_the_narrowest_type_that_fits(text: str, types: tupl
     ("text", "expected"), [("[1]", ("array", "[1]")), ("1.5", ("number", "1.5")), ("1 2", ("", "")), ("+5", ("", ""))]
 )
 def test_a_literal_is_all_of_the_text(text: str, expected: tuple[str, str]) -> None:
-    """A literal with something behind it, or in a loose spelling, is none."""
+    """A literal with something after it, or in a loose spelling, is none."""
     assert read_literal(text) == expected
 
 

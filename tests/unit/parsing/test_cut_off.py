@@ -15,7 +15,7 @@ BROUGHT_TO_AN_END = WHOLE.index("}}") + 1
 
 @pytest.mark.parametrize("end", range(NAMED, BROUGHT_TO_AN_END))
 def test_a_call_that_is_cut_off_is_truncated(end):
-    """Wherever the output ends behind the name, also inside a key, the call is truncated and its text is content."""
+    """Wherever the output ends after the name, also inside a key, the call is truncated and its text is content."""
     for chunks in splits(WHOLE[:end]):
         parser = Parser(declared_format("tool-call-json"), Request(tools=None))
         fed(parser, chunks)

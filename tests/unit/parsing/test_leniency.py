@@ -78,7 +78,7 @@ ROWS = (
     ),
     Row(name="opener begun twice", family=ARROWS, output='<b>>>>now\n{"city": "Rome"}', content="<b>", calls=(ROME,)),
     Row(
-        name="opener behind half a call",
+        name="opener after half a call",
         output='<tool_call>\n{"na ' + PLAIN,
         content='<tool_call>\n{"na ',
         calls=(NOW,),
@@ -160,7 +160,7 @@ ROWS = (
         calls=(("now", {"tags": ["a", "b"], "city": "Rome", "more": [7, "c"]}),),
     ),
     Row(
-        name="item behind another argument",
+        name="item after another argument",
         family=REPEATED,
         output=invoke(("tags", "a"), ("city", "Rome"), ("tags", "b")),
         calls=(("now", {"tags": ["b"], "city": "Rome"}),),
@@ -270,7 +270,7 @@ ROWS = (
         reported=True,
     ),
     Row(
-        name="cut off behind the arguments",
+        name="cut off after the arguments",
         output='<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}',
         content='<tool_call>\n{"name": "now", "arguments": {"city": "Rome"}}',
         calls=(ROME,),
@@ -278,7 +278,7 @@ ROWS = (
         reported=True,
     ),
     Row(
-        name="cut off behind a fence",
+        name="cut off after a fence",
         output='<tool_call>\n```json\n{"name": "now", "arguments": {"city": "Rome"}}\n```',
         calls=(ROME,),
         reported=True,

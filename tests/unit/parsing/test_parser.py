@@ -17,7 +17,7 @@ CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
 
 def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
-    """What stands behind the assistant's header in the prompt counts as written, and decides where reading begins."""
+    """What stands after the assistant's header in the prompt counts as written, and decides where reading begins."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="<|start|>user\nHi<|end|>\n<|start|>assistant\n<think>\n")
 
     assert parser.feed("so\n</think>\n\nHi") == [ReasoningText("so"), ContentText("Hi")]

@@ -23,7 +23,7 @@ CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 @pytest.mark.parametrize("end", ["", "\n", "\n<|end|>", "\n<|end|>\n", "\n</s>", "<|end|>"])
 @pytest.mark.parametrize("calls", [0, 1, 2])
 def test_the_layout_before_the_end_is_no_content(end, calls):
-    """However much of the end of the turn is there, the content is the same, behind its wrapper and behind calls."""
+    """However much of the end of the turn is there, the content is the same, after its wrapper and after calls."""
     output = "<response>\nHello\n</response>" + ("\n" + CALL) * calls + end
     for chunks in splits(output):
         parser = Parser(WRAPPED, Request(tools=None))

@@ -1,4 +1,4 @@
-"""Reasoning behind templates that never mention it: well-known markers at the start of an answer."""
+"""Reasoning after templates that never mention it: well-known markers at the start of an answer."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_layout_is_no_matter_of_grammars(case):
 
 
 def test_the_prompt_decides_what_is_open():
-    """Variables of the template and the conversation reach the prompt, behind which the output is read."""
+    """Variables of the template and the conversation reach the prompt, after which the output is read."""
     template = ChatTemplate.from_file(TEMPLATES / "forced-open.jinja")
 
     Chat()(template).given([{"role": "user", "content": "Why?"}]).output("so\n</think>\n\nThus.").expect(

@@ -1,4 +1,4 @@
-"""Answers behind a prompt that opens reasoning, where the history has none of it."""
+"""Answers after a prompt that opens reasoning, where the history has none of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_the_prompt_opened_is_closed() -> None:
 
 
 def test_reasoning_that_is_open_is_not_opened_again() -> None:
-    """What the history writes for no reasoning has no place behind the prompt."""
+    """What the history writes for no reasoning has no place after the prompt."""
     closing = shown("<think></think>", Answer(content="It rains."))
 
     assert closing

@@ -95,7 +95,7 @@ def test_calls_that_are_read_as_text_are_refuted():
 
 
 def test_an_answer_that_is_written_to_be_continued_is_shown_in_history():
-    """A template that puts the last answer behind the reasoning its prompt opens is asked for one that is not the last."""
+    """A template that puts the last answer after the reasoning its prompt opens is asked for one that is not the last."""
     source = (
         "{% for m in messages %}{% if not (loop.last and m.role == 'assistant') %}"
         "<{{ m.role }}>{{ m.content.split('</think>')[-1] }}<end>{% endif %}{% endfor %}"
@@ -119,7 +119,7 @@ def test_second_turn_is_observed_only_with_calls():
 
 
 def test_thinking_switch_is_tried_both_ways():
-    """Answers are parsed behind the prompts that really open or close reasoning."""
+    """Answers are parsed after the prompts that really open or close reasoning."""
     template = ChatTemplate.from_string(SWITCHED)
 
     found = verdicts(verified(template).findings)
