@@ -159,6 +159,10 @@ FRAMES = {
         },
         {"lead": "</u>/think<bot>", "header": "<bot>"},
     ),
+    "a question alone is refused with thinking on": (
+        {"bare_no_thinking": "</u>", "answers": both("</u><bot>"), "no_thinking": f"</u><bot>{C}"},
+        {"lead": "</u><bot>", "header": "</u><bot>"},
+    ),
     "an answer in another place agrees": (
         {"bare": "</u>", "answers": both("</u><bot><t>"), "in_history": f"</u><bot>{C}"},
         {"lead": "</u><bot>", "header": "<bot>"},
@@ -219,6 +223,7 @@ APPENDED = {
     "the next turn's opener in its place": (f"{C}<end><user>!", f"{C}<end><user>{USER2}", f"{BOS} <user>", "<user>!"),
     "white space before the next turn": (f"{C}<end>", f"{C}<end>\n<user>{USER2}", "<user>", ""),
     "no end at all": (f"{C}Bye", f"{C}<user>{USER2}", "<user>", ""),
+    "what ends the conversation ends other texts too": (f"{C}<end>", f"{C}<end>\n<user><end>{USER2}", "<user>", ""),
     "nothing after the last answer": (C, f"{C}<end><user>{USER2}", "<user>", ""),
     "no question after the answer": (f"{C}<end>Bye", None, "<user>", ""),
     "nothing after EOS counts": (f"{C}<end>Bye{EOS}x", f"{C}<end>{EOS}<user>{USER2}", "<user>", "Bye"),
