@@ -1,7 +1,7 @@
 """A pair of TRL's into readings: answers of its chat template, read by transformers with our response template and with TRL's.
 
 Rules: what is right is the message that was rendered, whoever reads it. White space at the ends of texts may differ where the
-template writes both alike. An answer counts once behind each prompt that it follows from, and not at all where the template
+template writes both alike. An answer counts once after each prompt that it follows from, and not at all where the template
 writes the same when content and reasoning are exchanged.
 """
 
@@ -84,7 +84,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """An answer behind a prompt, what it means, and what was found by either response template."""
+    """An answer after a prompt, what it means, and what was found by either response template."""
 
     kind: str
     text: str
@@ -182,7 +182,7 @@ def _call(arguments: Mapping[str, Any]) -> Answer:
 
 
 def _shown(modes: Sequence[Subject], answer: Answer) -> Iterator[tuple[Subject, Shown]]:
-    """Yield what the template writes behind each prompt that the answer follows from, or else behind closed reasoning."""
+    """Yield what the template writes after each prompt that the answer follows from, or else after closed reasoning."""
     if not _tells_apart(modes[0], answer):
         return
     found = [(asked, shown) for asked in modes if (shown := show_behind_prompt(asked, answer))]

@@ -27,7 +27,7 @@ Here transformers' own parser reads the same answers by [ours](../howto/export.m
 The answers are written by the chat template: text, reasoning, calls, and arguments that are awkward, such as quotes, white
 space at the ends, words that look like numbers, and the format's own markers.
 Right is what finds the message that was rendered; white space may differ where the template itself writes both alike.
-An answer counts once behind each prompt that it follows from.
+An answer counts once after each prompt that it follows from.
 TRL itself reads answers whole; *in chunks* means three characters at a time, as a server streams them, where a pattern that
 can match at the end of what has come so far is taken too early.
 Calls are left out of one of TRL's on purpose, since TRL finds that chat template unfit for them.
@@ -179,7 +179,7 @@ def _chunks(found: Found) -> str:
 
 
 def _example(title: str, readings: Sequence[Reading], fed: Callable[[Found], str]) -> Iterator[str]:
-    """Yield the smallest answer that tells most, and what is wrong in what was found, meant behind `-`, found behind `+`."""
+    """Yield the smallest answer that tells most, and what is wrong in what was found, meant after `-`, found after `+`."""
     wrong = [(it, fed(found)) for it in readings for found in (it.theirs, it.ours) if found and fed(found) != it.meant]
     if not wrong:
         return

@@ -245,6 +245,8 @@ def _arguments(arguments: Arguments) -> Field:
     if notation.inside.bare_keys and notation.verbatim and arguments.start.strip() == "{":
         delimiters = [[notation.verbatim.open, notation.verbatim.close]]
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
+    if notation.exported is Exported.ENTITIES:
+        raise ExportError("tool calls: strings are written with entities, which no response template decodes")
     if isinstance(arguments.entry[-1], Slot) or notation.exported is Exported.CODE:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
     if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
@@ -261,7 +263,8 @@ def _entry(arguments: Arguments) -> str:
     """Return the pattern of one argument: the value exact, a key that is there twice the same both times."""
     at = arguments.entry.index(Slot.VALUE)
     before, after = (str(arguments.entry[i]) for i in (at - 1, at + 1))
-    parts = (*arguments.entry[: at - 1], before.rstrip(), Slot.VALUE, after.strip(), *arguments.entry[at + 2 :])
+    end = [part if isinstance(part, Slot) else part.rstrip() for part in arguments.entry[at + 2 :]]
+    parts = (*arguments.entry[: at - 1], before.rstrip(), Slot.VALUE, after.strip(), *end)
     opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
     value = "(?P<value>.*?)"
     front, back = at_most(before[len(before.rstrip()) :]), at_most(after[: len(after) - len(after.lstrip())])

@@ -81,6 +81,8 @@ class Exported(Enum):
     """Everything up to the value's end marker."""
     CODE = auto()
     """Nothing: only the codec's own syntax says where a value ends."""
+    ENTITIES = auto()
+    """Nothing: what is between the markers stands for other text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,6 @@ class _Strings:
     exported: Exported
     alphabet: Alphabet = RAW
     decoder: Decoder | None = None
-    losses: tuple[Loss, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,7 @@ def notation_of(codec: Codec) -> Notation:
         sentences=(strings.said, f"{true}, {false} and {null} as words", containers.said, *omitted),
         exported=strings.exported,
         is_json=(codec.strings, codec.words, codec.containers) == (Strings.JSON, Words.JSON, Containers.JSON),
-        losses=(*_typing_losses(codec.typed_by), *strings.losses, *containers.losses, *_word_losses(codec)),
+        losses=(*_typing_losses(codec.typed_by), *containers.losses, *_word_losses(codec)),
     )
 
 
@@ -214,10 +215,9 @@ def _strings(codec: Codec) -> _Strings:
                 write=_replacing(codec.entities),
                 lexicon=_bare(codec),
                 said=f"strings without quotes, {replaced}",
-                exported=Exported.TEXT,
+                exported=Exported.ENTITIES,
                 alphabet=Alphabet(escapes=codec.entities),
                 decoder=Decoder(unescape, unescaped_until, "&"),
-                losses=(Loss(what="entities in strings are not decoded", concerns=("strings",)),),
             )
         case _:
             assert_never(codec.strings)

@@ -15,6 +15,7 @@ from unrender.verify.export import check_export
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
 REFUSED = {
+    "call-words",
     "calls-on-lines",
     "json-name-key",
     "lines-of-arguments",
@@ -22,7 +23,10 @@ REFUSED = {
     "python-calls",
     "python-dict",
     "python-quoted",
+    "single-dict",
     "spaced-leads",
+    "tagged-escaped",
+    "tagged-html",
     "tagged-key",
     "words-as-markers",
     "wrapped-beside-calls",
