@@ -60,4 +60,4 @@ def test_losses_name_what_they_cost():
     """An export can say for each loss which capability it costs, as verification names it."""
     concerns = {concern for codec in CODECS for loss in notation_of(codec).losses for concern in loss.concerns}
 
-    assert concerns == {"strings", "objects", "arrays", "null"}
+    assert concerns == {"objects", "arrays", "null"}
