@@ -6,9 +6,6 @@ Tag(role=<Role.CONTENT: 'content'>, node=Until(stops=('<end>',)))
 """
 
 from unrender.grammar.combinators import (
-    Grammar,
-    Node,
-    Role,
     argument,
     arguments,
     atomic,
@@ -39,6 +36,7 @@ from unrender.grammar.combinators import (
     until,
     zero_or_more,
 )
+from unrender.grammar.nodes import Grammar, Node, Role
 
 __all__ = [
     "Grammar",

@@ -15,43 +15,8 @@ import re
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes
-from unrender.grammar.nodes import Grammar, Node, Role
+from unrender.grammar.nodes import Node, Role
 from unrender.messages import JsonSchema
-
-__all__ = [
-    "Grammar",
-    "Node",
-    "Role",
-    "argument",
-    "arguments",
-    "atomic",
-    "call",
-    "call_id",
-    "chars",
-    "choice",
-    "content",
-    "cut",
-    "end",
-    "json_value",
-    "literal",
-    "name",
-    "negate",
-    "one_or_more",
-    "optional",
-    "peek",
-    "python_value",
-    "quoted",
-    "reasoning",
-    "ref",
-    "repeat",
-    "rest",
-    "schema",
-    "sequence",
-    "space",
-    "tag",
-    "until",
-    "zero_or_more",
-]
 
 _CHARACTER = re.compile(r"\\(.)|(.)", re.DOTALL)
 

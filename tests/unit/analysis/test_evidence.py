@@ -79,8 +79,10 @@ def test_each_comparison_has_its_two_texts():
 
 def test_parts_are_fields_of_the_format():
     """What a comparison tells of can be looked up."""
-    for item in collect_evidence(RECORD, FORMAT, {}):
-        attrgetter(item.part)(FORMAT)
+    values = {item.part: attrgetter(item.part)(FORMAT) for item in collect_evidence(RECORD, FORMAT, {})}
+
+    assert values["turn.headers"] == FORMAT.turn.headers
+    assert values["tools.mode"] is FORMAT.tools.mode
 
 
 @pytest.mark.parametrize(

@@ -187,10 +187,11 @@ def test_a_format_that_breaks_an_invariant_cannot_exist(data: dict[str, Any], me
 
 def test_the_bases_of_these_cases_can_exist() -> None:
     """What is refused above is refused for what was changed."""
-    for base in (TAG, RAW, NATIVE, IDS):
-        Format.from_dict({"version": 1, "tools": base})
-    Format.from_dict({"version": 1, **entry(*TYPED, **typed())})
-    Format.from_dict({"version": 1, "reasoning": THINK})
+    bases = [*({"tools": base} for base in (TAG, RAW, NATIVE, IDS)), entry(*TYPED, **typed()), {"reasoning": THINK}]
+
+    made = [Format.from_dict({"version": 1, **base}) for base in bases]
+
+    assert [Format.from_dict(format.to_dict()) for format in made] == made
 
 
 def test_no_way_leads_to_a_format_that_breaks_an_invariant() -> None:

@@ -194,7 +194,7 @@ def test_request_ids_and_traces_are_handed_on():
 
 
 def test_required_call_that_was_not_made_is_asked_for_again():
-    """After an engine without grammars, an answer without the required call is generated again, then named."""
+    """An engine without grammars is asked again for an answer that lacks the required call; then the lack is named."""
     engine, right = Told("No."), Told(CALL)
 
     answer = asyncio.run(asked(served(engine), tools=[TOOL], tool_choice="required"))

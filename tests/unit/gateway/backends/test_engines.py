@@ -204,8 +204,9 @@ def test_leaving_cancels_the_engines_work(kind):
                 await anext(pieces)
             await asyncio.wait_for(engine.gone.wait(), 1)
             await backend.close()
+            return engine.gone.is_set()
 
-    asyncio.run(run())
+    assert asyncio.run(run())
 
 
 def test_silent_engine_times_out():
