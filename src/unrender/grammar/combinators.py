@@ -3,7 +3,7 @@
 Texts stand for themselves: wherever a node is expected, `"<call>"` means `literal("<call>")`. `Grammar(root, rules)` is the
 whole; the engine reads it, and the dialects are written from it. The names are those of the field (seeds/autoparser.md).
 
->>> from unrender.grammar import arguments, call, chars, content, json_value, name, optional, sequence, until
+>>> from unrender.grammar import Grammar, arguments, call, chars, content, json_value, name, optional, sequence, until
 >>> call_of_tool = call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
 >>> Grammar(sequence(content(until("<call>")), optional(call_of_tool))).root.parts[0]
 Tag(role=<Role.CONTENT: 'content'>, node=Until(stops=('<call>',)))
