@@ -71,18 +71,26 @@ class Answer:
 
     async def _one(self, index: int) -> AsyncGenerator[bytes, None]:
         choice, surface = self.choices[index], self.surface
+        held: list[bytes] = []
+        """Frames that wait for the next piece, which is there already: what was read at once is sent at once."""
         try:
-            first, pieces = await self._begun(self._job(index))
+            piece, pieces = await self._begun(self._job(index))
             async with aclosing(pieces):
-                yield self._read(index, first)
-                async for piece in pieces:
-                    if choice.stopped_by:
-                        break
-                    yield self._read(index, piece)
+                held.append(self._read(index, piece))
+                while not choice.stopped_by:
+                    if not piece.more:
+                        yield b"".join(held)
+                        held.clear()
+                    piece = await anext(pieces)
+                    held.append(self._read(index, piece))
+        except StopAsyncIteration:
+            pass
         except EngineError as error:
+            if held:
+                yield b"".join(held)
             raise _failure(error) from error
-        last = choice.finish()
-        yield surface.frames(index, last, self._logprobs(choice)) + surface.end(index, choice.outcome)
+        last = surface.frames(index, choice.finish(), self._logprobs(choice))
+        yield b"".join([*held, last, surface.end(index, choice.outcome)])
 
     def _read(self, index: int, piece: Piece) -> bytes:
         choice = self.choices[index]

@@ -64,7 +64,7 @@ class Choice:
 
     def feed(self, piece: Piece) -> list[Event]:
         """Take a piece; returns the events that are final now."""
-        text, tokens, finish, usage, logprobs = piece
+        text, tokens, finish, usage, logprobs, _ = piece
         if finish is not None:
             self.finish_reason = finish
         if usage is not None:

@@ -66,6 +66,8 @@ class Piece(NamedTuple):
     """What the engine has counted, in the last piece."""
     logprobs: tuple[Mapping[str, Any], ...] = ()
     """Its tokens as `{"token", "logprob", "bytes", "top_logprobs"}`."""
+    more: bool = False
+    """The next piece is there already, so this one's frames may wait for it."""
 
 
 class EngineError(Exception):

@@ -72,13 +72,13 @@ class Completions:
         body = await self._body(job)
         last: Piece | None = None
         async with aclosing(self._connection.lines(_PATH, body, job.headers)) as lines:
-            async for line in lines:
+            async for line, more in lines:
                 data = event(line, self._where)
                 if data is None:
                     if last is not None:
                         return
                     break
-                for piece in self._pieces(data, job.logprobs):
+                for piece in self._pieces(data, job.logprobs, more=more):
                     last = piece if piece.finish else last
                     yield piece
         raise EngineError("the engine broke off before its last word", where=self._where)
@@ -102,7 +102,7 @@ class Completions:
             body["structured_outputs"] = {"structural_tag": job.grammar.text}
         return body
 
-    def _pieces(self, data: Mapping[str, Any], top: int | None) -> list[Piece]:
+    def _pieces(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> list[Piece]:
         found = []
         for choice in data.get("choices") or ():
             checked(choice, self._where)
@@ -112,7 +112,7 @@ class Completions:
             text, ids = text_of(choice, "text", self._where), choice.get("token_ids")
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
             logprobs = () if top is None else tuple(_tokens(choice.get("logprobs") or {}, top))
-            found.append(Piece(text, tokens, finish, None, logprobs))
+            found.append(Piece(text, tokens, finish, None, logprobs, more))
         if isinstance(data.get("usage"), dict):
             found.append(Piece("", 0, None, _usage(data)))
         return found

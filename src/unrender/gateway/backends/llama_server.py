@@ -59,22 +59,22 @@ class LlamaServer:
         """Yield what the engine writes."""
         body = _body(job, await self._prompt(job.turn.prompt))
         async with aclosing(self._connection.lines(_PATH, body, job.headers)) as lines:
-            async for line in lines:
+            async for line, more in lines:
                 data = event(line, self._where)
                 if data:
-                    yield self._piece(data, job.logprobs)
+                    yield self._piece(data, job.logprobs, more=more)
                     if data.get("stop"):
                         return
         raise EngineError("the engine broke off before its last word", where=self._where)
 
-    def _piece(self, data: Mapping[str, Any], top: int | None) -> Piece:
+    def _piece(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> Piece:
         text = text_of(data, "content", self._where)
         logprobs = (
             () if top is None else tuple(_token(item, top) for item in data.get("completion_probabilities") or ())
         )
         if not data.get("stop"):
             ids = data.get("tokens")
-            return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), logprobs=logprobs)
+            return Piece(text, len(ids) if isinstance(ids, list) else int(bool(text)), None, None, logprobs, more)
         usage = Usage(
             prompt_tokens=number(data, "tokens_evaluated"),
             completion_tokens=number(data, "tokens_predicted"),

@@ -40,13 +40,13 @@ class Ollama:
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what the engine writes."""
         async with aclosing(self._connection.lines(_PATH, self._body(job), job.headers)) as lines:
-            async for line in lines:
+            async for line, more in lines:
                 if not line.strip():
                     continue
                 data = checked(parsed(line, self._where), self._where)
                 text = text_of(data, "response", self._where)
                 if not data.get("done"):
-                    yield Piece(text)
+                    yield Piece(text, more=more)
                     continue
                 usage = Usage(
                     prompt_tokens=number(data, "prompt_eval_count"), completion_tokens=number(data, "eval_count")

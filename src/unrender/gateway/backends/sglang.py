@@ -37,7 +37,7 @@ class SGLang:
         await self._learn()
         text, tokens, length = "", 0, 0
         async with aclosing(self._connection.lines(_PATH, _body(job), job.headers)) as lines:
-            async for line in lines:
+            async for line, more in lines:
                 data = event(line, self._where)
                 if not data:
                     continue
@@ -48,7 +48,7 @@ class SGLang:
                 now = number(data, "meta_info", "completion_tokens")
                 if finish in ("abort", "error"):
                     raise EngineError("the engine gave the request up", where=self._where)
-                yield Piece(text, max(now - tokens, 0), finish, _usage(data) if finish else None)
+                yield Piece(text, max(now - tokens, 0), finish, _usage(data) if finish else None, more=more)
                 tokens = now
                 if finish:
                     return
