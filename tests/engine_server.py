@@ -19,6 +19,8 @@ class EngineServer:
         self.status = status
         self.asked: list[tuple[str, Any, dict[str, str]]] = []
         """Path, body and headers of each request."""
+        self.said = 0
+        """Items that the network has taken."""
         self.gone = asyncio.Event()
         """The client has closed a connection in the middle of an answer."""
 
@@ -49,6 +51,7 @@ class EngineServer:
             if isinstance(item, bytes):
                 writer.write(item)
                 await writer.drain()
+                self.said += 1
                 continue
             try:
                 await asyncio.wait_for(reader.read(1), item)

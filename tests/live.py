@@ -1,0 +1,110 @@
+"""A gateway on a socket, and what a client sends it byte by byte: for tests of what only a network does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from serving import HELLO, template
+from starlette.applications import Starlette
+
+from unrender.gateway import Backend, Model, Turns, app
+from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_server import LlamaServer
+from unrender.gateway.serve import Server, server
+
+ASKED: Mapping[str, Mapping[str, Any]] = {
+    "/v1/chat/completions": {"messages": HELLO},
+    "/v1/responses": {"input": "Hello"},
+    "/v1/messages": {"messages": HELLO, "max_tokens": 1000},
+}
+"""The paths of the three APIs, with a body for each."""
+
+
+class Live:
+    """A gateway that listens."""
+
+    def __init__(self, application: Starlette, running: Server) -> None:
+        self.application = application
+        self.server = running
+        self.port = int(running.servers[0].sockets[0].getsockname()[1])
+
+    async def send(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Send bytes over a connection of their own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        return reader, writer
+
+    async def answer(self, data: bytes, *, within: float = 20.0) -> bytes:
+        """Send bytes and return all that comes back."""
+        reader, writer = await self.send(data)
+        try:
+            return await asyncio.wait_for(reader.read(), within)
+        finally:
+            writer.close()
+
+    async def ask(self, path: str, *, headers: str = "", **more: Any) -> tuple[int, bytes]:
+        """Send a request and return the status and the body, with the marks of its chunks where it streams."""
+        answer = await self.answer(request(path, headers=headers, **more))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        return int(head.split()[1]), body
+
+
+def request(path: str, *, headers: str = "", **more: Any) -> bytes:
+    """Return the bytes of a request to one of the three APIs."""
+    body = json.dumps({**ASKED[path], **more}).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n{headers}content-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+@asynccontextmanager
+async def listening(
+    engine: Backend | str, *, idle: float = 5.0, drain: float = 30.0, **settings: Any
+) -> AsyncGenerator[Live, None]:
+    """Run a gateway before an engine, or before the llama-server at this address; leaving finds what is left behind."""
+    tasks, sockets = asyncio.all_tasks(), open_sockets()
+    backend = LlamaServer(Connection(engine, idle=idle)) if isinstance(engine, str) else engine
+    application = app([Model(name="m", turns=Turns(template=template()), backend=backend)], **settings)
+    running = server(application, port=0, drain=drain)
+    serving = asyncio.create_task(running.serve())
+    await settled(lambda: running.started, within=20.0)
+    yield Live(application, running)
+    running.should_exit = True
+    await serving
+    await asyncio.sleep(0)
+    assert application.state.gateway.streams == 0
+    await settled(lambda: asyncio.all_tasks() - tasks == set() and open_sockets() <= sockets)
+
+
+async def settled(holds: Any, within: float = 2.0) -> None:
+    """Wait until something holds; fails when it does not in time."""
+    for _ in range(int(within / 0.01)):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    assert holds(), (asyncio.all_tasks(), open_sockets())
+
+
+def open_sockets() -> set[str]:
+    """Return the sockets that this process holds; their pairs, which event loops wake themselves with, are among them."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except FileNotFoundError:
+            continue
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

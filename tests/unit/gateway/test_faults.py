@@ -1,0 +1,250 @@
+"""What goes wrong on a network, on either side: the right error, no task or socket left, and other streams untouched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+from engine_server import EngineServer, events
+from live import ASKED, listening, request, settled
+from serving import Told, browser, served
+
+from unrender.gateway.backends.connection import Connection
+from unrender.gateway.backends.llama_server import LlamaServer
+
+PATHS = list(ASKED)
+TEXT = "Hé ✓!"
+SAID = events(
+    *({"content": character, "tokens": [1], "stop": False} for character in TEXT),
+    {"content": "", "stop": True, "stop_type": "eos", "tokens_predicted": 9, "tokens_evaluated": 3},
+    done=False,
+)
+ENGINE = {"/tokenize": {"tokens": []}, "/props": {}, "/health": {}}
+ENDS = {"/v1/chat/completions": b"[DONE]", "/v1/responses": b"response.failed", "/v1/messages": b"event: error"}
+"""What a stream ends with that has an error."""
+
+
+@asynccontextmanager
+async def between(said, **settings):
+    """A gateway that listens before an engine on a socket, which says this."""
+    async with EngineServer({**ENGINE, "/completion": said}) as engine, listening(engine.url, **settings) as gateway:
+        yield gateway, engine
+
+
+class Cut(Connection):
+    """A connection whose answer is these reads, and then ends."""
+
+    def __init__(self, parts=()):
+        super().__init__("http://engine")
+        self.parts = parts
+
+    @asynccontextmanager
+    async def _asked(self, method, path, body, headers, timeout):  # noqa: ASYNC109 - as it is
+        async def parts():
+            for part in self.parts:
+                yield part
+
+        async def read():
+            return b"{}"
+
+        yield SimpleNamespace(content=SimpleNamespace(iter_any=parts), close=lambda: None, read=read)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
+    """Wherever the engine's stream ends, the client has the text up to there, and an error; never half a character."""
+
+    async def run():
+        connection = Cut()
+        application = served(LlamaServer(connection))
+        for end in range(0, len(SAID) - 2, 1 if path == PATHS[0] else 5):
+            connection.parts = [SAID[at : min(at + 40, end)] for at in range(0, end, 40)]
+            async with browser(application) as client:
+                answer = await client.post(path, json={**ASKED[path], "stream": True})
+            begun = b"}" in SAID[:end]
+            assert answer.status_code == (200 if begun else 502)
+            assert (ENDS[path] if begun else b"error") in answer.content
+            assert "\ufffd" not in answer.text
+
+    asyncio.run(run())
+
+
+def test_whole_stream_is_no_error():
+    """The stream that is cut above is a whole answer when it is not."""
+
+    async def run():
+        async with browser(served(LlamaServer(Cut([SAID])))) as client:
+            return await client.post(PATHS[0], json=ASKED[PATHS[0]])
+
+    assert asyncio.run(run()).json()["choices"][0]["message"]["content"] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ([], 502),
+        ([b"data: {nonsense}\n\n"], 502),
+        ([b"data: \xc3\n\n"], 502),
+        ([30.0], 502),
+        ([events({"error": {"code": 400, "message": "no such grammar"}})], 400),
+        ([events({"error": {"code": 500, "message": "out of memory"}})], 502),
+    ],
+    ids=["nothing", "nonsense", "half UTF-8", "silence", "refusal", "defect"],
+)
+def test_engine_that_fails_at_once_gives_a_status(said, status):
+    """An engine that fails before its first word gives a status on every surface, and nothing is left."""
+
+    async def run():
+        async with between(said, idle=0.1) as (gateway, _):
+            return [await gateway.ask(path, stream=stream) for path in PATHS for stream in (True, False)]
+
+    found = asyncio.run(run())
+    assert [status for status, _ in found] == [status] * 6
+    assert all(b"error" in body for _, body in found)
+
+
+@pytest.mark.parametrize("more", [[30.0], [b"data: {nonsense}\n\n"], [b'data: {"error": "x"}\n\n'], []])
+@pytest.mark.parametrize("path", PATHS)
+def test_engine_that_fails_later_ends_the_stream(path, more):
+    """What came before is delivered, an error in the API's own shape follows, and another stream is untouched."""
+
+    async def run():
+        async with between([SAID[:130], 0.02, *more], idle=0.15) as (gateway, engine):
+            broken = asyncio.create_task(gateway.ask(path, stream=True))
+            await settled(lambda: "/completion" in str(engine.asked))
+            engine.answers = {**ENGINE, "/completion": [SAID[:100], 0.05, SAID[100:]]}
+            whole = asyncio.create_task(gateway.ask(path))
+            return await broken, await whole
+
+    (status, body), (other, said) = asyncio.run(run())
+    assert status == other == 200
+    assert body.index(b"H") < body.index(ENDS[path])
+    assert TEXT in json.dumps(json.loads(said), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("path", PATHS)
+def test_client_that_goes_cancels_the_engines_request(path, stream):
+    """A client that closes its connection ends the engine's request within 100 ms, on every surface, streamed or not."""
+
+    async def once():
+        async with between([SAID[:200], 30.0, b"never"]) as (gateway, engine):
+            _, writer = await gateway.send(request(path, stream=stream))
+            await settled(lambda: gateway.application.state.gateway.streams and "/completion" in str(engine.asked))
+            await asyncio.sleep(0.05)
+            begun = time.monotonic()
+            writer.transport.abort()
+            await asyncio.wait_for(engine.gone.wait(), 5)
+            return time.monotonic() - begun
+
+    # On a busy machine a moment may be long: it has to hold in one of three.
+    assert any(asyncio.run(once()) <= 0.1 for _ in range(3))
+
+
+def test_slow_reader_fills_no_memory():
+    """A client that does not read stops the engine, at what the sockets between them hold."""
+    word = b'data: {"content": "' + b"word " * 2000 + b'", "tokens": [1], "stop": false}\n\n'
+
+    async def run():
+        async with between([word] * 5000) as (gateway, engine):
+            _, writer = await gateway.send(request(PATHS[0], stream=True))
+            sent, before = 1, 0
+            while sent != before:
+                before = sent
+                await asyncio.sleep(0.3)
+                sent = engine.said
+            writer.transport.abort()
+            return sent
+
+    assert 0 < asyncio.run(run()) * len(word) < 30_000_000
+
+
+def test_large_body_is_refused_and_others_go_on():
+    """A body of more than 32 MB gets a 413 while it is on its way, and a stream beside it goes on."""
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 33000000\r\n\r\n"
+
+    async def run():
+        async with listening(Told(["a", 0.2, "b"])) as gateway:
+            beside = asyncio.create_task(gateway.ask(PATHS[0]))
+            reader, writer = await gateway.send(head)
+            for _ in range(330):
+                writer.write(b"x" * 100_000)
+                await writer.drain()
+            line = await reader.readline()
+            writer.transport.abort()
+            return line, await beside
+
+    line, beside = asyncio.run(run())
+    assert b"413" in line
+    assert beside[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "expected JSON"),
+        (b'{"messages": [], "messages": []}', "again"),
+        (b"[" * 100_000, "expected JSON"),
+        (b"[1]", "expected an object"),
+        (b'{"messages": 1, "input": 1}', "expected"),
+        (b'{"messages": [{"role": 1}], "input": [{"role": 1}], "max_tokens": 1}', "expected"),
+        (b'{"model": {}, "messages": [], "input": "", "max_tokens": 1}', "model"),
+    ],
+)
+@pytest.mark.parametrize("path", PATHS)
+def test_malformed_request_is_a_400_in_the_apis_shape(path, body, said):
+    """What is not JSON, or of a wrong type, is a 400 that says where, in the API's own shape."""
+
+    async def run():
+        async with browser(served(Told("Hi"))) as client:
+            return await client.post(path, content=body)
+
+    answer = asyncio.run(run())
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]["message"]
+    assert ("type" in answer.json()) == (path == "/v1/messages")
+
+
+def test_template_that_fails_is_a_400():
+    """A template that raises refuses the conversation; the gateway goes on."""
+
+    async def run():
+        application = served(Told("Hi"), "json-tags")
+        application.state.gateway.models.all[0].turns.template = _raising()
+        async with browser(application) as client:
+            return await client.post(PATHS[0], json=ASKED[PATHS[0]])
+
+    answer = asyncio.run(run())
+    assert answer.status_code == 400
+    assert "no, never" in answer.json()["error"]["message"]
+
+
+def _raising():
+    from unrender import ChatTemplate  # noqa: PLC0415 - for this test alone
+
+    return ChatTemplate.from_string(
+        "{% if messages[-1].content == 'Hello' %}{{ raise_exception('no, never') }}{% endif %}x"
+    )
+
+
+def test_second_signal_ends_and_time_runs_out():
+    """In full flight: told to end, answers go on; when the time to drain is over, they end and the engine's work with them."""
+
+    async def run():
+        engine = Told(["Hello", 60.0, "never"])
+        async with listening(engine, drain=0.3) as gateway:
+            streams = [asyncio.create_task(gateway.ask(path, stream=True)) for path in PATHS]
+            await settled(lambda: len(engine.jobs) == 3)
+            gateway.server.handle_exit(15, None)
+            ready = (await gateway.answer(b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))[:12]
+            refused, _ = await gateway.ask(PATHS[0])
+            ends = await asyncio.gather(*streams, return_exceptions=True)
+            return engine.closed, ready, refused, ends
+
+    closed, ready, refused, ends = asyncio.run(run())
+    assert (closed, ready, refused) == (3, b"HTTP/1.1 503", 503)
+    assert all(b"never" not in str(end).encode() for end in ends)
