@@ -1,95 +1,47 @@
 """Many streams at once through a gateway: what a chunk costs it, what a stream holds, and how late text arrives.
 
-python benchmarks/gateway.py [--streams 1000] [--rate 8] [--tokens 60]
+python benchmarks/gateway.py [--streams 1000] [--rate 8] [--seconds 8] [--litellm PROGRAM] [--only NAME]
 
-Three processes: a paced engine that speaks llama-server's `/completion`, the gateway, and the clients (this one). Each token
-says which stream it belongs to, its number, and when the engine wrote it, so that whatever is lost, swapped or late is found. CPU time is
-the gateway's own, from /proc, so other load changes little; lateness is wall time, and needs a quiet machine.
+Processes: a paced engine (`tests/paced.py`), the server under test, and the clients (this one). The servers are `relay`, which copies
+bytes and understands nothing, the floor for anything that is written with asyncio; `unrender`; and LiteLLM's proxy, where its program is
+named or found. CPU time is the server's own, from /proc, between the moment when all streams have begun and the first end; what
+beginning costs is counted apart. Lateness is wall time, and needs a quiet machine. Last, llama.cpp's own chat endpoint and the gateway
+before the same engine take turns with one random model, where `xllamacpp` is installed: `gateway_gguf.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import contextlib
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-TOKEN = re.compile(r"<(\d+)\.(\d+)@([\d.]+)> ")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from paced import Heard, client, engine, port_of
+
 TEMPLATE = """{%- if tools %}{{ tools | tojson }}{% endif %}{%- for m in messages %}<|{{ m.role }}|>
 {%- if m.role == 'assistant' and m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}
 {%- for c in m.tool_calls or [] %}<call>{"name": {{ c.function.name | tojson }}, "arguments": {{ c.function.arguments | tojson }}}</call>
 {%- endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
-
-
-async def engine(rate: float) -> None:
-    """Serve streams of `rate` tokens a second; the prompt says how many and for which stream."""
-    ready = await asyncio.start_server(lambda r, w: _stream(r, w, rate), "127.0.0.1", 0, backlog=4096)
-    print(ready.sockets[0].getsockname()[1], flush=True)
-    await ready.serve_forever()
-
-
-async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: float) -> None:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-    length = re.search(r"content-length: (\d+)", head)
-    body = json.loads(await reader.readexactly(int(length[1]))) if length else None
-    writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n")
-    if body is None or "prompt" not in body:
-        writer.write(b'{"tokens": []}')
-        writer.close()
-        return
-    found = re.search(r"stream (\d+) tokens (\d+)", body["prompt"])
-    assert found
-    name, tokens = found[1], int(found[2])
-    due = time.monotonic()
-    for number in range(tokens):
-        due += 1 / rate
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-        _say(writer, {"content": f"<{name}.{number}@{time.monotonic():.4f}> ", "tokens": [1], "stop": False})
-        await writer.drain()
-    _say(writer, {"content": "", "stop": True, "stop_type": "eos", "tokens_predicted": tokens, "tokens_evaluated": 1})
-    await writer.drain()
-    writer.close()
-
-
-def _say(writer: asyncio.StreamWriter, item: object) -> None:
-    writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
-
-
-async def client(port: int, name: int, tokens: int) -> tuple[list[float], bool]:
-    """Return how late each token came, in seconds, and whether all came, in order and nobody else's."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-    ask = {"stream": True, "tools": [tool], "messages": [{"role": "user", "content": f"stream {name} tokens {tokens}"}]}
-    body = json.dumps(ask).encode()
-    writer.write(
-        f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
-    )
-    late: list[float] = []
-    text = ""
-    async for line in reader:
-        now = time.monotonic()
-        if b"[DONE]" in line:
-            break
-        if not line.startswith(b"data: ") or b'"content":"' not in line:
-            continue
-        text += json.loads(line[6:])["choices"][0]["delta"].get("content") or ""
-        seen = [float(at) for _, _, at in TOKEN.findall(text)[len(late) :]]
-        late += [now - at for at in seen]
-    writer.close()
-    whole = [(int(stream), int(number)) for stream, number, _ in TOKEN.findall(text)]
-    return late, whole == [(name, number) for number in range(tokens)] and not TOKEN.sub("", text).strip()
+_SETTLED = 2.0
+"""Seconds after the first token of the last stream."""
+_FIRSTS = 60
+"""Requests, one after the other, whose first byte is timed."""
 
 
 def cpu(pid: int) -> float:
-    """Return the seconds of CPU that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the seconds of CPU that a process has used, all its threads together."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 def memory(pid: int) -> int:
@@ -97,73 +49,168 @@ def memory(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def run(port: int, pid: int, streams: int, tokens: int) -> dict[str, float]:
+async def run(port: int, pid: int, streams: int, asked: argparse.Namespace) -> dict[str, float]:
     """Run streams at once and return the figures."""
-    before, held = cpu(pid), memory(pid)
-    peak = held
-    tasks = [asyncio.create_task(client(port, name, tokens)) for name in range(streams)]
-    while not all(task.done() for task in tasks):
-        await asyncio.sleep(0.5)
-        peak = max(peak, memory(pid))
-    results = [task.result() for task in tasks]
-    late = sorted(delay for delays, _ in results for delay in delays)
+    idle = cpu(pid)
+    await asyncio.sleep(_SETTLED)
+    begun, held = cpu(pid), memory(pid)
+    idle = (begun - idle) / _SETTLED
+    started = time.monotonic()
+    tokens = int(asked.rate * asked.seconds)
+    tasks = []
+    for name in range(streams):
+        tasks.append(asyncio.create_task(client(port, name, tokens)))
+        await asyncio.sleep(1 / 400)  # so many requests a second
+    await asyncio.sleep(_SETTLED)
+    settled, at, peak = cpu(pid), time.monotonic(), memory(pid)
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    until = time.monotonic()
+    steady = cpu(pid) - settled - idle * (until - at)
+    peak = max(peak, memory(pid))
+    heard: list[Heard] = await asyncio.gather(*tasks)
+    ended, altogether = cpu(pid) - idle * (time.monotonic() - started), sum(one.tokens for one in heard)
+    chunks = sum(at <= now <= until for one in heard for now, _ in one.lines)
+    late = sorted(delay for one in heard for delay in one.late())
     return {
         "streams": streams,
-        "wrong": sum(not whole for _, whole in results),
-        "chunks": len(late),
-        "cpu_us_per_chunk": 1e6 * (cpu(pid) - before) / len(late),
+        "wrong": sum(not one.whole() for one in heard),
+        "us_per_chunk": 1e6 * steady / max(chunks, 1),
+        "ms_per_request": 1000 * (ended - begun - steady * altogether / max(chunks, 1)) / streams,
         "kb_per_stream": (peak - held) / streams / 1024,
         "late_ms_p50": 1000 * late[len(late) // 2],
         "late_ms_p99": 1000 * late[len(late) * 99 // 100],
     }
 
 
+async def first(port: int, engine_port: int) -> dict[str, float]:
+    """Return by how many milliseconds a first byte comes later than the engine's own."""
+    over = []
+    for name in range(_FIRSTS):
+        direct, through = [await _first(one, name) for one in (engine_port, port)]
+        over.append(1000 * (through - direct))
+    over.sort()
+    return {"first_byte_ms_p50": over[len(over) // 2], "first_byte_ms_p99": over[-1]}
+
+
+async def _first(port: int, name: int) -> float:
+    heard = await client(port, name, 1)
+    return next(now for now, line in heard.lines if b"@" in line) - heard.asked
+
+
 def main() -> None:
-    """Print a line of figures for one stream, some, and all."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print lines of figures for each server: the first byte, then one stream, some, and all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=1000)
-    parser.add_argument("--rate", type=float, default=8.0)
-    parser.add_argument("--tokens", type=int, default=60)
+    parser.add_argument("--rate", type=float, default=8.0, help="tokens a second of each stream")
+    parser.add_argument("--seconds", type=float, default=8.0, help="how long each stream is")
+    parser.add_argument("--litellm", default=shutil.which("litellm") or "", help="the program of LiteLLM's proxy")
+    parser.add_argument("--only", choices=["relay", "unrender", "litellm", "gguf"])
     parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--relay", type=int, nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.engine:
-        asyncio.run(engine(asked.rate))
-        return
+        asyncio.run(_engine(asked.rate))
+    elif asked.relay:
+        asyncio.run(_relay(*asked.relay))
+    else:
+        _measure(asked)
+
+
+def _measure(asked: argparse.Namespace) -> None:
     command = [sys.executable, __file__, "--engine", "--rate", str(asked.rate)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other, tempfile.TemporaryDirectory() as folder:
         assert other.stdout is not None
-        _measured(asked, int(other.stdout.readline()), Path(folder))
-        other.kill()
+        engine_port = int(other.stdout.readline())
+        try:
+            for name, command in _servers(asked, engine_port, Path(folder)).items():
+                if asked.only in (None, name):
+                    _measured(name, command, asked, engine_port)
+        finally:
+            other.kill()
+    if asked.only in (None, "gguf"):
+        import gateway_gguf  # noqa: PLC0415 - wants an engine
+
+        gateway_gguf.measure()
 
 
-def _measured(asked: argparse.Namespace, engine_port: int, folder: Path) -> None:
-    (folder / "t.jinja").write_text(TEMPLATE)
-    port = engine_port + 1
-    settings = f'port = {port}\n[limits]\nstreams = 100000\n[[models]]\nname = "m"\nbackend = "llama-server"\n'
-    (folder / "g.toml").write_text(
-        settings + f'url = "http://127.0.0.1:{engine_port}"\ntemplate = "{folder}/t.jinja"\nconstrain = "never"\n'
-    )
-    command = [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml")]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as gateway:
+def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_port: int) -> None:
+    with (
+        _free() as port,
+        subprocess.Popen(
+            [word.format(port=port) for word in command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        ) as server,
+    ):
         try:
             asyncio.run(_warm(port))
+            print(name, _figures(asyncio.run(first(port, engine_port))), flush=True)
             for streams in sorted({1, asked.streams // 10 or 1, asked.streams}):
-                figures = asyncio.run(run(port, gateway.pid, streams, asked.tokens))
-                print("  ".join(f"{name} {value:.4g}" for name, value in figures.items()), flush=True)
+                print(name, _figures(asyncio.run(run(port, server.pid, streams, asked))), flush=True)
         finally:
-            gateway.kill()
+            server.kill()
+
+
+def _figures(figures: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
+
+
+def _servers(asked: argparse.Namespace, engine_port: int, folder: Path) -> dict[str, list[str]]:
+    """Return the commands that start the servers; `{port}` is where they shall listen."""
+    address = f"http://127.0.0.1:{engine_port}"
+    (folder / "t.jinja").write_text(TEMPLATE)
+    settings = '[limits]\nstreams = 100000\n[[models]]\nname = "m"\nbackend = "llama-server"\n'
+    (folder / "g.toml").write_text(f'{settings}url = "{address}"\ntemplate = "{folder}/t.jinja"\nconstrain = "never"\n')
+    (folder / "litellm.yaml").write_text(
+        f'model_list: [{{model_name: m, litellm_params: {{model: openai/m, api_base: "{address}/v1", api_key: any}}}}]\n'
+    )
+    found = {
+        "relay": [sys.executable, __file__, "--relay", str(engine_port), "{port}"],
+        "unrender": [sys.executable, "-m", "unrender", "serve", "--config", str(folder / "g.toml"), "--port", "{port}"],
+    }
+    if asked.litellm:
+        yaml = str(folder / "litellm.yaml")
+        found["litellm"] = [asked.litellm, "--config", yaml, "--port", "{port}", "--telemetry", "False"]
+    return found
+
+
+async def _engine(rate: float) -> None:
+    server = await engine(rate)
+    print(port_of(server), flush=True)
+    await server.serve_forever()
+
+
+async def _relay(engine_port: int, port: int) -> None:
+    async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        source, sink = await asyncio.open_connection("127.0.0.1", engine_port)
+        sink.write(head + (await reader.readexactly(int(length[1])) if length else b""))
+        while data := await source.read(65536):
+            writer.write(data)
+            await writer.drain()
+        sink.close()
+        writer.close()
+
+    server = await asyncio.start_server(copied, "127.0.0.1", port, backlog=4096)
+    await server.serve_forever()
+
+
+@contextlib.contextmanager
+def _free() -> Iterator[int]:
+    """Return a port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    yield port
 
 
 async def _warm(port: int) -> None:
-    """Wait until the gateway answers."""
-    for _ in range(300):
-        try:
-            await client(port, 0, 1)
-        except OSError:
-            await asyncio.sleep(0.1)
-        else:
-            return
-    sys.exit("the gateway does not answer")
+    """Wait until the server answers."""
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            if (await client(port, 0, 1)).done:
+                return
+        await asyncio.sleep(0.1)
+    sys.exit("the server does not answer")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""A paced engine without a model, and clients that keep what they hear: what load tests put before and after a server.
+
+The engine speaks llama-server's `/completion` and OpenAI's `/v1/chat/completions`. A prompt says for which stream it is and how many
+tokens it wants; each token says which stream it belongs to, its number, and when it was written, so that whatever is lost, swapped
+or late is found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from dataclasses import dataclass, field
+
+TOKEN = re.compile(r"<(\d+)\.(\d+)@([\d.]+)> ")
+_ASKED = re.compile(rb"stream (\d+) tokens (\d+)")
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+
+
+async def engine(rate: float) -> asyncio.Server:
+    """Serve streams of `rate` tokens a second on a free port."""
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _stream(reader, writer, rate)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    return await asyncio.start_server(served, "127.0.0.1", 0, backlog=4096)
+
+
+def port_of(server: asyncio.Server) -> int:
+    """Return where a server listens."""
+    return int(server.sockets[0].getsockname()[1])
+
+
+async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rate: float) -> None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    body = await reader.readexactly(int(length[1])) if length else b""
+    asked, chat = _ASKED.search(body), b"/chat/completions" in head.split(b"\r\n")[0]
+    kind = b"text/event-stream" if asked else b"application/json"
+    writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: " + kind + b"\r\n\r\n")
+    if asked is None:
+        writer.write(b'{"tokens": []}')
+        return
+    name, tokens = asked[1].decode(), int(asked[2])
+    due = time.monotonic()
+    for number in range(tokens):
+        due += 1 / rate
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        text = f"<{name}.{number}@{time.monotonic():.4f}> "
+        _say(writer, _chunk({"content": text}) if chat else {"content": text, "tokens": [1], "stop": False})
+        await writer.drain()
+    last = {"content": "", "stop": True, "stop_type": "eos", "tokens_predicted": tokens, "tokens_evaluated": 1}
+    _say(writer, _chunk({}, "stop") if chat else last)
+    writer.write(b"data: [DONE]\n\n" if chat else b"")
+    await writer.drain()
+
+
+def _chunk(delta: object, reason: str | None = None) -> object:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+def _say(writer: asyncio.StreamWriter, item: object) -> None:
+    writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
+
+
+@dataclass(slots=True)
+class Heard:
+    """What one client has heard: the lines of text with the time when each came."""
+
+    name: int
+    tokens: int
+    asked: float = 0.0
+    lines: list[tuple[float, bytes]] = field(default_factory=list)
+    done: bool = False
+
+    def late(self) -> list[float]:
+        """Return how late each token came, in seconds."""
+        found = ((now, TOKEN.search(line.decode())) for now, line in self.lines)
+        return [now - float(token[3]) for now, token in found if token]
+
+    def whole(self) -> bool:
+        """Return whether all tokens came, in order, and nobody else's, and not a character more."""
+        choices = [choice for _, line in self.lines for choice in json.loads(line[6:])["choices"]]
+        text = "".join(choice["delta"].get("content") or "" for choice in choices)
+        said = [(int(stream), int(number)) for stream, number, _ in TOKEN.findall(text)]
+        return self.done and not TOKEN.sub("", text) and said == [(self.name, i) for i in range(self.tokens)]
+
+
+async def client(port: int, name: int, tokens: int, *, path: str = "/v1/chat/completions") -> Heard:
+    """Ask for a stream and return what was heard."""
+    heard = Heard(name, tokens, time.monotonic())
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    messages = [{"role": "user", "content": f"stream {name} tokens {tokens}"}]
+    body = json.dumps({"model": "m", "stream": True, "tools": [_TOOL], "messages": messages}).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body)
+    async for line in reader:
+        if b"[DONE]" in line:
+            heard.done = True
+            break
+        if line.startswith(b"data: {") and b'"choices"' in line:
+            heard.lines.append((time.monotonic(), line))
+    writer.close()
+    return heard
