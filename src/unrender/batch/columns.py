@@ -1,0 +1,160 @@
+"""Batches of the libraries that people read tables with → lists of values, and back with more columns.
+
+Strategy: a batch is known by the library that made it, so that no library is imported which the caller does not use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from unrender.errors import MessageError
+
+Values = Sequence[Any]
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    TEXT = "text"
+    TEXTS = "texts"
+    """A list of texts in each row."""
+    CALLS = "calls"
+    """A list of structs with `id`, `name` and `arguments` in each row."""
+
+
+CALL_FIELDS = ("id", "name", "arguments")
+Added = Mapping[str, tuple[Kind, list[Any]]]
+"""Columns by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch of whatever library."""
+
+    rows: int
+    column: Callable[[str], Values | None]
+    """The values of a column as Python's own; None where there is no such column."""
+    extended: Callable[[Added], Any]
+    """The batch in its own library's form with more columns; one of the same name is replaced."""
+
+
+def opened(batch: Any) -> Batch:
+    """Return a batch of pyarrow, pandas or polars, a mapping of columns, or a list of mappings as a `Batch`.
+
+    Raises `MessageError` when it is none of these.
+    """
+    library = type(batch).__module__.partition(".")[0]
+    kind = type(batch).__name__
+    if (found := _OF_LIBRARIES.get((library, kind))) is not None:
+        return found(batch)
+    if isinstance(batch, Mapping):
+        return _of_mapping(batch)
+    if isinstance(batch, list | tuple) and all(isinstance(row, Mapping) for row in batch):
+        return _of_rows(batch)
+    raise MessageError(
+        f"batch: expected columns (pyarrow, pandas, polars, a mapping) or a list of mappings, found {library}.{kind}"
+    )
+
+
+def _of_mapping(batch: Mapping[str, Any]) -> Batch:
+    rows = max((len(values) for values in batch.values()), default=0)
+    return Batch(
+        rows=rows,
+        column=lambda name: _listed(batch[name]) if name in batch else None,
+        extended=lambda added: {**batch, **{name: values for name, (_, values) in added.items()}},
+    )
+
+
+def _of_rows(batch: Sequence[Mapping[str, Any]]) -> Batch:
+    def extended(added: Added) -> list[dict[str, Any]]:
+        return [{**row, **{name: values[at] for name, (_, values) in added.items()}} for at, row in enumerate(batch)]
+
+    return Batch(rows=len(batch), column=lambda name: [row.get(name) for row in batch], extended=extended)
+
+
+def _of_arrow(batch: Any) -> Batch:
+    def extended(added: Added) -> Any:
+        types = arrow_types()
+        whole = batch.drop_columns([name for name in added if name in batch.schema.names])
+        for name, (kind, values) in added.items():
+            whole = whole.append_column(name, arrow_array(values, types[kind]))
+        return whole
+
+    names = set(batch.schema.names)
+    return Batch(
+        rows=batch.num_rows,
+        column=lambda name: batch.column(name).to_pylist() if name in names else None,
+        extended=extended,
+    )
+
+
+def arrow_types() -> dict[Kind, Any]:
+    """Return pyarrow's type of each kind of column."""
+    pa = importlib.import_module("pyarrow")
+    text = pa.string()
+    call = pa.struct([(name, text) for name in CALL_FIELDS])
+    return {Kind.TEXT: text, Kind.TEXTS: pa.list_(text), Kind.CALLS: pa.list_(call)}
+
+
+def arrow_array(values: Values, kind: Any) -> Any:
+    """Return values as an array of a type of pyarrow's; half characters, which Arrow does not hold, become U+FFFD."""
+    array = importlib.import_module("pyarrow").array
+    try:
+        return array(values, type=kind)
+    except UnicodeEncodeError:
+        return array(_whole(values), type=kind)
+
+
+def _whole(value: Any) -> Any:
+    """Return a value without half characters."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
+
+
+def _of_pandas(batch: Any) -> Batch:
+    return Batch(
+        rows=len(batch),
+        column=lambda name: batch[name].tolist() if name in batch.columns else None,
+        extended=lambda added: batch.assign(**{name: values for name, (_, values) in added.items()}),
+    )
+
+
+def _of_polars(batch: Any) -> Batch:
+    def extended(added: Added) -> Any:
+        pl = importlib.import_module("polars")
+        call = pl.Struct(dict.fromkeys(CALL_FIELDS, pl.String))
+        types = {Kind.TEXT: pl.String, Kind.TEXTS: pl.List(pl.String), Kind.CALLS: pl.List(call)}
+        columns = (pl.Series(name, _whole(values), dtype=types[kind]) for name, (kind, values) in added.items())
+        return batch.with_columns(columns)
+
+    return Batch(
+        rows=batch.height,
+        column=lambda name: batch[name].to_list() if name in batch.columns else None,
+        extended=extended,
+    )
+
+
+_OF_LIBRARIES: Mapping[tuple[str, str], Callable[[Any], Batch]] = {
+    ("pyarrow", "Table"): _of_arrow,
+    ("pyarrow", "RecordBatch"): _of_arrow,
+    ("pandas", "DataFrame"): _of_pandas,
+    ("polars", "DataFrame"): _of_polars,
+}
+
+
+def _listed(values: Any) -> Values:
+    """Return the values of a column as a list; numpy's and pyarrow's arrays have their own way."""
+    if isinstance(values, list):
+        return values
+    for way in ("to_pylist", "to_list", "tolist"):
+        if (method := getattr(values, way, None)) is not None:
+            listed: Values = method()
+            return listed
+    return list(values)

@@ -1,0 +1,216 @@
+"""One recorded answer → its message, how well it could be read, and why not better.
+
+Strategy: what decides how an answer is read is its tools and what its prompt has begun; few answers differ in these. A
+parser is made for each once, and copied for every answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any
+
+from unrender.cache import Cache, content_key
+from unrender.chat_template import ChatTemplate
+from unrender.errors import MessageError
+from unrender.format import Format
+from unrender.messages import CallStatus, Message, Request, Tool
+from unrender.offer import read_offer
+from unrender.parsing.begun import prefill
+from unrender.parsing.events import Malformed
+from unrender.parsing.ids import IdMaker, id_maker
+from unrender.parsing.parser import Parser
+from unrender.parsing.policy import Policy
+
+_PARSERS = 1_000
+"""Parsers that are kept, each for other tools or another beginning."""
+_TAIL = 4_096
+"""Characters of a prompt that can show what it has begun."""
+_QUOTED = 80
+"""Characters of the model's text that a warning repeats."""
+_MOST_WARNINGS = 20
+"""Warnings of one answer; a hostile one could cause any number."""
+_ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_ID_LENGTH = 9
+
+
+class Status(StrEnum):
+    """How well an answer could be read."""
+
+    COMPLETE = "complete"
+    """All of it, as the format writes it or near enough."""
+    TRUNCATED = "truncated"
+    """It ends in a call, or the engine says that it was cut off."""
+    MALFORMED = "malformed"
+    """Something in it is not what the format writes; the rest was read."""
+    UNREADABLE = "unreadable"
+    """The row has no answer, or its tools or messages are no such thing; nothing was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One recorded answer, and what is known of the request."""
+
+    text: str
+    prompt: str | None = None
+    """The rendered prompt, or its tail; None when it is not known."""
+    messages: Sequence[Any] | None = None
+    """The conversation before the answer; None when it is not known."""
+    tools: Any = None
+    """As `prepare` takes them, or as JSON text; None for the reader's own."""
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one row means."""
+
+    message: Message = field(default_factory=Message)
+    status: Status = Status.COMPLETE
+    reasons: tuple[str, ...] = ()
+    """What was expected where something else was met, or why the row is unreadable: words that repeat, to be counted."""
+    warnings: tuple[str, ...] = ()
+    """The same with the place and the text met, and a sentence for each call that is not whole."""
+
+
+class RowReader:
+    """Reads rows. `tools` is None when they are not known: then any name is a tool's.
+
+    `begun` is what the generation prompt has written of an answer whose row does not show it. `variables` are the
+    template's, for rows with messages.
+    """
+
+    def __init__(
+        self,
+        format: Format,
+        *,
+        template: ChatTemplate | None,
+        tools: Sequence[Any] | None,
+        begun: str,
+        policy: Policy | None,
+        variables: Mapping[str, Any],
+    ) -> None:
+        self._format = format
+        self._template = template
+        self._tools = tools
+        self._begun = begun
+        self._policy = policy
+        self._variables = variables
+        self._parsers: Cache[Parser] = Cache(_PARSERS)
+
+    def read(self, row: Row) -> Reading:
+        """Return what the row means. Raises `MessageError` or `TemplateError` when its request is malformed, never for the answer."""
+        parser = self._parser(row)
+        events = parser.feed(row.text)
+        events += parser.finish(row.finish_reason)
+        broken = [event for event in events if type(event) is Malformed]
+        return _reading(parser.message, broken, row.finish_reason)
+
+    def _parser(self, row: Row) -> Parser:
+        ids = _ids(self._format, row.text)
+        if row.messages is not None:
+            return self._rendered(row, ids)
+        begun = self._begun if row.prompt is None else prefill(self._format, row.prompt[-_TAIL:])
+        key = (_tools_key(row.tools), begun, row.prompt is None)
+        parser = self._parsers.get(key)
+        if parser is None:
+            parser = self._made(row, begun)
+            if key[0] is not None:
+                self._parsers.put(key, parser, 1)
+        return parser.copy(ids=ids)
+
+    def _made(self, row: Row, begun: str) -> Parser:
+        request = Request(tools=_offered(self._asked(row)))
+        return Parser(self._format, request, prompt=row.prompt or "", begun=begun, policy=self._policy)
+
+    def _rendered(self, row: Row, ids: IdMaker) -> Parser:
+        if self._template is None:
+            raise MessageError("messages: a format renders no prompt; give the reader a template, or the rows a prompt")
+        asked = self._asked(row)
+        assert row.messages is not None
+        turn = self._template.prepare(row.messages, tools=asked, **self._variables)
+        return Parser(
+            turn.format,
+            replace(turn.request, tools=_offered(asked)),
+            prompt=turn.prompt,
+            begun=turn.begun,
+            policy=self._policy,
+            ids=ids,
+            known_ids=turn.known_ids,
+        )
+
+    def _asked(self, row: Row) -> Any:
+        if row.tools is None:
+            return self._tools
+        return _json_tools(row.tools) if isinstance(row.tools, str) else row.tools
+
+
+def unreadable(reason: str) -> Reading:
+    """Return the reading of a row that cannot be read."""
+    return Reading(status=Status.UNREADABLE, reasons=(reason,), warnings=(reason,))
+
+
+def _reading(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
+    dead = message.dead_calls if message.tool_calls else ()
+    if not broken and not dead:
+        status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
+        return Reading(message=message, status=status)
+    cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in dead)
+    told = [_told(event) for event in broken[:_MOST_WARNINGS]]
+    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in dead[:_MOST_WARNINGS]]
+    return Reading(
+        message=message,
+        status=Status.TRUNCATED if cut_off else Status.MALFORMED,
+        reasons=tuple(event.expected for event in broken[:_MOST_WARNINGS]),
+        warnings=tuple(told[:_MOST_WARNINGS]),
+    )
+
+
+def _told(event: Malformed) -> str:
+    met = f", found {event.text[:_QUOTED]!r}" if event.text else ""
+    return f"character {event.position}: expected {event.expected}{met}"
+
+
+def _tools_key(tools: Any) -> str | bytes | None:
+    """Return what is equal for no tools that differ; None where there is no such key."""
+    if tools is None or isinstance(tools, str):
+        return tools or ""
+    return content_key(tools) or None
+
+
+def _json_tools(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MessageError(f"tools: expected JSON: {error}") from None
+
+
+def _offered(tools: Any) -> tuple[Tool, ...] | None:
+    return None if tools is None else read_offer(tools, repeats=True).tools
+
+
+def _ids(format: Format, text: str) -> IdMaker:
+    return id_maker(format.tools) if format.tools.id_parts is not None else _TextIds(text)
+
+
+class _TextIds:
+    """Makes ids from an answer's text and a call's position: the same in every run, and others for another answer."""
+
+    __slots__ = ("_digest", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._digest = b""
+
+    def __call__(self, position: int, _name: str) -> str:
+        if not self._digest:
+            self._digest = blake2b(self._text.encode(errors="surrogatepass")).digest()
+        made = int.from_bytes(blake2b(self._digest, digest_size=8, salt=position.to_bytes(16, "big")).digest(), "big")
+        letters = []
+        for _ in range(_ID_LENGTH):
+            made, at = divmod(made, len(_ALPHABET))
+            letters.append(_ALPHABET[at])
+        return "".join(letters)

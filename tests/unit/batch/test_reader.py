@@ -1,0 +1,268 @@
+"""The reader of batches: every kind of row, in every kind of batch that needs no further library, and in other processes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from unittest.mock import patch
+
+import pytest
+from unit.batch.conftest import BROKEN, CALL, CUT, PLAIN, TEMPLATE, TOOLS
+
+from unrender import ChatTemplate
+from unrender.batch import Reader
+from unrender.errors import MessageError
+from unrender.format import Format
+
+TEXTS = [CALL, PLAIN, CUT, BROKEN, None]
+STATUSES = ["complete", "complete", "truncated", "malformed", "unreadable"]
+
+
+def test_reads_columns(reader):
+    """Each answer becomes what `Turn.parse` makes of it, in columns beside those that were there."""
+    read = reader({"text": TEXTS, "id": [1, 2, 3, 4, 5]})
+
+    assert read["id"] == [1, 2, 3, 4, 5]
+    assert read["status"] == STATUSES
+    assert read["reasoning"] == ["rain?", "", "", "", ""]
+    assert read["content"][:2] == ["One moment.", "It rains."]
+    assert json.loads(read["tool_calls"][0])[0]["function"] == {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+    assert read["tool_calls"][1:] == ["[]"] * 4
+
+
+def test_agrees_with_a_turn(template, reader):
+    """Columns hold the same message as a turn's parser gives."""
+    turn = template.prepare([{"role": "user", "content": "Hello"}], tools=TOOLS)
+    read = reader({"text": TEXTS[:4]})
+
+    for at, text in enumerate(TEXTS[:4]):
+        message = turn.parse(text)
+        assert (message.content, message.reasoning) == (read["content"][at], read["reasoning"][at])
+
+
+def test_says_what_is_wrong(reader):
+    """Warnings name the place, what was expected, and calls that are not whole."""
+    warnings = [json.loads(found) for found in reader({"text": TEXTS})["warnings"]]
+
+    assert warnings[0] == warnings[1] == []
+    assert warnings[2][-1] == "the call of 'get_weather' is truncated"
+    assert warnings[3][0] == "character 34: expected a JSON value, found 'o'"
+    assert warnings[4] == ["text: expected the answer's text, found nothing"]
+
+
+def test_gives_structs(template):
+    """Calls come as structs where that is asked for."""
+    reader = Reader(template, tools=TOOLS, nested="structs")
+
+    (call,) = reader({"text": [CALL]})["tool_calls"][0]
+    assert (call["name"], call["arguments"], len(call["id"])) == ("get_weather", '{"city": "Paris"}', 9)
+
+
+def test_ids_are_the_same_in_every_run(template):
+    """Ids depend on the answer's text and the call's position alone, and differ with either."""
+    one = CALL + CALL
+    ids = [
+        [call["id"] for call in calls]
+        for _ in range(2)
+        for calls in Reader(template, tools=TOOLS, nested="structs")({"text": [one, CALL]})["tool_calls"]
+    ]
+
+    assert ids[:2] == ids[2:]
+    assert len({id for found in ids for id in found}) == len(ids[0]) + len(ids[1])
+
+
+def test_reads_other_columns(template):
+    """Columns may have other names, and what is added a prefix."""
+    reader = Reader(template, tools=TOOLS, text="generated_text", prefix="read_")
+
+    assert (
+        reader({"generated_text": [PLAIN], "content": ["mine"]}).items()
+        >= {
+            "content": ["mine"],
+            "read_content": ["It rains."],
+        }.items()
+    )
+
+
+def test_reads_rows(reader):
+    """A list of mappings comes back as one."""
+    rows = reader([{"text": PLAIN, "id": 1}, {"id": 2}])
+
+    assert [(row["id"], row["content"], row["status"]) for row in rows] == [
+        (1, "It rains.", "complete"),
+        (2, "", "unreadable"),
+    ]
+
+
+def test_prompt_opens_reasoning(reader):
+    """A row's prompt shows whether reasoning is open; without one, nothing is begun here."""
+    read = reader({"text": ["rain?</think>\nYes"] * 2, "prompt": ["<|user|>\nx<|end|>\n<|assistant|>\n<think>", None]})
+
+    assert (read["reasoning"][0], read["content"][0]) == ("rain?", "Yes")
+    assert read["reasoning"][1] == ""
+
+
+def test_messages_are_rendered(template):
+    """A conversation stands for its prompt, with the template's variables, be it a list or JSON."""
+    reader = Reader(template, tools=TOOLS, begun="", thinking=True)
+    asked = [{"role": "user", "content": "Rain?", "tool_calls": None}]
+    read = reader({"text": ["rain?</think>\nYes"] * 3, "messages": [asked, json.dumps(asked), None]})
+
+    assert read["reasoning"] == ["rain?", "rain?", ""]
+
+
+def test_variables_decide_what_is_begun(template):
+    """Where a row shows no prompt, the template's own with the given variables tells what is begun."""
+    read = [Reader(template, thinking=thinking)({"text": ["rain?</think>Yes"]}) for thinking in (True, False)]
+
+    assert [batch["reasoning"] for batch in read] == [["rain?"], [""]]
+
+
+def test_last_message_is_the_answer(reader):
+    """Where there is no text, the content of the last message is read: what servers without a parser recorded."""
+    messages = [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": CALL}]
+    read = reader({"messages": [messages, messages[:1]]})
+
+    assert json.loads(read["tool_calls"][0])[0]["function"]["name"] == "get_weather"
+    assert read["status"] == ["complete", "unreadable"]
+
+
+def test_calls_of_a_conversation_share_no_id(template):
+    """An id that the conversation has is not given again."""
+    reader = Reader(template, tools=TOOLS, nested="structs")
+    id = reader({"text": [CALL]})["tool_calls"][0][0]["id"]
+    call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": {"city": "Rome"}}}
+    messages = [
+        {"role": "user", "content": "Rain?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": "no"},
+    ]
+
+    assert reader({"text": [CALL], "messages": [messages]})["tool_calls"][0][0]["id"] != id
+
+
+def test_tools_of_a_row_win(reader):
+    """A row's own tools, as a list or JSON, decide what is a call there; malformed ones are that row's fault alone."""
+    others = [{"type": "function", "function": {"name": "other"}}]
+    read = reader({"text": [CALL] * 5, "tools": [others, json.dumps(others), None, "{", [{"name": 3}]]})
+
+    assert [json.loads(calls) != [] for calls in read["tool_calls"]] == [False, False, True, False, False]
+    assert read["status"][3:] == ["unreadable"] * 2
+    assert json.loads(read["warnings"][3])[0].startswith("tools: expected JSON")
+    assert json.loads(read["warnings"][4])[0].startswith("tools[0]")
+
+
+def test_unknown_tools_may_have_any_name(template):
+    """Without tools, any name counts; with an empty list, none does."""
+    assert [Reader(template, tools=tools)({"text": [CALL]})["tool_calls"][0] != "[]" for tools in (None, [])] == [
+        True,
+        False,
+    ]
+
+
+def test_engine_says_that_an_answer_was_cut_off(reader):
+    """An answer that ended for its length is truncated, also outside calls."""
+    read = reader({"text": ["It rai", "It rains."], "finish_reason": ["length", "stop"]})
+
+    assert read["status"] == ["truncated", "complete"]
+
+
+@pytest.mark.parametrize("value", [3, 1.5, b"bytes", ["a"], {"a": 1}, True, float("nan")])
+def test_no_value_raises(reader, value):
+    """Whatever stands in a column, the row is unreadable and the others are read."""
+    columns = ("text", "prompt", "messages", "tools")
+    for name in columns:
+        rows = reader([{"text": PLAIN}, {"text": PLAIN, name: value}])
+        assert rows[0]["content"] == "It rains."
+        assert rows[1]["status"] in ("complete", "unreadable")
+
+
+def test_a_defect_is_told(reader):
+    """A defect of unrender costs one row, which says so."""
+    with patch("unrender.batch.rows.Parser.feed", side_effect=KeyError("x")):
+        (row,) = reader([{"text": PLAIN}])
+
+    assert (row["status"], "defect of unrender" in row["warnings"]) == ("unreadable", True)
+
+
+def test_warnings_are_bounded(reader):
+    """A hostile answer causes few warnings, each short."""
+    (found,) = reader({"text": ['<call name="get_weather">' * 500 + "x" * 5000]})["warnings"]
+    warnings = json.loads(found)
+
+    assert 0 < len(warnings) <= 20
+    assert max(map(len, warnings)) < 400
+
+
+def test_format_alone_renders_nothing(template):
+    """A format reads texts and prompts; rows with messages want a template."""
+    reader = Reader(template.format, tools=TOOLS)
+    read = reader({"text": [CALL, CALL], "messages": [None, [{"role": "user", "content": "Rain?"}]]})
+
+    assert read["status"] == ["complete", "unreadable"]
+    assert isinstance(reader.format, Format)
+
+
+def test_pickle_needs_no_analysis(reader):
+    """What is sent to a worker holds the derived format, so that the worker analyses nothing."""
+    sent = pickle.dumps(reader)
+
+    with patch("unrender.analysis.analyze.analyze", side_effect=AssertionError("analysed")):
+        assert pickle.loads(sent)({"text": [CALL]})["reasoning"] == ["rain?"]
+
+
+def test_reads_numpy_like_arrays(reader):
+    """A column that is no list gives its values by `tolist`."""
+
+    class Array:
+        def __len__(self):
+            return 1
+
+        def tolist(self):
+            return [PLAIN]
+
+    assert reader({"text": Array()})["content"] == ["It rains."]
+
+
+@pytest.mark.parametrize("batch", ["text", 3, [1]])
+def test_refuses_what_is_no_batch(reader, batch):
+    """What is no batch is the caller's mistake."""
+    with pytest.raises(MessageError, match="batch: expected columns"):
+        reader(batch)
+
+
+def test_refuses_unknown_forms_of_calls(template):
+    """A form of calls that does not exist is named."""
+    with pytest.raises(MessageError, match="nested: expected one of"):
+        Reader(template, nested="xml")
+
+
+def test_takes_a_path(tmp_path):
+    """A template's file will do."""
+    path = tmp_path / "chat_template.jinja"
+    path.write_text(TEMPLATE, encoding="utf-8")
+
+    assert Reader(path)({"text": [PLAIN]})["content"] == ["It rains."]
+    assert isinstance(ChatTemplate.from_file(path), ChatTemplate)
+
+
+def test_arrow_batches(template):
+    """A table and a record batch of pyarrow come back as such, with typed columns; a column of the same name is replaced."""
+    pa = pytest.importorskip("pyarrow")
+    reader = Reader(template, tools=TOOLS, nested="structs")
+    for kind in (pa.table, pa.record_batch):
+        given = kind({"text": TEXTS, "content": [1, 2, 3, 4, 5]})
+        read = reader(given)
+
+        assert type(read) is type(given)
+        assert read.schema.names == ["text", "content", "reasoning", "tool_calls", "status", "warnings"]
+        assert read.column("status").to_pylist() == STATUSES
+        assert str(read.schema.field("tool_calls").type).startswith("list<")
+        assert read.column("tool_calls").to_pylist()[0][0]["arguments"] == '{"city": "Paris"}'
+
+
+def test_empty_arrow_batches_keep_their_types(reader):
+    """An empty batch has the same columns as a full one."""
+    pa = pytest.importorskip("pyarrow")
+
+    assert reader(pa.table({"text": pa.array([], pa.string())})).schema == reader(pa.table({"text": [PLAIN]})).schema
