@@ -3,7 +3,10 @@
 Only Arrow and Parquet need a library, pyarrow; the extra is called `batch`.
 """
 
+from unrender.batch.failure import BatchError
+from unrender.batch.job import Progress, read_files
 from unrender.batch.reader import Reader
 from unrender.batch.rows import Status
+from unrender.batch.tally import Tally
 
-__all__ = ["Reader", "Status"]
+__all__ = ["BatchError", "Progress", "Reader", "Status", "Tally", "read_files"]

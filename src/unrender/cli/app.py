@@ -23,6 +23,7 @@ from unrender.cli.grammar import grammar
 from unrender.cli.inspect import inspect
 from unrender.cli.lint import lint_
 from unrender.cli.parse import parse
+from unrender.cli.read import read
 from unrender.cli.replay import replay_
 from unrender.cli.serve import serve
 from unrender.cli.terminal import let_go, logged, plainly, remark, remark_warning, verbosely
@@ -118,6 +119,7 @@ for command in (
     format_,
     diff_,
     declared,
+    read,
     serve,
 ):
     command.params += [plain_option, verbose_option]

@@ -161,6 +161,10 @@ class Progress:
         """Show what is worked on."""
         self._replace(f"{self._done}/{self._total}  {printable(name)}"[: width() - 1])
 
+    def show(self, line: str) -> None:
+        """Show a line of the caller's instead."""
+        self._replace(printable(line)[: width() - 1])
+
     def clear(self) -> None:
         """Take the line away."""
         if self._shown:

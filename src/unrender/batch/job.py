@@ -1,0 +1,210 @@
+"""Files of recorded answers → one file of what they mean: in order, by several processes, and on after a kill.
+
+A job that was ended, by whatever means, goes on where it was when it is started again with the same arguments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.batch.failure import BatchError
+from unrender.batch.files import STDIN, Piece, is_table, pieces, size_of, total_size
+from unrender.batch.reader import Reader, struct_calls
+from unrender.batch.rows import Status
+from unrender.batch.sinks import COLUMNS, Sink, form_of, json_line
+from unrender.batch.tally import Tally
+from unrender.batch.workers import mapped
+
+_QUOTED = 1_000
+"""Characters of a bad row that the side file repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is."""
+
+    rows: int
+    """Rows that are done, those of earlier runs included."""
+    rate: float
+    """Rows a second of this run."""
+    share: float | None
+    """How much of the input is done, from 0 to 1; None where that is not known."""
+    remaining: float | None
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What one piece came to."""
+
+    piece: Piece
+    """Without its rows."""
+    output: bytes
+    bad: bytes
+    tally: Tally
+
+
+def read_files(
+    reader: Reader,
+    files: Sequence[str],
+    output: str,
+    *,
+    jobs: int = 1,
+    keep: Sequence[str] = (),
+    force: bool = False,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> Tally:
+    """Read the answers of all files into `output`, and return what they add up to.
+
+    Files are JSONL, plain or compressed (`.gz`, `.zst`), `.parquet`, or "-" for JSONL on standard input; `output` is any of
+    these forms. Each row gives one record, in order: the values of the columns in `keep`, then `content`, `reasoning`,
+    `tool_calls` (a list of objects with `id`, `name` and `arguments`), `status` and `warnings`. In Parquet, kept values are
+    texts. Rows that cannot be read are in `<output>.bad.jsonl` instead, with the file, the line (from 1) or row (from 0),
+    and the reason. Memory does not grow with the input.
+
+    Work is done in `jobs` processes. When a run was ended, `<output>.part` and `<output>.journal` are left, and the next one with
+    the same arguments goes on; standard input must then bring the same rows again. `force` begins anew. Raises `BatchError`
+    when a file cannot be read or written, `output` exists already, or what was left is another job's.
+    """
+    taken = [name for name in keep if name in COLUMNS]
+    if taken:
+        raise BatchError(f"keep: {taken[0]!r} is the name of a column that is added")
+    form = form_of(output)
+    total = total_size(files)
+    work = _Work(reader=reader, keep=tuple(keep), output=output)
+    with Sink(output, _digest(reader, files, keep), force=force) as sink:
+        pace = _Pace(files, total, sink.journal.rows, on_progress)
+        left = [] if sink.journal.done else pieces(files, [*reader.columns, *keep], sink.journal.rows)
+        for done in mapped(work, left, jobs):
+            sink.take(done.piece.size, done.output, done.bad, done.tally)
+            pace.show(done.piece)
+        sink.finish(form)
+        return sink.journal.tally
+
+
+def _digest(reader: Reader, files: Sequence[str], keep: Sequence[str]) -> str:
+    """Return what is equal for jobs with the same output."""
+    sizes = [None if path == STDIN else size_of(path) for path in files]
+    described = json.dumps([reader.described(), list(files), sizes, list(keep)], sort_keys=True, default=repr)
+    return hashlib.blake2b(described.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a worker does with a piece."""
+
+    reader: Reader
+    keep: tuple[str, ...]
+    output: str
+
+    def __call__(self, piece: Piece) -> Done:
+        tally, records, bad = Tally(), [], []
+        for at, raw in _raw_rows(piece):
+            try:
+                record = _record(raw)
+            except ValueError as error:
+                bad.append(_bad(piece, at, str(error), raw))
+                tally.refuse(_kind(str(error)))
+                continue
+            reading = self.reader.read(record)
+            if reading.status is Status.UNREADABLE:
+                bad.append(_bad(piece, at, reading.reasons[0], raw))
+                tally.refuse(_kind(reading.reasons[0]))
+                continue
+            tally.take(reading)
+            message = reading.message
+            records.append(
+                {
+                    **{name: record.get(name) for name in self.keep},
+                    "content": message.content,
+                    "reasoning": message.reasoning,
+                    "tool_calls": struct_calls(message),
+                    "status": reading.status.value,
+                    "warnings": list(reading.warnings),
+                }
+            )
+        output = form_of(self.output).written(records, self.keep) if records else b""
+        told = Piece(file=piece.file, first=piece.first, rows=None, size=piece.size, read=piece.read)
+        return Done(piece=told, output=output, bad=b"".join(map(json_line, bad)), tally=tally)
+
+
+def _raw_rows(piece: Piece) -> Iterator[tuple[int, Any]]:
+    """Yield each row and where it stands; empty lines are none."""
+    if is_table(piece.file):
+        yield from enumerate(piece.rows.to_pylist(), piece.first)
+        return
+    for at, line in enumerate(piece.rows, piece.first):
+        if line is None or line.strip():
+            yield at, line
+
+
+def _record(raw: Any) -> Mapping[str, Any]:
+    """Return a row as a mapping. Raises `ValueError`, saying what it is instead."""
+    if isinstance(raw, dict):
+        return raw
+    if raw is None:
+        raise ValueError("expected a line of at most 64 MB, found a longer one")
+    try:
+        record = json.loads(raw)
+    except RecursionError:
+        raise ValueError("expected JSON, found it nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"expected JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise ValueError(  # noqa: TRY004 - what a row holds is a value
+            f"expected a JSON object, found {type(record).__name__}"
+        )
+    return record
+
+
+def _kind(reason: str) -> str:
+    """Return a reason without what differs from row to row."""
+    return reason.partition(", found ")[0].partition(": line ")[0].partition(" (char ")[0]
+
+
+def _bad(piece: Piece, at: int, reason: str, raw: Any) -> dict[str, Any]:
+    shown = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else repr(raw)
+    where = "row" if is_table(piece.file) else "line"
+    return {"file": piece.file, where: at, "reason": reason, "found": shown[:_QUOTED].rstrip("\n")}
+
+
+class _Pace:
+    """Tells how fast a job is."""
+
+    def __init__(
+        self, files: Sequence[str], total: int | None, rows: int, tell: Callable[[Progress], object] | None
+    ) -> None:
+        self._before = {} if total is None else _starts(files)
+        self._total, self._rows, self._tell = total, rows, tell
+        self._begun, self._first, self._share = time.monotonic(), rows, -1.0
+
+    def show(self, piece: Piece) -> None:
+        """Tell it after a piece."""
+        self._rows += piece.size
+        if self._tell is None:
+            return
+        seconds = max(time.monotonic() - self._begun, 1e-9)
+        share = None
+        if self._total:
+            share = min((self._before[piece.file] + piece.read) / self._total, 1.0)
+            if self._share < 0:
+                self._share = share  # What an earlier run did, and a first piece, say nothing of this run's speed.
+        remaining = None
+        if share is not None and share > self._share:
+            remaining = seconds * (1 - share) / (share - self._share)
+        rate = (self._rows - self._first) / seconds
+        self._tell(Progress(rows=self._rows, rate=rate, share=share, remaining=remaining))
+
+
+def _starts(files: Sequence[str]) -> dict[str, int]:
+    """Return how many bytes of all files come before each of them."""
+    starts, at = {}, 0
+    for path in files:
+        starts[path] = at
+        at += size_of(path)
+    return starts

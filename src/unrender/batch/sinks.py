@@ -1,0 +1,278 @@
+"""What workers have written → a file that is whole or not there, and a journal that a killed job goes on from.
+
+Strategy: output is appended to `OUT.part`, bad rows to `OUT.bad.jsonl`; once in a while `OUT.journal` is replaced, at one stroke, by
+one that says how many rows these hold and how long they are then. Whoever goes on cuts both to that length. At the end
+`OUT.part` becomes `OUT`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from unrender.batch.columns import Kind, arrow_array, arrow_types
+from unrender.batch.failure import BatchError
+from unrender.batch.files import arrow
+from unrender.batch.tally import Tally
+
+_VERSION = 1
+_EVERY = 1.0
+"""Seconds between two journals: what a kill costs at most."""
+Records = Sequence[Mapping[str, Any]]
+
+COLUMNS = {
+    "content": Kind.TEXT,
+    "reasoning": Kind.TEXT,
+    "tool_calls": Kind.CALLS,
+    "status": Kind.TEXT,
+    "warnings": Kind.TEXTS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """The files of one output."""
+
+    out: Path
+
+    @property
+    def part(self) -> Path:
+        """What is written so far."""
+        return self.out.with_name(f"{self.out.name}.part")
+
+    @property
+    def bad(self) -> Path:
+        """The rows that could not be read."""
+        return self.out.with_name(f"{self.out.name}.bad.jsonl")
+
+    @property
+    def journal(self) -> Path:
+        """How far the job is."""
+        return self.out.with_name(f"{self.out.name}.journal")
+
+
+@dataclass(slots=True)
+class Journal:
+    """How far a job is; what it says has been written."""
+
+    job: str
+    """Digest of all that decides the output."""
+    rows: int = 0
+    """Rows of the input that are done."""
+    part: int = 0
+    bad: int = 0
+    """Bytes of the two files."""
+    tally: Tally = field(default_factory=Tally)
+    done: bool = False
+    """Whether all rows are; then only the output is to be made of what is written."""
+
+    def write(self, path: Path) -> None:
+        """Replace the journal at one stroke."""
+        counts = {"rows": self.rows, "part": self.part, "bad": self.bad, "done": self.done}
+        data = {"version": _VERSION, "job": self.job, **counts, "tally": self.tally.data()}
+        new = path.with_name(f"{path.name}.new")
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+
+    @classmethod
+    def read(cls, path: Path, job: str) -> Journal | None:
+        """Return the journal of an earlier run, None where there is none. Raises `BatchError` when it is another job's."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            rows, part, bad = (int(found[name]) for name in ("rows", "part", "bad"))
+            tally = Tally.restore(found["tally"])
+            journal = cls(found["job"], rows=rows, part=part, bad=bad, tally=tally, done=found["done"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BatchError(f"{path}: expected the journal of a job, found something else: {error!r}") from error
+        if found.get("version") != _VERSION or journal.job != job:
+            raise BatchError(
+                f"{path}: this is another job's journal: other files, tools, columns or format; force a new start, or delete it"
+            )
+        return journal
+
+
+class Sink:
+    """Takes what workers have written, in order. Use as a context manager; only `finish` makes the output."""
+
+    def __init__(self, out: str, job: str, *, force: bool) -> None:
+        self.paths = paths = Paths(out=Path(out))
+        if force:
+            _remove(paths.journal, paths.out)
+        self.journal = Journal.read(paths.journal, job) or Journal(job)
+        if paths.out.exists() and not self.journal.done:
+            raise BatchError(f"{out}: this file exists; force a new start to replace it")
+        renamed = self.journal.done and paths.out.exists() and not paths.part.exists()
+        self._part = None if renamed else _opened(paths.part, self.journal.part)
+        self._bad = _opened(paths.bad, self.journal.bad)
+        self._noted = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        for file in (self._part, self._bad):
+            if file is not None:
+                file.close()
+
+    def take(self, rows: int, output: bytes, bad: bytes, tally: Tally) -> None:
+        """Append what one piece came to."""
+        assert self._part is not None
+        self._part.write(output)
+        self._bad.write(bad)
+        journal = self.journal
+        journal.rows, journal.part, journal.bad = (
+            journal.rows + rows,
+            journal.part + len(output),
+            journal.bad + len(bad),
+        )
+        journal.tally.merge(tally)
+        if time.monotonic() - self._noted > _EVERY:
+            self._note()
+
+    def _note(self) -> None:
+        for file in (self._part, self._bad):
+            if file is not None:
+                file.flush()
+                os.fsync(file.fileno())
+        self.journal.write(self.paths.journal)
+        self._noted = time.monotonic()
+
+    def finish(self, form: Form) -> None:
+        """Make the output of what was written, and leave nothing else but the bad rows."""
+        self.journal.done = True
+        self._note()
+        self._close()
+        if self._part is not None:
+            form.complete(self.paths.part, self.paths.out)
+        if not self.journal.bad:
+            _remove(self.paths.bad)
+        _remove(self.paths.journal)
+
+
+def _opened(path: Path, length: int) -> BinaryIO:
+    """Return a file that ends after so many bytes, open for more. Raises `BatchError` when it is shorter."""
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise BatchError(f"{path}: {error.strerror}") from error
+    if file.tell() < length:
+        file.close()
+        raise BatchError(f"{path}: expected at least {length} bytes, which the journal tells of; force a new start")
+    file.truncate(length)
+    file.seek(0, os.SEEK_END)
+    return file
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of output: how a piece is written in a worker, and what makes a file of the pieces."""
+
+    written: Callable[[Records, Sequence[str]], bytes]
+    """Takes records and the names of the columns that are kept from the input."""
+    complete: Callable[[Path, Path], None]
+
+
+def form_of(out: str) -> Form:
+    """Return the form that the name of an output asks for: JSONL, plain or compressed, or Parquet."""
+    if out.endswith((".zst", ".zstd", ".parquet")):
+        arrow("", out)
+    return next((form for suffix, form in _FORMS.items() if out.endswith(suffix)), _JSONL)
+
+
+def _as_lines(records: Records, _kept: Sequence[str]) -> bytes:
+    return b"".join(map(json_line, records))
+
+
+def json_line(record: Mapping[str, Any]) -> bytes:
+    """Return a record as a line of JSON; half characters, which UTF-8 has not, are written as their numbers."""
+    try:
+        return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record).encode() + b"\n"
+
+
+def _as_gzip(records: Records, kept: Sequence[str]) -> bytes:
+    return gzip.compress(_as_lines(records, kept), 6, mtime=0)
+
+
+def _as_zstd(records: Records, kept: Sequence[str]) -> bytes:
+    packed: bytes = arrow("", "zstd").Codec("zstd").compress(_as_lines(records, kept), asbytes=True)
+    return packed
+
+
+def _as_arrow(records: Records, kept: Sequence[str]) -> bytes:
+    """Return records as a stream of Arrow's with one batch, schema and all, so that streams can be put one after another."""
+    pa = arrow("", "parquet")
+    types = arrow_types()
+    columns = dict.fromkeys(kept, types[Kind.TEXT]) | {name: types[kind] for name, kind in COLUMNS.items()}
+    arrays = [arrow_array([_text(record, name) for record in records], kind) for name, kind in columns.items()]
+    batch = pa.record_batch(arrays, names=list(columns))
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, batch.schema) as stream:
+        stream.write_batch(batch)
+    written: bytes = out.getvalue().to_pybytes()
+    return written
+
+
+def _text(record: Mapping[str, Any], name: str) -> Any:
+    """Return a value of a record; what is kept of the input is a text, JSON where it was none."""
+    value = record[name]
+    return value if name in COLUMNS or value is None or isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _renamed(part: Path, out: Path) -> None:
+    part.replace(out)
+
+
+def _to_parquet(part: Path, out: Path) -> None:
+    """Copy what is a stream of Arrow's for each piece into one file of Parquet."""
+    parquet = arrow("parquet", str(out))
+    new = out.with_name(f"{out.name}.new")
+    writer = None
+    for batch in _batches(part):
+        writer = writer or parquet.ParquetWriter(new, batch.schema, compression="zstd")
+        writer.write_batch(batch)
+    if writer is None:
+        parquet.write_table(arrow("", str(out)).table({name: [] for name in COLUMNS}), new)
+    else:
+        writer.close()
+    new.replace(out)
+    part.unlink()
+
+
+def _batches(part: Path) -> Iterator[Any]:
+    pa = arrow("", str(part))
+    with pa.OSFile(str(part)) as file:
+        while file.tell() < file.size():
+            with pa.ipc.open_stream(file) as stream:
+                yield from stream
+
+
+_JSONL = Form(_as_lines, _renamed)
+_FORMS: Mapping[str, Form] = {
+    ".gz": Form(_as_gzip, _renamed),
+    ".zst": Form(_as_zstd, _renamed),
+    ".zstd": Form(_as_zstd, _renamed),
+    ".parquet": Form(_as_arrow, _to_parquet),
+}
