@@ -85,11 +85,11 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     doubts = find_doubts(found.answers, found.frame, found.format)
     if found.tools.content_as_reasoning:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
-    fmt, given_up = _settle(found, doubts)
+    fmt, settled = _settle(found, doubts)
     proof = prove(prober, complete(fmt, template.source))
-    fmt, _ = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
-    given_up = (*given_up, *proof.given_up)
-    diagnostics = (*found.tools.diagnostics, *found.given_up, *given_up, *map(str, doubts), *_misread(proof))
+    fmt, last = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
+    given_up = (*found.given_up, *settled, *proof.given_up, *last)
+    diagnostics = (*found.tools.diagnostics, *given_up, *map(str, doubts), *_misread(proof))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
@@ -163,7 +163,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     ends = [tools.end] if end else [tools.end, *next_openers(turns, content.end)]
     ends.append(_token(frame.appended))
     turn = Turn(
-        headers=tuple(text for text in (header, frame.tool_header) if text),
+        headers=tuple(text for text in (header, frame.tool_header) if text.strip()),
         end=end,
         ends=tuple(dict.fromkeys(text for text in ends if text and text != end)),
         prefill=frame.prefill,
@@ -209,14 +209,17 @@ def _outer_space(opening: str | None) -> str:
 def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[str, ...]]:
     """Give up what is refuted or still carries a needle; return the format and what was given up, in words."""
     fmt = found.format
-    given_up = []
+    given_up: list[str] = []
     if calls_are_refuted(doubts, fmt):
-        fmt, _ = possible(fmt, tools=Tools())
-        given_up.append("tool calls: the derived syntax does not reproduce the template's rendering, and was given up")
+        fmt, more = possible(fmt, tools=Tools())
+        given_up += [
+            "tool calls: the derived syntax does not reproduce the template's rendering, and was given up",
+            *more,
+        ]
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
-            fmt, _ = possible(fmt, **{part: type(getattr(fmt, part))()})
-            given_up.append(f"{part}: a marker holds a piece of the probe, and was given up")
+            fmt, more = possible(fmt, **{part: type(getattr(fmt, part))()})
+            given_up += [f"{part}: a marker holds a piece of the probe, and was given up", *more]
     return fmt, tuple(given_up)
 
 

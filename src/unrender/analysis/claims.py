@@ -18,6 +18,8 @@ from unrender.format import Content, Format, Reasoning, ReasoningMode, ToolMode,
 
 _MOST_ROUNDS = 3
 """Claims that are given up one after the other."""
+_REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
+"""The claims without which such answers are not read at all."""
 _FALSE, _UNCLAIMED = 10, 4
 """What an answer costs that is misread, and one that the format does not claim to read."""
 
@@ -53,6 +55,8 @@ class _Trial:
 
     cost: int
     claim: str
+    more: tuple[str, ...]
+    """What cannot be without the claim, in words."""
     format: Format
     wrong: tuple[Misread, ...]
 
@@ -62,15 +66,29 @@ def prove(prober: Prober, format: Format) -> Proof:
     shown = cut_outs(prober)
     wrong = misread(prober, format, shown)
     given_up: list[str] = []
+    weakened: list[str] = []
     for _ in range(_MOST_ROUNDS if wrong else 0):
         best = min(_trials(prober, format, shown, wrong), key=lambda trial: trial.cost, default=None)
         if best is None or best.cost >= _cost(format, shown, wrong):
             break
         mended = _mended(wrong, best)
         given_up.append(f"{best.claim}: does not hold for what the template writes, and was given up: {mended!r:.200}")
+        given_up += best.more
+        weakened.append(best.claim)
         format, wrong = best.format, best.wrong
     false = tuple(found for found in wrong if claims(format, found.said))
+    given_up += (words for claim, words in _unclaimed(format, shown) if claim not in weakened)
     return Proof(format=format, given_up=tuple(given_up), misread=false)
+
+
+def _unclaimed(format: Format, shown: Sequence[CutOut]) -> Iterator[tuple[str, str]]:
+    """Yield each claim that the format does not make though the template writes such answers, and that in words."""
+    answers: dict[str, str] = {}
+    for cut_out in reversed(shown):
+        if lacking := _lacking(format, reasoning=bool(cut_out.said.reasoning), calls=len(cut_out.said.calls)):
+            answers[lacking] = cut_out.answer
+    for lacking, answer in answers.items():
+        yield lacking, f"{lacking}: is not claimed, though the template writes it: {answer!r:.200}"
 
 
 def _mended(wrong: Sequence[Misread], trial: _Trial) -> str:
@@ -89,9 +107,10 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
         if prober.given_up or (weaker.unread and not judged) or not _is_refuted(weaker, read, wrong):
             continue
         if parts := weaker.parts(format):
-            trial = complete(possible(format, **parts)[0], prober.template.source)
+            weakened, more = possible(format, **parts)
+            trial = complete(weakened, prober.template.source)
             left = misread(prober, trial, shown)
-            yield _Trial(cost=_cost(trial, shown, left), claim=weaker.claim, format=trial, wrong=left)
+            yield _Trial(cost=_cost(trial, shown, left), claim=weaker.claim, more=more, format=trial, wrong=left)
 
 
 def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread]) -> bool:
@@ -106,11 +125,21 @@ def _cost(format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> 
 
 def claims(format: Format, said: Said) -> bool:
     """Return whether a format claims to read answers like this one."""
-    if said.reasoning and format.reasoning.mode is ReasoningMode.NONE:
-        return False
-    if said.calls and format.tools.mode is ToolMode.NONE:
-        return False
-    return len(said.calls) < 2 or format.tools.parallel
+    return claims_to_read(format, reasoning=bool(said.reasoning), calls=len(said.calls))
+
+
+def claims_to_read(format: Format, *, reasoning: bool, calls: int) -> bool:
+    """Return whether a format claims to read answers with so many calls, and with reasoning or without."""
+    return not _lacking(format, reasoning=reasoning, calls=calls)
+
+
+def _lacking(format: Format, *, reasoning: bool, calls: int) -> str:
+    """Return the claim that the format would have to make to read such an answer and does not make; "" when it makes all."""
+    if reasoning and format.reasoning.mode is ReasoningMode.NONE:
+        return _REASONING
+    if calls and format.tools.mode is ToolMode.NONE:
+        return _CALLS
+    return "" if calls < 2 or format.tools.parallel else _SEVERAL_CALLS
 
 
 def _is_content(said: Said) -> bool:
@@ -163,21 +192,21 @@ _WEAKER = (
         needed_by=lambda said: any(not call.arguments for call in said.calls),
     ),
     _Weaker(
-        claim="several calls are read",
+        claim=_SEVERAL_CALLS,
         parts=_one_call,
         needed_by=lambda said: len(said.calls) > 1,
         refuted_by=lambda wrong: wrong.calls_are_wrong,
         unread=True,
     ),
     _Weaker(
-        claim="reasoning is read",
+        claim=_REASONING,
         parts=_no_reasoning,
         needed_by=lambda said: bool(said.reasoning),
         refuted_by=lambda wrong: wrong.reasoning_is_wrong,
         unread=True,
     ),
     _Weaker(
-        claim="calls are read",
+        claim=_CALLS,
         parts=_no_calls,
         needed_by=lambda said: bool(said.calls),
         refuted_by=lambda wrong: wrong.calls_are_wrong,

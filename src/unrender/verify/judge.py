@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from random import Random
 
-from unrender.format import Format, ReasoningMode, ToolMode
+from unrender.analysis.claims import claims_to_read
+from unrender.format import Format
 from unrender.messages import CallStatus, Message, Request, read_tools
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
@@ -31,14 +32,9 @@ def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: 
 
 def claims(subject: Subject, answer: Answer) -> bool:
     """Return whether the format claims to read such an answer: what analysis gave up, and has said so, it does not claim."""
-    format = subject.format
     if not subject.gave_up:
         return True
-    if answer.calls and format.tools.mode is ToolMode.NONE:
-        return False
-    if answer.reasoning and format.reasoning.mode is ReasoningMode.NONE and not format.undeclared_reasoning:
-        return False
-    return len(answer.calls) < 2 or format.tools.parallel
+    return claims_to_read(subject.format, reasoning=bool(answer.reasoning), calls=len(answer.calls))
 
 
 def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED) -> Finding:

@@ -119,3 +119,24 @@ def test_what_is_given_up_is_a_warning_and_not_a_refuted_claim():
         ("parallel tool calls", Verdict.NOT_OBSERVABLE),
         ("identical tool calls", Verdict.NOT_OBSERVABLE),
     }
+
+
+UNMARKED = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}<bot>{% if m.reasoning_content %}<{{ m.reasoning_content }}{% endif %}"
+    "{{ m.content }}<end>{% else %}<user>{{ m.content }}<end>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<bot>{% endif %}"
+)
+
+
+def test_what_cannot_be_derived_is_said_alike_everywhere():
+    """Reasoning that nothing ends is no part of the format: analysis, its warning and verification say the same."""
+    template = ChatTemplate.from_string(UNMARKED)
+
+    with pytest.warns(FormatWarning, match="reasoning is read: is not claimed"):
+        format = template.format
+    verdicts = {found.capability: found.verdict for found in verify(template, samples=3).findings}
+
+    assert format.reasoning == Reasoning()
+    assert set(template.analysis.given_up) <= set(template.analysis.diagnostics)
+    assert verdicts["reasoning"] is Verdict.NOT_OBSERVABLE
+    assert verdicts["content"] is Verdict.PROVED
