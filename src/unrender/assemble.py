@@ -156,7 +156,7 @@ def _dropped(format: Format) -> Iterator[str]:
     texts = [*_ends(format), *turn.headers, *format.ignored]
     # Models repeat the last token of their header.
     texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
-    if format.reasoning.mode is not ReasoningMode.DELIMITER:
+    if format.reasoning.mode is not ReasoningMode.DELIMITER and not format.reasoning.ends_within_start:
         texts += [end + _after_reasoning(turn) for end in _spellings(format, format.reasoning.end)]
     texts += [getattr(turn, joint) for joint in _JOINTS]
     yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
@@ -204,7 +204,7 @@ class _Generation:
         thought = Tag(Role.REASONING, self.free_text())
         start, end = _opening(self.format), markers.end
         # What is written for no reasoning, alone or with the joint after it; the prompt may have written it already.
-        empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if end.strip() in text)
+        empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
         joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
         unseen = [self.said("", "", self.format.content)] if markers.unseen else []
         after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))

@@ -66,7 +66,7 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
         return markers.start + reasoning + closing
     opening = _opening(format).strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
-        if empty and (opening not in empty or markers.end.strip() in empty):
+        if empty and (opening not in empty or markers.closed_in(empty)):
             return empty
     # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
     return _opening(format) + closing if opening and opening in turn.prefill else ""

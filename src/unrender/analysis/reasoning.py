@@ -236,10 +236,16 @@ def _empty_form(start: str, end: str, openings: Openings) -> str:
     for opening in (openings.content, openings.calls):
         if opening is None:
             continue
-        at = opening.find(end.strip()) if end.strip() else -1
+        at = _closer_at(opening, start.strip(), end.strip())
         if at >= 0 and (not opening[:at].strip() or opening[:at].strip() == start.strip()):
             return opening[: at + len(end.strip())]
     return ""
+
+
+def _closer_at(text: str, start: str, end: str) -> int:
+    """Return where reasoning ends in `text`, -1 when it does not; an end that is part of the start comes after it."""
+    inside = text.find(start) + len(start) if end in start and start in text else 0
+    return text.find(end, inside) if end else -1
 
 
 def _from_empty_block(seen: Seen) -> ReasoningFinding | None:

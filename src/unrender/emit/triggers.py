@@ -99,7 +99,7 @@ def _before(format: Format, begun: str) -> str:
     if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
         return ""
     ended = f"{_ANY}{re.escape(end)}"
-    opened = bool(start) and start in begun and end not in begun[begun.rindex(start) :]
+    opened = bool(start) and start in begun and not reasoning.closed_in(begun)
     if opened:
         return ended
     return f"(?:\\s*{re.escape(start)}{ended})?" if start else f"(?:{ended})?"

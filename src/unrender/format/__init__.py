@@ -110,9 +110,9 @@ class Format:
     def closed_in_words(self, begun: str) -> bool:
         """Return whether `begun` is what the prompt writes for no reasoning: a closed block, with words of the template's."""
         start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
-        if not end or end not in begun or begun != self.turn.prefill_no_thinking:
+        if not self.reasoning.closed_in(begun) or begun != self.turn.prefill_no_thinking:
             return False
-        return bool(begun.partition(end)[0].replace(start, "", 1).strip())
+        return bool(begun.replace(start, "", 1).partition(end)[0].strip())
 
     def ended_by(self, eos_token: str) -> Self:
         """Return the format with an end-of-sequence token as an end of turn: no format depends on it, but output shows it.

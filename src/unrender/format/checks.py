@@ -149,9 +149,7 @@ def _reasoning(reasoning: Reasoning) -> Iterator[Problem]:
         yield f"{where}.start", f"expected nothing in mode `delimiter`, found {reasoning.start!r}"
     if mode is not ReasoningMode.DELIMITER and not start:
         yield f"{where}.start", f"expected a marker that begins reasoning, found {reasoning.start!r}"
-    if end and end in start:
-        yield f"{where}.end", f"expected a marker that is not in the one that begins reasoning, found {reasoning.end!r}"
-    if reasoning.empty and end not in reasoning.empty:
+    if reasoning.empty and not reasoning.closed_in(reasoning.empty):
         yield f"{where}.empty", f"expected a text with {end!r} in it, found {reasoning.empty!r}"
 
 

@@ -8,7 +8,7 @@ tell it from another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from unrender.format.parts import Content, Reasoning, ReasoningMode, Slot, Tools, Turn
 from unrender.format.problems import Problem
@@ -35,7 +35,8 @@ def check_answer(
             *_openers(tools, "format.tools"),
         ]
     )
-    yield from _doubles(parts)
+    # A part may end with the marker that begins it: the second one ends it.
+    yield from _doubles(_without_twins(parts))
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
     dropped = _cores(
         [
@@ -84,7 +85,21 @@ def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
         else [(f"{where}.function[{at}]", str(part)) for at, part in enumerate(function) if at > last]
     )
     closers = [*closing, (f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
-    yield from _doubles(_cores([*_openers(tools, where), *closers, (f"{where}.separator", tools.separator)]))
+    openers, twins = _openers(tools, where), _twins(_openers(tools, where), closers)
+    others = [closer for closer in closers if closer[0] not in twins]
+    yield from _doubles(_cores([*openers, *others, (f"{where}.separator", tools.separator)]))
+
+
+def _twins(openers: list[Named], closers: list[Named]) -> set[str]:
+    """Return where the same marker ends what it begins: all calls, or one call, which has to end before the next begins."""
+    begins, ends = dict(_cores(openers)), dict(_cores(closers))
+    sections = [place for place in begins if place.endswith(".section_start")]
+    pairs = {(place, place.replace("_start", "_end")) for place in sections}
+    one = [place for place in begins if place not in sections]
+    last = [place for place in ends if not place.endswith(".section_end")]
+    pairs |= {(one[0], last[-1])} if one and last else set()
+    pairs |= {(one[-1], last[0])} if one and last else set()
+    return {end for begin, end in pairs if ends.get(end) == begins[begin]}
 
 
 def check_fences(tools: Tools, where: str) -> Iterator[Problem]:
@@ -112,6 +127,16 @@ def _cores(named: Iterable[Named]) -> list[Named]:
     """Return the markers without what does not tell them apart, blank ones left out."""
     cores = ((where, text.strip().rstrip("[{ \n") or text.strip()) for where, text in named)
     return [(where, core) for where, core in cores if core]
+
+
+def _without_twins(parts: list[Named]) -> list[Named]:
+    """Return the markers without the ends that are the same as the start of their own part."""
+    starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
+    return [(where, core) for where, core in parts if not _is_end_of(where, core, starts)]
+
+
+def _is_end_of(where: str, core: str, starts: Mapping[str, str]) -> bool:
+    return where.endswith(".end") and starts.get(where.removesuffix(".end")) == core
 
 
 def _doubles(cores: list[Named]) -> Iterator[Problem]:

@@ -302,6 +302,17 @@ class Reasoning:
     holds_calls: bool = False
     """Calls after reasoning are written inside its markers; the end is not written before them."""
 
+    @property
+    def ends_within_start(self) -> bool:
+        """True where the end is part of the start, e.g. `~~` for both: after the start, the next one ends reasoning."""
+        end = self.end.strip()
+        return bool(end) and end in self.start
+
+    def closed_in(self, text: str) -> bool:
+        """Return whether `text` ends reasoning: the end stands in it, and not only as part of the start."""
+        end = self.end.strip()
+        return bool(end) and end in text.replace(self.start.strip(), "", 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:

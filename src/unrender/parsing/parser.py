@@ -144,7 +144,7 @@ class Parser:
             )
             read = _fed_begun(self._machine, begun)
             self._machine.strict = strict
-        if continued or not _is_closed(format, begun):  # Words in a closed thought are the prompt's.
+        if continued or not format.reasoning.closed_in(begun):  # Words in a closed thought are the prompt's.
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Parser:
@@ -404,12 +404,6 @@ def _body_digest(state: Mapping[str, Any]) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-
-def _is_closed(format: Format, begun: str) -> bool:
-    """Return whether `begun` ends the reasoning that it begins."""
-    end = format.reasoning.end.strip()
-    return bool(end) and end in begun
 
 
 def _shape(request: Request) -> Request:

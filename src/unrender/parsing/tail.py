@@ -49,7 +49,7 @@ class Tail:
         if self.marks.may_grow(buffer, at) and not machine.final:
             return True
         mark = self.marks.at(buffer, at)
-        if mark and mark in self.openers:
+        if mark in self.openers and not self._ends_this(machine, mark):
             return self._next_call(machine, at, mark)
         if mark == FENCE and machine.fenced:
             machine.fenced = False
@@ -66,6 +66,11 @@ class Tail:
             if named is not False:
                 return named is None or self._next_call(machine, at, mark)
         return self._excess(machine, at, mark) if mark in self.excess else self._leave(machine, at)
+
+    def _ends_this(self, machine: Machine, mark: str) -> bool:
+        """Return whether a mark that begins a call ends this one: where both are the same marker, the second one ends."""
+        awaited = (*self.closers, *self.section)[machine.closed :]
+        return not mark or mark in awaited or (mark == FENCE and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
         behind = SPACE.match(machine.buffer, at + 1, at + 1 + MAX_BLANK).end()  # type: ignore[union-attr]

@@ -129,8 +129,8 @@ def _another(value: Any) -> Any:
 
 def _goes_on(format: Format, prompt: str, full: str) -> bool:
     """Return whether the last answer is written as one that goes on: after reasoning that the prompt opens and nothing closes."""
-    end = format.reasoning.end.strip()
-    opened = bool(end) and bool(prefill(format, prompt).strip()) and end not in prefill(format, prompt)
+    end, begun = format.reasoning.end.strip(), prefill(format, prompt)
+    opened = bool(end) and bool(begun.strip()) and not format.reasoning.closed_in(begun)
     return opened and full.startswith(prompt) and end not in full[len(prompt) :]
 
 
@@ -158,7 +158,7 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
         return shown.text
     if shown.text.startswith(begun):
         return shown.text[len(begun) :]
-    if markers.end and markers.end.strip() not in begun:
+    if markers.end and not markers.closed_in(begun):
         return shown.text[shown.text.index(reasoning) :] if reasoning else ""
     if reasoning:
         return ""

@@ -62,7 +62,6 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no closer": ({"reasoning": {**THINK, "end": ""}}, "format.reasoning.end"),
     "no opener": ({"reasoning": {**THINK, "start": ""}}, "format.reasoning.start"),
     "delimiter with opener": ({"reasoning": {**THINK, "mode": "delimiter"}}, "format.reasoning.start"),
-    "closer is opener": ({"reasoning": {**THINK, "end": "\n<think>"}}, "format.reasoning.end"),
     "empty form without closer": ({"reasoning": {**THINK, "empty": "<none>"}}, "format.reasoning.empty"),
     "reasoning of no mode": ({"reasoning": {**THINK, "mode": "none"}}, "format.reasoning.mode"),
     "no calls to hold": ({"reasoning": {**THINK, "holds_calls": True}}, "format.reasoning.holds_calls"),
@@ -138,11 +137,21 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "indent out of range": (tools(TAG, arguments={"codec": {"indent": 10**9}}), "codec.indent"),
     "odd separator": (tools(TAG, arguments={"codec": {"item_separator": ";"}}), "codec.item_separator"),
     # Markers against each other.
-    "opener is closer": (tools(TAG, call_start="<call>", call_end="\n<call>"), "format.tools.call_end: .*tools.call_start"),
     "separator is closer": (tools(TAG, call_end=";", separator="; "), "format.tools.separator"),
+    "end of all calls is one call's opener": (
+        tools(TAG, section_start="<cs>", call_start="<call>", section_end="<call>"),
+        "format.tools.section_end: .*tools.call_start",
+    ),
+    "end of reasoning begins content": (
+        {"reasoning": THINK, "content": {"mode": "always_wrapped", "start": "</think>"}},
+        "format.content.start: .*reasoning.end",
+    ),
+    "equal markers, closed only once": (
+        {"reasoning": {**THINK, "start": "~~", "end": "~~", "empty": "~~"}},
+        "format.reasoning.empty",
+    ),
     "section is call": (tools(TAG, section_start="<c>", call_start="<c>"), "format.tools.call_start"),
     "entry is closer": (tools(RAW, call_end="<parameter="), r"format.tools.arguments.entry\[0\]"),
-    "end of reasoning in its opener": ({"reasoning": {**THINK, "end": "think"}}, "format.reasoning.end"),
     "reasoning is content": (
         {"reasoning": THINK, "content": {"mode": "always_wrapped", "start": "<think>"}},
         "format.content.start: .*reasoning.start",
