@@ -120,6 +120,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
             lead=lead,
             ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
             spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
+            on_lines=_on_lines(turn, syntax),
         )
         for syntax in syntaxes
     ]
@@ -129,6 +130,16 @@ def _joints(turn: Turn, syntax: Tools) -> tuple[str, ...]:
     """Return the joints that show a call where it has no marker of its own before the tool's name."""
     joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
     return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
+
+
+def names_matter(format: Format) -> bool:
+    """Return whether the names of the tools decide where a call begins: no marker shows it, only a name on a line does."""
+    return any(_on_lines(format.turn, syntax) for syntax in (format.tools, *format.tolerated))
+
+
+def _on_lines(turn: Turn, syntax: Tools) -> bool:
+    unmarked = syntax.mode is not ToolMode.NONE and not entry_literals(syntax) and not syntax.arguments.entry
+    return unmarked and "\n" in _layout(turn.content_to_tools)
 
 
 def generated_calls(calls: Calls, request: Request) -> Calls:
@@ -253,7 +264,7 @@ class _Generation:
             return Choice(
                 (_sequence(content, ended), only_calls)
             )  # JSON is the whole answer; a call stands in its place.
-        if not turn.tools_first and not shown:
+        if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
             return Choice((content, only_calls))  # After content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:
             return Choice((_sequence(content, Choice((followed, ended))), only_calls))

@@ -216,6 +216,8 @@ class Calls:
     """Other spellings of the section's start: read, never generated."""
     ends_turn: bool = False
     """The last closing marker is the token that ends the turn: engines stop at it, and strip it."""
+    on_lines: bool = False
+    """No marker shows a call; after content, a line that begins with the name of a tool does."""
 
     @property
     def generated(self) -> Node:

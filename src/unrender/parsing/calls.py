@@ -93,6 +93,9 @@ class CallCode:
         self.marked = any(map(str.strip, (calls.syntax.section_start, calls.syntax.call_start, self.head)))
         self.unmarked: tuple[int, ...] = ()
         """Where calls are read that no marker shows, if they are any, for a place where an answer begins."""
+        self.lines: dict[str, int] = {}
+        """Where such calls are read after content, by what shows them: a line that begins with a tool's name."""
+        self.names = [tool.name for tool in calls.tools or ()] if calls.on_lines else []
         self.hub = hub
         self.split = _splitter(calls.syntax)
         self.tail = code.reserve()
@@ -112,6 +115,8 @@ class CallCode:
         others += [(text, at) for text, at in self._nothing() if _is_distinctive(self.split(text)[0])]
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
+            breaks = [self.lead[at:] for at in range(len(self.lead)) if "\n" in self.lead[at:]]
+            self.lines = {before + name: call for before in breaks for name in self.names}
         return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
 
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:

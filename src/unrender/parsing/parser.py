@@ -2,7 +2,7 @@
 
 Strategy: what the prompt has begun of the answer is replayed first, by the same machine, so that an open reasoning block is
 open and a continued answer is part of the message. The program depends on the format and on
-what the request allows, not on its tools, and is compiled once.
+what the request allows, not on its tools (save where nothing but their names shows a call), and is compiled once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from unrender.assemble import assemble
+from unrender.assemble import assemble, names_matter, offered
 from unrender.errors import GrammarError, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.formats.reasoning import known_reasoning
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.grammar.nodes import Grammar, Role
-from unrender.messages import Message, Request, ToolChoice
+from unrender.messages import Message, Request, Tool, ToolChoice
 from unrender.parsing.begun import prefill
 from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.combinators import compile_combinators
@@ -349,7 +349,7 @@ class Parser:
 
 def _machine(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
     roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
-    return Machine(_program(format, _shape(request)), request, strict=strict, ids=ids, roles=roles)
+    return Machine(_program(format, request), request, strict=strict, ids=ids, roles=roles)
 
 
 @lru_cache(maxsize=64)
@@ -412,16 +412,21 @@ def _shape(request: Request) -> Request:
     return replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
 
 
-def _program(format: Format, shape: Request) -> Program:
+def _program(format: Format, request: Request) -> Program:
+    shape = _shape(request)
+    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
+    names = [tool.name for tool in tools or ()]
     if shape.response_schema is not None:
-        return _compiled(format, shape)
-    return _cached_program(format, shape)
+        return _compiled(format, shape, names)
+    return _cached_program(format, shape, tuple(names))
 
 
 @lru_cache(maxsize=256)
-def _cached_program(format: Format, shape: Request) -> Program:
-    return _compiled(format, shape)
+def _cached_program(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
+    return _compiled(format, shape, names)
 
 
-def _compiled(format: Format, shape: Request) -> Program:
+def _compiled(format: Format, shape: Request, names: Sequence[str]) -> Program:
+    """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
+    shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
     return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))

@@ -108,6 +108,8 @@ class _Compiler:
         for part in self.parts:
             begin = self._part(hub, part, entries) or begin
         self._enter(hub, entries)
+        for marker, at in (item for code in codes for item in code.lines.items()):
+            hub.attempts.setdefault(marker, []).append(at)
         if self.undeclared:
             begin = self._open_undeclared(hub, begin)
         self._seal(hub)

@@ -1,0 +1,59 @@
+"""Calls that no marker shows: after content, a line with a tool's name and its arguments after it begin one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from splitting import splits
+
+from unrender.format import Format, Slot, ToolMode, Tools, Turn
+from unrender.messages import Request, ToolChoice, read_tools
+from unrender.parsing.parser import Parser
+
+NAMES = ("get", "get_weather")
+REQUEST = Request(
+    tools=read_tools([{"type": "function", "function": {"name": name, "parameters": {}}} for name in NAMES])
+)
+FORMAT = Format(
+    turn=Turn(end="\n<end>", content_to_tools="\n"),
+    tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, "\n", Slot.ARGUMENTS), separator="\n"),
+)
+
+ANSWERS: dict[str, tuple[str, tuple[str, list[str]]]] = {
+    "after content": ("Let me look.\nget_weather\n{}<end>", ("Let me look.", ["get_weather"])),
+    "the shorter name": ("Let me look.\nget\n{}\n<end>", ("Let me look.", ["get"])),
+    "two": ("A.\n\nB.\nget\n{}\nget_weather\n{}\n<end>", ("A.\n\nB.", ["get", "get_weather"])),
+    "empty lines before it": ("A.\n\n\nget\n{}", ("A.\n\n", ["get"])),
+    "no arguments": ("These are\nget\nget_weather\nand no more.", ("These are\nget\nget_weather\nand no more.", [])),
+    "a longer word": ("A.\nget_weathers\n{}", ("A.\nget_weathers\n{}", [])),
+    "within a line": ("Use get_weather\n{}", ("Use get_weather\n{}", [])),
+    "a line break at the end": ("A.\n", ("A.", [])),
+    "a name at the end": ("A.\nget", ("A.\nget", [])),
+}
+
+
+def read(chunks: list[str], request: Request = REQUEST) -> tuple[str, list[str]]:
+    parser = Parser(FORMAT, request)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return parser.message.content, [call.name for call in parser.message.tool_calls]
+
+
+@pytest.mark.parametrize(("text", "said"), ANSWERS.values(), ids=ANSWERS)
+def test_a_line_with_a_tools_name_begins_a_call(text, said):
+    """What is no name, or has no arguments after it, is text; nothing is lost at any chunking."""
+    for chunks in splits(text):
+        assert read(list(chunks)) == said
+
+
+def test_only_the_tools_of_the_request_count():
+    """A parser for other tools, for the named one, or for tools that nobody knows, looks for their names alone."""
+    text = ["A.\nget\n{}"]
+    named = replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool="get_weather")
+
+    assert read(text, named) == ("A.\nget\n{}", [])
+    assert read(text, Request(tools=None)) == ("A.\nget\n{}", [])
+    assert read(text, replace(REQUEST, tool_choice=ToolChoice.NONE)) == ("A.\nget\n{}", [])
+    assert read(text) == ("A.", ["get"])
