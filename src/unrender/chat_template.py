@@ -152,11 +152,12 @@ class ChatTemplate:
     def format(self) -> Format:
         """How answers are written: derived from the template, or as given.
 
-        What was found in the template and does not hold for what it writes is left out, with a `FormatWarning`.
+        What was found in the template and does not hold for what it writes is left out, with a `FormatWarning`; none where
+        a grammar made by hand says instead how answers are written.
         """
         if self._given_format:
             return self._given_format
-        for claim in self.analysis.given_up:
+        for claim in self.analysis.given_up if self._grammar is None else ():
             warnings.warn(claim, FormatWarning, stacklevel=3)
         return self.analysis.format
 
