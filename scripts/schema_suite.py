@@ -20,12 +20,14 @@ from typing import Any
 
 import environment
 import jsonschema
+import jsonschema_specifications
 import schema_table
 
 from unrender.emit.gbnf import gbnf
 from unrender.emit.lark import lark
 from unrender.errors import GrammarError
 from unrender.grammar.admission import admits
+from unrender.grammar.bundling import bundled
 from unrender.grammar.expansion import Values, expand
 from unrender.grammar.json_schema import read_schema
 from unrender.grammar.keywords import TYPE_OF
@@ -33,10 +35,13 @@ from unrender.grammar.nodes import Grammar, JsonValue
 from unrender.verify.engines import Accepts, lark_reader
 
 CACHE = environment.ROOT / ".cache" / "schema-suite"
+SERVER = "http://localhost:1234/"
+"""Where the suite says that its remote documents are."""
 OPENING = """
 The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test-Suite) (draft 2020-12, without its optional
 parts) has {count} instances.
 Each is a JSON text that llguidance reads with the grammar of its schema.
+Documents that a schema refers to are handed in with `unrender.grammar.bundled`.
 Written by `scripts/schema_suite.py`; `tests/conformance/test_schema_suite.py` runs it again.
 
 The refusals that name a reason are argued: generation wants values of the type that a keyword is about, in their format,
@@ -100,15 +105,24 @@ DIALECTS = (Dialect("GBNF", gbnf, _converted, Values.SPELLED), Dialect("Lark", l
 def suite() -> list[tuple[str, Any, list[Instance]]]:
     """Return the groups of the suite: file, schema, instances; empty when it is not at hand."""
     groups = []
+    documents = _documents()
     for path in sorted(CACHE.glob("*.json")):
         for group in json.loads(path.read_text(encoding="utf-8")):
-            schema = group["schema"]
+            schema = bundled(group["schema"], documents)
             tests = [
                 Instance(file=path.stem, schema=schema, data=test["data"], valid=test["valid"])
                 for test in group["tests"]
             ]
             groups.append((path.stem, schema, tests))
     return groups
+
+
+def _documents() -> dict[str, Any]:
+    """Return the documents that the suite refers to, by URI: its own remote ones, and JSON Schema's."""
+    remotes = CACHE / "remotes"
+    found = {f"{SERVER}{path.relative_to(remotes).as_posix()}": path for path in remotes.rglob("*.json")}
+    own = {uri: json.loads(path.read_text(encoding="utf-8")) for uri, path in found.items()}
+    return {uri: jsonschema_specifications.REGISTRY.contents(uri) for uri in jsonschema_specifications.REGISTRY} | own
 
 
 @lru_cache(maxsize=2)

@@ -5,6 +5,7 @@
 Tag(role=<Role.CONTENT: 'content'>, node=Until(stops=('<end>',)))
 """
 
+from unrender.grammar.bundling import bundled
 from unrender.grammar.combinators import (
     argument,
     arguments,
@@ -45,6 +46,7 @@ __all__ = [
     "argument",
     "arguments",
     "atomic",
+    "bundled",
     "call",
     "call_id",
     "chars",

@@ -16,7 +16,11 @@ MEMBERS = "\0members"
 MAX_DEPTH = 16
 """How deep a schema is broken."""
 
-_IGNORED = frozenset(("title", "description", "default", "examples", "$comment"))
+ANNOTATIONS = frozenset(
+    "title description default examples deprecated readOnly writeOnly $schema $id $comment $anchor $dynamicAnchor"
+    " $vocabulary $defs definitions".split(" ")
+)
+"""Keywords that forbid nothing."""
 
 
 def complement(schema: Any, depth: int = 0) -> list[Any] | None:
@@ -33,7 +37,7 @@ def complement(schema: Any, depth: int = 0) -> list[Any] | None:
         return None
     if is_listing(schema):
         return [{"not": schema}]
-    words = {word: value for word, value in schema.items() if word not in _IGNORED}
+    words = {word: value for word, value in schema.items() if word not in ANNOTATIONS}
     broken: list[Any] = []
     for word, value in words.items():
         found = _BREAKERS[word](value, depth) if word in _BREAKERS else None
@@ -45,7 +49,7 @@ def complement(schema: Any, depth: int = 0) -> list[Any] | None:
 
 def is_listing(schema: Mapping[str, Any]) -> bool:
     """Return whether `schema` says no more than types and single values, which can be left out one by one."""
-    words = schema.keys() - _IGNORED
+    words = schema.keys() - ANNOTATIONS
     return bool(words) and words <= {"type", "enum", "const"}
 
 

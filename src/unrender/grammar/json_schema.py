@@ -20,6 +20,7 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.grammar.admission import admits, as_json, canonical, exclusive
+from unrender.grammar.complements import ANNOTATIONS
 from unrender.grammar.finite import finite_definitions, without_endless
 from unrender.grammar.keywords import leaf, negation
 from unrender.grammar.places import MAX_DEPTH, Context, Place, is_deep, pointer
@@ -79,25 +80,6 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     return Reading(shape=shape, definitions=definitions, unsupported=tuple(reader.unsupported.values()))
 
 
-_ANNOTATIONS = frozenset(
-    [
-        "title",
-        "description",
-        "default",
-        "examples",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "$schema",
-        "$id",
-        "$comment",
-        "$anchor",
-        "$dynamicAnchor",
-        "$vocabulary",
-        "$defs",
-        "definitions",
-    ]
-)
 _Key = tuple[str, ...]
 
 
@@ -187,7 +169,7 @@ class _Reader:
             added, rest = unfolded(place, self.references, self.report)
             self.adopt(place, added)
             queue.extendleft(reversed(added))
-            if any(keyword not in _ANNOTATIONS for keyword in rest.mapping):
+            if any(keyword not in ANNOTATIONS for keyword in rest.mapping):
                 found.append(rest)
         return tuple(found)
 

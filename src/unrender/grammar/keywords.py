@@ -11,7 +11,7 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.grammar.admission import canonical
-from unrender.grammar.complements import ABSENT, MEMBERS
+from unrender.grammar.complements import ABSENT, ANNOTATIONS, MEMBERS
 from unrender.grammar.container_keywords import read_array, read_object
 from unrender.grammar.encode import json_type
 from unrender.grammar.places import Context, Excluded, Place, Places, is_deep, pointer, shown
@@ -44,7 +44,7 @@ def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[P
         if "not" not in place.mapping:
             continue
         forbidden = place.at("not")
-        words = {word for word in forbidden.mapping if word not in ("title", "description")}
+        words = forbidden.mapping.keys() - ANNOTATIONS
         if words == {"type"}:
             types |= _named_types(forbidden)
         elif words & {"enum", "const"} and words <= {"enum", "const", "type"}:

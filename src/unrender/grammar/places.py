@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 from urllib.parse import urldefrag, urljoin
@@ -55,6 +55,11 @@ def joined(base: str, reference: str) -> str:
         return reference
 
 
+def entered(scope: tuple[str, ...], base: str) -> tuple[str, ...]:
+    """Return the dynamic scope `scope` after the resource `base` is entered."""
+    return scope if base in scope else (*scope, base)
+
+
 _MARK = "\0"
 """Begins the steps of a path that no JSON pointer has: what this reader put there itself."""
 _MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
@@ -72,6 +77,8 @@ class Place:
     schema: JsonSchema
     path: str
     base: str = ""
+    scope: tuple[str, ...] = ()
+    """The base URIs of the resources that were entered on the way here, outermost first: what `$dynamicRef` asks."""
 
     @classmethod
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:
@@ -93,7 +100,8 @@ class Place:
         for step in steps:
             schema = schema[step]
         path = self.path + "".join(map(step_text, steps))
-        return Place.checked(schema, path, base_of(self.base, schema))
+        found = Place.checked(schema, path, base_of(self.base, schema))
+        return replace(found, scope=entered(self.scope, found.base)) if self.scope or found.base != self.base else found
 
     def each(self, keyword: str) -> list[Place]:
         """Return the subschemas that `keyword` lists."""
@@ -117,11 +125,15 @@ class Place:
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
-        return Place(rest, f"{self.path}/{_MARK}{keywords[0]}", self.base)
+        return replace(self.marked(keywords[0]), schema=rest)
 
     def made(self, name: str, schema: Mapping[str, Any]) -> Place:
         """Return a place with a schema that says in other words what a keyword here says."""
-        return Place(schema, f"{self.path}/{_MARK}{name.replace('/', '~1')}", self.base)
+        return replace(self.marked(name), schema=schema)
+
+    def marked(self, name: str) -> Place:
+        """Return the place under a path of its own: the same part of the schema, read another way."""
+        return replace(self, path=f"{self.path}/{_MARK}{name.replace('/', '~1')}")
 
 
 Places = tuple[Place, ...]

@@ -1,17 +1,19 @@
 """A schema → where its `$ref`s lead: JSON pointers, anchors, and parts that have a URI of their own.
 
 Rules: nothing is fetched. What leads out of the schema has no target; what leads to a missing part of it is an error.
+A `$dynamicRef` leads to the outermost resource on the way to it that has the anchor. A part that is reached through
+other resources is another place, if that changes where an anchor leads: its path carries a mark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urldefrag
 
 from unrender.errors import GrammarError
-from unrender.grammar.places import Place, base_of, joined, shown, step_text
+from unrender.grammar.places import Place, base_of, entered, joined, shown, step_text
 from unrender.messages import JsonSchema
 
 _DATA = frozenset(("enum", "const", "default", "examples", "example"))
@@ -25,19 +27,52 @@ class References:
     root: JsonSchema
     indexed: bool = False
     resources: dict[str, Place] = field(default_factory=dict)
-    anchors: dict[tuple[str, str], list[Place]] = field(default_factory=dict)
-    dynamic: dict[str, int] = field(default_factory=dict)
-    """How many parts have this `$dynamicAnchor`."""
+    anchors: dict[tuple[str, str], Place] = field(default_factory=dict)
+    dynamic: dict[str, dict[str, Place]] = field(default_factory=dict)
+    """`$dynamicAnchor` → base URI → the part there."""
+    scopes: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The dynamic scopes that were met, numbered."""
 
     def start(self) -> Place:
         """Return the place of the whole schema."""
-        return Place(self.root, "#", base_of("", self.root))
+        base = base_of("", self.root)
+        return Place(self.root, "#", base, (base,))
 
     def follow(self, reference: str, place: Place) -> Place | None:
         """Return the place that `reference`, found in `place`, points to; None when that is another document.
 
         Raises `GrammarError` when it points to a part of this schema that is not there.
         """
+        target = self.target(reference, place)
+        return target and self.reached(target, place)
+
+    def follow_dynamic(self, reference: str, place: Place) -> Place | None:
+        """Return the place that a `$dynamicRef` points to on the way that led to `place`; else like `follow`."""
+        self.index()
+        target = self.target(reference, place)
+        name = target and target.get("$dynamicAnchor")
+        if target is None or name != urldefrag(reference).fragment:
+            return target and self.reached(target, place)
+        places = self.dynamic[name]
+        outermost = next((places[base] for base in place.scope if base in places), target)
+        return self.reached(outermost, place)
+
+    def reached(self, target: Place, place: Place) -> Place:
+        """Return `target` as it is reached from `place`: in its dynamic scope."""
+        if not self.indexed:
+            return replace(target, scope=place.scope)
+        scope = self.decisive(entered(place.scope, target.base))
+        number = self.scopes.setdefault(scope, len(self.scopes))
+        return replace(target.marked(f"scope {number}") if number else target, scope=scope)
+
+    def decisive(self, scope: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the resources of `scope` that decide where some dynamic anchor leads."""
+        first = (next((base for base in scope if base in places), "") for places in self.dynamic.values())
+        deciding = set(first)
+        return tuple(base for base in scope if base in deciding)
+
+    def target(self, reference: str, place: Place) -> Place | None:
+        """Return the part of the schema that `reference` names, however it was reached."""
         uri, fragment = urldefrag(joined(place.base, reference))
         if uri or not fragment.startswith("/"):
             self.index()
@@ -50,12 +85,7 @@ class References:
         if not found:
             missing = f"{fragment!r:.80} is missing"
             raise GrammarError(f"{place.path}/$ref: {shown(reference)} leads nowhere: {missing}")
-        return found[0]
-
-    def is_ambiguous(self, reference: str) -> bool:
-        """Return whether a `$dynamicRef` may lead to several parts, depending on how it is reached."""
-        self.index()
-        return self.dynamic.get(urldefrag(reference).fragment, 0) > 1
+        return found
 
     def index(self) -> None:
         """Note every part with a name of its own; each part of the schema is looked at once."""
@@ -71,7 +101,8 @@ class References:
             if id(place.schema) not in seen:
                 seen.add(id(place.schema))
                 self.note(place)
-                todo += _parts(place)
+                todo += parts_of(place)
+        self.scopes = {self.decisive(start.scope): 0}
 
     def note(self, place: Place) -> None:
         if isinstance(place.get("$id"), str):
@@ -79,11 +110,13 @@ class References:
         for keyword in ("$anchor", "$dynamicAnchor"):
             name = place.get(keyword)
             if isinstance(name, str):
-                self.anchors.setdefault((place.base, name), []).append(place)
-                self.dynamic[name] = self.dynamic.get(name, 0) + (keyword == "$dynamicAnchor")
+                self.anchors.setdefault((place.base, name), place)
+                if keyword == "$dynamicAnchor":
+                    self.dynamic.setdefault(name, {}).setdefault(place.base, place)
 
 
-def _parts(place: Place) -> Iterator[Place]:
+def parts_of(place: Place) -> Iterator[Place]:
+    """Yield what is directly inside `place` and may be a schema, in lists as well."""
     for keyword, value in place.mapping.items():
         if keyword in _DATA:
             continue

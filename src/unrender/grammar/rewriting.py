@@ -7,6 +7,7 @@ property is absent" (`ABSENT`, a keyword of ours) and "the others are required".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from unrender.errors import GrammarError
@@ -35,25 +36,18 @@ def unfolded(place: Place, references: References, report: Report) -> tuple[list
             done.append(keyword)
     # The path stays the same: a place has one set of keywords that are undone.
     rest = {keyword: value for keyword, value in place.mapping.items() if keyword not in done}
-    return added, Place(rest, place.path, place.base) if done else place
+    return added, replace(place, schema=rest) if done else place
 
 
 def _reference(place: Place, keyword: str, references: References, report: Report) -> list[Place]:
     reference = place.get(keyword)
-    target = references.follow(reference, place) if isinstance(reference, str) else None
+    follow = references.follow_dynamic if keyword == "$dynamicRef" else references.follow
+    target = follow(reference, place) if isinstance(reference, str) else None
     if target is None:
         reason = f"only references within the schema are followed, found {shown(reference)}"
         report(place.path, keyword, reason)
         return []
     return [target]
-
-
-def _dynamic(place: Place, keyword: str, references: References, report: Report) -> list[Place]:
-    reference = place.get(keyword)
-    if isinstance(reference, str) and references.is_ambiguous(reference):
-        report(place.path, keyword, "where it leads depends on how it is reached")
-        return []
-    return _reference(place, keyword, references, report)
 
 
 def _unfollowed(place: Place, keyword: str, _references: References, report: Report) -> list[Place]:
@@ -111,7 +105,7 @@ def _negated(place: Place, keyword: str, _references: References, _report: Repor
 
 _REWRITERS: Mapping[str, Callable[[Place, str, References, Report], list[Place] | None]] = {
     "$ref": _reference,
-    "$dynamicRef": _dynamic,
+    "$dynamicRef": _reference,
     "$recursiveRef": _unfollowed,
     "allOf": _all,
     "if": _condition,
