@@ -98,12 +98,14 @@ def test_table_replaces_the_one_before() -> None:
 
 
 def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:
-    """Of the source distribution only the tests of the draft are kept, without its optional ones."""
+    """Of the source distribution only the tests of the draft are kept, without its optional ones, and the remotes."""
     files = {f"{fetch_schema_suite.FOLDER}/{name}": b"[]" for name in ("not.json", "README.md", "optional/format.json")}
+    others = {"json/tests/draft7/not.json": b"{}", "json/remotes/folder/integer.json": b"{}"}
 
-    fetch_schema_suite.extract(archive(tmp_path, {**files, "json/tests/draft7/not.json": b"{}"}), tmp_path / "suite")
+    fetch_schema_suite.extract(archive(tmp_path, files | others), tmp_path / "suite")
 
-    assert {path.name: path.read_bytes() for path in (tmp_path / "suite").iterdir()} == {"not.json": b"[]"}
+    kept = {str(path.relative_to(tmp_path / "suite")): path.read_bytes() for path in tmp_path.glob("suite/**/*.json")}
+    assert kept == {"not.json": b"[]", "remotes/folder/integer.json": b"{}"}
 
 
 def test_an_archive_without_tests_is_an_error(tmp_path: Path) -> None:

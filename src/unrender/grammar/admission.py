@@ -89,6 +89,10 @@ class _Judge:
     def array(self, shape: shapes.Array, value: list[Any], depth: int) -> bool:
         if not _counts(shape.minimum, shape.maximum, len(value)):
             return False
+        if shape.contained:
+            wanted = sum(self.admits(shape.contained.wanted, item, depth) for item in value)
+            if not _counts(shape.contained.minimum, shape.contained.maximum, wanted):
+                return False
         expected = chain(shape.prefix, repeat(shape.items))
         return all(self.admits(item, part, depth) for item, part in zip(expected, value, strict=False))
 
@@ -145,7 +149,8 @@ def _admits_number(shape: shapes.Integer | shapes.Number, value: float) -> bool:
     exact = value if isinstance(value, int) else Decimal(repr(value))
     above = low is None or (exact > low if shape.exclusive_minimum else exact >= low)
     below = high is None or (exact < high if shape.exclusive_maximum else exact <= high)
-    return above and below and (shape.places is None or _places(exact) <= shape.places)
+    whole = shape.fractional and value % 1 == 0
+    return above and below and not whole and (shape.places is None or _places(exact) <= shape.places)
 
 
 def _within(low: int | None, high: int | None, value: float) -> bool:

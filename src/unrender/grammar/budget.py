@@ -133,8 +133,11 @@ def _below(shape: Shape) -> tuple[Shape, ...]:
     match shape:
         case Object():
             return (*(item.shape for item in shape.properties), *(value for _, value in shape.extra))
-        case Array():
+        case Array(contained=None):
             return (*shape.prefix, shape.items)
+        case Array(contained=contained):
+            assert contained is not None
+            return (shape.items, contained.wanted, contained.others)
         case Union(options):
             return options
     return ()

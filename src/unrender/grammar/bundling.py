@@ -28,7 +28,7 @@ def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSche
     if isinstance(schema, bool):
         return schema
     found: dict[str, JsonSchema] = {}
-    todo = [(schema, base_of("", schema))]
+    todo: list[tuple[JsonSchema, str]] = [(schema, base_of("", schema))]
     while todo:
         for uri in _referred(*todo.pop()):
             if uri in documents and uri not in found:

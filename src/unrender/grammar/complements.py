@@ -16,9 +16,13 @@ MEMBERS = "\0members"
 MAX_DEPTH = 16
 """How deep a schema is broken."""
 
+ITEMS = "\0items"
+"""Our own keyword: the first items of a list, like `prefixItems`; it evaluates none."""
 ANNOTATIONS = frozenset(
-    "title description default examples deprecated readOnly writeOnly $schema $id $comment $anchor $dynamicAnchor"
-    " $vocabulary $defs definitions".split(" ")
+    (
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"),
+    )
 )
 """Keywords that forbid nothing."""
 
@@ -87,6 +91,18 @@ def _properties(value: Any, depth: int) -> list[Any] | None:
     return broken
 
 
+def _items(value: Any, depth: int) -> list[Any] | None:
+    if not isinstance(value, list | tuple):
+        return None
+    broken: list[Any] = []
+    for at, schema in enumerate(value):
+        found = complement(schema, depth + 1)
+        if found is None:
+            return None
+        broken += [{"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]} for part in found]
+    return broken
+
+
 def _all(value: Any, depth: int) -> list[Any] | None:
     found = [complement(part, depth + 1) for part in value] if isinstance(value, list | tuple) else [None]
     return None if None in found else [part for parts in found for part in parts or ()]
@@ -112,6 +128,7 @@ _BREAKERS: Mapping[str, Callable[[Any, int], list[Any] | None]] = {
     "maxItems": _moved("array", "minItems", 1),
     "required": _required,
     "properties": _properties,
+    "prefixItems": _items,
     "allOf": _all,
     "anyOf": _any,
 }

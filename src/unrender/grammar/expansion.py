@@ -7,6 +7,7 @@ wider, never the others, and is reported. `Tolerated` parts are left to the emit
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -18,7 +19,7 @@ from unrender.grammar.json_schema import Reading, Unsupported, read_schema
 from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON
 from unrender.grammar.rules import Rules
-from unrender.grammar.schema_writer import write_schema
+from unrender.grammar.schema_writer import Unwritable, write_schema
 from unrender.grammar.spelling import Speller
 from unrender.messages import JsonSchema, Tool
 
@@ -119,7 +120,8 @@ class _Expander:
         """Return the node of a JSON value."""
         self.unsupported += reading.unsupported
         if self.values is Values.NATIVE:
-            return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
+            with suppress(Unwritable):
+                return self.rules.define(self.rules.reserve(hint), JsonValue(write_schema(reading)))
         return Speller(JSON_LEXICON, self.rules, reading.definitions, hint).spell(reading.shape, hint)
 
     def python(self, reading: Reading, hint: str) -> Node:

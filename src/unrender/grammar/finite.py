@@ -48,6 +48,7 @@ def _ends(shape: Shape, ending: set[str]) -> bool:
         case shapes.Union(options):
             return any(_ends(option, ending) for option in options)
         case Array(prefix=prefix, items=items, minimum=least):
+            items = shape.contained.wanted if shape.contained else items
             needed = (*prefix[:least], *([items] if least > len(prefix) else []))
             return all(_ends(item, ending) for item in needed)
         case Object(properties=properties, extra=extra, minimum=least):

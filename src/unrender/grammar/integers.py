@@ -127,6 +127,8 @@ def _continued(step: int, remainder: int, names: list[str]) -> Node:
 
 def number_node(shape: Number) -> Node:
     """Return the node of all numbers that obey the bounds; with bounds, without exponents."""
+    if shape.fractional:
+        return _fractional(shape.places or MAX_DIGITS)
     if shape.minimum is None and shape.maximum is None:
         return _free_number(shape.places)
     options: list[Node] = []
@@ -155,6 +157,13 @@ def _free_number(places: int | None) -> Node:
     )
     parts = (Optional(Literal("-")), whole, fraction)
     return Sequence(parts if places else (*parts, exponent))
+
+
+def _fractional(places: int) -> Node:
+    """Return the node of the numbers that are not whole: some digit after the point is not zero."""
+    whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_DIGITS - 1)))))
+    nonzero = Sequence((Chars((("0", "0"),), minimum=0, maximum=places - 1), _NONZERO, _digits(0, places - 1)))
+    return Sequence((Optional(Literal("-")), whole, Literal("."), nonzero))
 
 
 @dataclass(frozen=True, slots=True)

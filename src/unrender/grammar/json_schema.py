@@ -22,7 +22,7 @@ from unrender.errors import GrammarError
 from unrender.grammar.admission import admits, as_json, canonical, exclusive
 from unrender.grammar.complements import ANNOTATIONS
 from unrender.grammar.finite import finite_definitions, without_endless
-from unrender.grammar.keywords import leaf, negation
+from unrender.grammar.keywords import leaf, negation, without_scalar
 from unrender.grammar.places import MAX_DEPTH, Context, Place, is_deep, pointer
 from unrender.grammar.references import References
 from unrender.grammar.rewriting import unfolded
@@ -33,6 +33,8 @@ MAX_STEPS = 50_000
 """Conjuncts that are read for one schema."""
 MAX_CONJUNCTS = 200
 """Subschemas that hold for one value."""
+MAX_APART = 8
+"""Branches of a `oneOf` that are told apart by breaking all others."""
 MAX_ALTERNATIVES = 256
 """Combinations of the branches of several conjuncts. The branches of a single `anyOf` are not limited."""
 
@@ -224,9 +226,18 @@ class _Reader:
         listed = place.each(keyword)
         self.adopt(place, listed)
         options = [self.shape((*others, option)) for option in listed]
-        if keyword == "oneOf" and not exclusive(options, self.definitions):
+        if keyword == "anyOf" or exclusive(options, self.definitions):
+            return union(options)
+        broken = [without_scalar(option) for option in listed]
+        if len(broken) > MAX_APART or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
-        return union(options)
+            return union(options)
+        return union([self.alone(others, listed, broken, at) for at in range(len(listed))])
+
+    def alone(self, others: tuple[Place, ...], listed: list[Place], broken: list[Place | None], at: int) -> Shape:
+        """Return the shape of the values that obey only one of the branches that are listed."""
+        rest = [place for place in (*broken[:at], *broken[at + 1 :]) if place]
+        return self.shape((*others, listed[at], *rest))
 
     def enumerated(self, places: tuple[Place, ...]) -> Shape:
         """Return the values of `enum` and `const` that also obey the other keywords."""

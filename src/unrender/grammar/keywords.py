@@ -1,7 +1,7 @@
 """The keywords that hold at one place of a schema → the shape of the values there.
 
 Here is decided which types a value may have; how each type reads its keywords is in `scalar_keywords` and
-`container_keywords`. What cannot be said is reported to the `Context`, and left out.
+`list_keywords` and `object_keywords`. What cannot be said is reported to the `Context`, and left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 from unrender.errors import GrammarError
 from unrender.grammar.admission import canonical
-from unrender.grammar.complements import ABSENT, ANNOTATIONS, MEMBERS
-from unrender.grammar.container_keywords import read_array, read_object
+from unrender.grammar.complements import ABSENT, ANNOTATIONS, ITEMS, MEMBERS, complement
 from unrender.grammar.encode import json_type
+from unrender.grammar.list_keywords import read_array
+from unrender.grammar.object_keywords import read_object
 from unrender.grammar.places import Context, Excluded, Place, Places, is_deep, pointer, shown
 from unrender.grammar.scalar_keywords import read_boolean, read_integer, read_null, read_number, read_text
 from unrender.grammar.shapes import Anything, Nothing, Shape, union
@@ -23,15 +24,18 @@ TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 _IMPLIED = {
     "object": "properties required additionalProperties patternProperties propertyNames minProperties maxProperties"
     f" unevaluatedProperties {ABSENT} {MEMBERS}",
-    "array": "items prefixItems minItems maxItems uniqueItems contains additionalItems unevaluatedItems",
+    "array": f"items prefixItems minItems maxItems uniqueItems contains additionalItems unevaluatedItems {ITEMS}",
     "string": "minLength maxLength pattern format",
     "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
 }
 TYPE_OF = {keyword: kind for kind, words in _IMPLIED.items() for keyword in words.split(" ")}
 
+_SCALAR = frozenset(
+    ("type", "enum", "const", *(word for word, kind in TYPE_OF.items() if kind in ("string", "number")))
+)
+
 UNSAID: Mapping[str, str] = {
     "if": "conditions cannot be decided while the value is written",
-    "uniqueItems": "earlier items are not remembered",
 }
 """Keywords that no grammar says → why."""
 
@@ -68,6 +72,21 @@ def _forbidden_values(place: Place) -> list[Any]:
     ]
 
 
+def without_scalar(place: Place) -> Place | None:
+    """Return what holds where `place` does not; None unless it is about scalar values or types only."""
+    scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
+    broken = complement(place.schema) if scalar else None
+    if broken is None:
+        return None
+    implied = (
+        {TYPE_OF[keyword] for keyword in place.mapping.keys() & TYPE_OF.keys()}
+        if "type" not in place.mapping
+        else set()
+    )
+    others = [{"not": {"type": sorted(implied)}}] if implied else []
+    return place.made("broken", {"anyOf": [*broken, *others]})
+
+
 def _named_types(place: Place) -> set[str]:
     """Return the types that `type` and `nullable` name; an integer is a number."""
     given = place.get("type")
@@ -85,8 +104,6 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
                 context.report(place.path, keyword, UNSAID[keyword])
     allowed = _types(places)
     types = allowed - excluded.types
-    if "number" in types and "integer" in allowed & excluded.types:
-        context.report(places[0].path, "not", "whole numbers are numbers, and cannot be told apart from others")
     if not types:
         return Nothing()
     if types == set(TYPES) and excluded == Excluded() and not any(place.mapping.keys() & TYPE_OF for place in places):
@@ -111,7 +128,7 @@ def _types(places: Places) -> set[str]:
             types &= _named_types(place)
     if all(place.get("type") is None for place in places):
         implied = {TYPE_OF[keyword] for place in places for keyword in place.mapping if keyword in TYPE_OF}
-        types = implied or types
+        types = implied | ({"integer"} if "number" in implied else set()) or types
     return types
 
 

@@ -66,10 +66,14 @@ def _condition(place: Place, keyword: str, _references: References, _report: Rep
     if condition.schema == {} or isinstance(condition.schema, bool):
         return [branches[condition.schema is False]]
     broken = complement(condition.schema)
-    if broken is None or len(broken) > MAX_BREAKS or not {"then", "else"} & place.mapping.keys():
+    if broken is None or len(broken) > MAX_BREAKS or not _CONSEQUENCES & place.mapping.keys():
         return None
     met = {"allOf": [condition.schema, branches[0].schema]}
     return [place.made(keyword, {"anyOf": [met, *({"allOf": [part, branches[1].schema]} for part in broken)]})]
+
+
+_CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedProperties"))
+"""Keywords beside `if` that ask whether it holds."""
 
 
 def _dependencies(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:

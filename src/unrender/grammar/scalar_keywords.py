@@ -37,6 +37,12 @@ class _Bounds:
     open_low: bool
     open_high: bool
 
+    def holds(self, value: Decimal) -> bool:
+        """Return whether a number lies between the bounds."""
+        above = self.low is None or value > self.low or (value == self.low and not self.open_low)
+        below = self.high is None or value < self.high or (value == self.high and not self.open_high)
+        return above and below
+
     @property
     def empty(self) -> bool:
         """No number lies between the bounds."""
@@ -91,12 +97,25 @@ def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
             context.report(place.path, "multipleOf", f"steps above {MAX_STEP} are not counted")
     if low is not None and high is not None and -(-low // step) * step > high:
         return Nothing()
-    _report_values(places, excluded, context, "number")
-    shape = shapes.Integer(minimum=low, maximum=high, multiple=step)
-    if context.longest is not None and step > 1 and multiples(shape) is None:
-        for place, _ in _steps(places):
-            context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
-    return shape
+    values = [int(value) for value in _forbidden(places, excluded, context) if value == int(value)]
+    pieces = _around(shapes.Integer(minimum=low, maximum=high, multiple=step), values)
+    uncounted = context.longest is not None and step > 1 and any(multiples(piece) is None for piece in pieces)
+    for place, _ in _steps(places) if uncounted else ():
+        context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
+    return union(list[Shape](pieces))
+
+
+def _around(shape: shapes.Integer, values: list[int]) -> list[shapes.Integer]:
+    """Return the whole numbers of `shape` without `values`: those between each two of them."""
+    pieces: list[shapes.Integer] = []
+    low, step = shape.minimum, shape.multiple
+    inside = [value for value in values if (low is None or value >= low) and value <= (shape.maximum or value)]
+    for value in (*inside, None):
+        high = shape.maximum if value is None else value - 1
+        if low is None or high is None or -(-low // step) * step <= high:
+            pieces.append(replace(shape, minimum=low, maximum=high))
+        low = None if value is None else value + 1
+    return pieces
 
 
 def _steps(places: Places) -> list[tuple[Place, Fraction]]:
@@ -122,19 +141,47 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
             limits.append(digits)
         else:
             context.report(place.path, "multipleOf", "only whole steps, and steps of 0.1, 0.01 … can be counted")
-    _report_values(places, excluded, context, "number")
-    return shapes.Number(
+    shape = shapes.Number(
         minimum=bounds.low,
         maximum=bounds.high,
         exclusive_minimum=bounds.open_low,
         exclusive_maximum=bounds.open_high,
         places=min(limits, default=None),
     )
+    if "integer" in excluded.types:
+        if (bounds.low, bounds.high) == (None, None) and not excluded.values:
+            return replace(shape, fractional=True)
+        context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
+    return union(list[Shape](_beside(shape, _forbidden(places, excluded, context))))
 
 
-def _report_values(places: Places, excluded: Excluded, context: Context, kind: str) -> None:
-    if places and excluded.values - {"null", "true", "false"}:
-        context.report(places[0].path, "not", f"single values cannot be excluded from a {kind}")
+def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:
+    """Return the numbers of `shape` without `values`: those between each two of them."""
+    pieces: list[shapes.Number] = []
+    rest = shape
+    for value in values:
+        if _Bounds(rest.minimum, rest.maximum, rest.exclusive_minimum, rest.exclusive_maximum).holds(value):
+            pieces.append(replace(rest, maximum=value, exclusive_maximum=True))
+            rest = replace(rest, minimum=value, exclusive_minimum=True)
+    pieces.append(rest)
+    return [
+        piece
+        for piece in pieces
+        if not _Bounds(piece.minimum, piece.maximum, piece.exclusive_minimum, piece.exclusive_maximum).empty
+    ]
+
+
+MAX_FORBIDDEN = 32
+"""Numbers that are left out one by one."""
+
+
+def _forbidden(places: Places, excluded: Excluded, context: Context) -> list[Decimal]:
+    """Return the numbers that `not` forbids one by one, in order."""
+    texts = [text for text in excluded.values if text[0] in "-0123456789"]
+    if len(texts) > MAX_FORBIDDEN or any(len(text) > MAX_DIGITS for text in texts):
+        context.report(places[0].path, "not", f"no more than {MAX_FORBIDDEN} numbers are excluded, none of them long")
+        return []
+    return sorted(map(Decimal, texts))
 
 
 def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:

@@ -20,8 +20,16 @@ from unrender.grammar.shapes import Object, Shape, Text
 _LARGEST = 10**MAX_DIGITS - 1
 
 
+class Unwritable(ValueError):
+    """A shape that engines' own readers of JSON Schema do not know."""
+
+
 def write_schema(reading: Reading) -> dict[str, Any]:
-    """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`."""
+    """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`.
+
+    Raises `Unwritable` for what engines' own readers do not say: items that a list contains, numbers that are not
+    whole, strings without some words.
+    """
     schema = shape_schema(reading.shape)
     definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}
     return {**schema, "$defs": definitions} if definitions else schema
@@ -72,6 +80,8 @@ def _integer(shape: shapes.Integer) -> dict[str, Any]:
 
 
 def _number(shape: shapes.Number) -> dict[str, Any]:
+    if shape.fractional:
+        raise Unwritable("a number that is not whole")
     schema: dict[str, Any] = {"type": "number"}
     if shape.minimum is not None:
         schema["exclusiveMinimum" if shape.exclusive_minimum else "minimum"] = _plain(shape.minimum)
@@ -87,6 +97,8 @@ def _plain(value: Decimal) -> float:
 
 
 def _text(shape: Text) -> dict[str, Any]:
+    if shape.excluded:
+        raise Unwritable("a string that is not one of some words")
     schema: dict[str, Any] = {"type": "string"}
     if shape.minimum:
         schema["minLength"] = shape.minimum
@@ -98,6 +110,8 @@ def _text(shape: Text) -> dict[str, Any]:
 
 
 def _array(shape: shapes.Array) -> dict[str, Any]:
+    if shape.contained:
+        raise Unwritable("a list that contains items")
     closed = isinstance(shape.items, shapes.Nothing)
     schema: dict[str, Any] = {"type": "array", "items": False if closed else shape_schema(shape.items)}
     if shape.prefix:

@@ -57,13 +57,17 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number between bounds; `places` limits the digits after the point."""
+    """A number between bounds; `places` limits the digits after the point.
+
+    A `fractional` one is never whole; it has no bounds.
+    """
 
     minimum: Decimal | None = None
     maximum: Decimal | None = None
     exclusive_minimum: bool = False
     exclusive_maximum: bool = False
     places: int | None = None
+    fractional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +82,23 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """A list: `prefix` item by item, then `items`."""
+    """A list: `prefix` item by item, then `items`; one that counts what is `contained` has no prefix and no maximum."""
 
     prefix: tuple[Shape, ...] = ()
     items: Shape = field(default_factory=Anything)
     minimum: int = 0
     maximum: int | None = None
+    contained: Contained | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """How many items of a list are `wanted`; all others have the shape `others`, and no value has both."""
+
+    wanted: Shape
+    others: Shape
+    minimum: int
+    maximum: int | None
 
 
 @dataclass(frozen=True, slots=True)

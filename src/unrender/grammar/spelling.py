@@ -205,6 +205,8 @@ class Speller:
 
     def items(self, shape: shapes.Array, hint: str) -> Node | None:
         """Return at least one item, or None when there can be none."""
+        if shape.contained:
+            return self.containing(shape, shape.contained, hint)
         fixed = len(shape.prefix)
         most = None if shape.maximum is None else shape.maximum - fixed
         body: Node | None = None
@@ -219,6 +221,16 @@ class Speller:
             rest: Node = Sequence((self.comma(), body))
             body = Sequence((item, rest if shape.minimum > at + 1 else Optional(rest)))
         return body
+
+    def containing(self, shape: shapes.Array, contained: shapes.Contained, hint: str) -> Node:
+        """Return at least one item: runs of others that end in a wanted one, as often as it is wanted, and the rest."""
+        low, high = contained.minimum, contained.maximum
+        wanted, others = self.spell(contained.wanted, f"{hint}-wanted"), self.spell(contained.others, f"{hint}-other")
+        run = self.rules.add(f"{hint}-run", Sequence((_many(Sequence((others, self.comma()))), wanted)))
+        rest = others if high is not None else self.spell(shape.items, f"{hint}-item")
+        runs = Repeat(run, max(low, 1), max(low, 1) if high is None else high, self.comma())
+        body = Sequence((runs, _many(Sequence((self.comma(), rest)))))
+        return body if low else Choice((body, Repeat(others, 1, None, self.comma())))
 
     def object(self, shape: Object, hint: str) -> Node:
         entries = [
@@ -252,8 +264,12 @@ class Speller:
         return Chars(tuple((c, c) for c in "\t\n\r \"',:[]{}<>|"), negated=True, maximum=None)
 
 
+def _many(node: Node) -> Node:
+    return Repeat(node, 0, None)
+
+
 def _written(text: str, alphabet: Alphabet | None) -> str:
-    return text if alphabet is None else "".join(map(alphabet.written, text))
+    return text if alphabet is None else alphabet.written(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ is read once and holds in JSON, Python and raw text alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, walk
@@ -69,23 +69,33 @@ def format_node(name: str) -> Node | None:
 class Alphabet:
     """How the characters of a string are written between its quotes.
 
-    `escapes` maps a character to its written form; characters in `forbidden` cannot be written at all.
+    `escapes` maps a character to its written form; characters in `forbidden` are not generated where any may stand.
     """
 
     escapes: tuple[tuple[str, str], ...] = ()
     forbidden: Ranges = ()
     general: Node | None = None
     """Any one character in any of its written forms; None: what `encode` makes of all characters."""
+    coded: str = ""
+    """How a control character is written by its number, e.g. `\\x{:02x}`; empty: as it is."""
+    table: Mapping[int, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        controls = {code: self.coded.format(code) for code in range(_CONTROLS) if self.coded}
+        escapes = {ord(character): form for character, form in self.escapes}
+        object.__setattr__(self, "table", controls | escapes)
 
     def character(self) -> Node:
         """Return the node of any one character."""
         return self.general or encode(Chars((), negated=True), self)
 
-    def written(self, character: str) -> str:
-        """Return how `character` is written."""
-        return dict(self.escapes).get(character, character)
+    def written(self, text: str) -> str:
+        """Return how `text` is written."""
+        return text.translate(self.table)
 
 
+_CONTROLS = 0x20
+"""Characters below this are control characters."""
 RAW = Alphabet()
 """Text as it is."""
 
@@ -132,14 +142,17 @@ JSON_CHARACTER = Choice(
         ),
     )
 )
-JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=(("\x00", "\x1f"), ("\x7f", "\x7f")), general=JSON_CHARACTER)
+_JSON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\x7f"))
+_JSON_CODED = "\\u{:04x}"
+JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=_JSON_FORBIDDEN, general=JSON_CHARACTER, coded=_JSON_CODED)
 """Between the double quotes of a JSON string."""
 
-JSON_SINGLE = Alphabet(escapes=(("'", "\\'"), *_JSON_ESCAPES[1:]), forbidden=(("\x00", "\x1f"), ("\x7f", "\x7f")))
+JSON_SINGLE = Alphabet(escapes=(("'", "\\'"), *_JSON_ESCAPES[1:]), forbidden=_JSON_FORBIDDEN, coded=_JSON_CODED)
 """Between single quotes, escaped as in JSON."""
 
 _PYTHON_ESCAPES = (("'", "\\'"), ("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=(("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad")))
+_PYTHON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad"))
+PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=_PYTHON_FORBIDDEN, coded="\\x{:02x}")
 """Between the single quotes of `repr()`."""
 PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
 """Between the double quotes of `repr()`, which it takes when the text holds a single quote."""
@@ -158,7 +171,7 @@ def encode(node: Node, alphabet: Alphabet) -> Node:
 def _encode(node: Node, alphabet: Alphabet) -> Node:
     match node:
         case Literal(text):
-            return Literal("".join(alphabet.written(character) for character in text))
+            return Literal(alphabet.written(text))
         case Ref():
             return node
         case Chars(minimum=1, maximum=1):

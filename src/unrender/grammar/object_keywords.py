@@ -1,4 +1,4 @@
-"""The keywords of lists and objects → their shapes."""
+"""The keywords of objects → their shapes."""
 
 from __future__ import annotations
 
@@ -20,86 +20,6 @@ from unrender.grammar.strings import MAX_WORD
 
 MAX_KEY_PATTERNS = 64
 """Patterns of `patternProperties` that are read for one object."""
-
-
-def read_array(places: Places, _excluded: Excluded, context: Context) -> Shape:
-    """Return the shape of the lists that are allowed."""
-    least, most = size_of(places, "minItems", "maxItems", context)
-    least, most = _contained(places, least, most, context)
-    lists = [_array_parts(place, context) for place in places]
-    lists += [_unevaluated_items(place, places, context) for place in places if "unevaluatedItems" in place.mapping]
-    longest = max((len(prefix) for prefix, _ in lists), default=0)
-    prefix = [
-        context.child(tuple(_item(parts, at) for parts in lists if _item(parts, at).schema is not True))
-        for at in range(longest)
-    ]
-    items = context.child(tuple(rest for _, rest in lists if rest.schema is not True))
-    for at, shape in enumerate(prefix):
-        if isinstance(shape, Nothing):
-            prefix, items = prefix[:at], Nothing()
-            break
-    if isinstance(items, Nothing):
-        most = len(prefix) if most is None else min(most, len(prefix))
-    if most is not None and least > most:
-        return Nothing()
-    return shapes.Array(prefix=tuple(prefix[:most]), items=items, minimum=least, maximum=most)
-
-
-def _contained(places: Places, least: int, most: int | None, context: Context) -> tuple[int, int | None]:
-    """Return the bounds of a list's length with what `contains` says of it."""
-    for place in places:
-        if "contains" not in place.mapping:
-            continue
-        wanted = place.at("contains")
-        low, high = size_of(
-            (Place({"minContains": 1} | dict(place.mapping), place.path),), "minContains", "maxContains", context
-        )
-        if wanted.schema is False:
-            most = -1 if low else most
-        elif wanted.schema is True or not wanted.mapping:
-            most = high if most is None else most if high is None else min(high, most)
-        elif low or high is not None:
-            context.report(place.path, "contains", "items are written one after another")
-        least = max(least, low)
-    return least, most
-
-
-def _item(parts: tuple[list[Place], Place], at: int) -> Place:
-    prefix, rest = parts
-    return prefix[at] if at < len(prefix) else rest
-
-
-def _array_parts(place: Place, context: Context) -> tuple[list[Place], Place]:
-    """Return the places of the first items and of all others; `items` as a list is the old `prefixItems`."""
-    anything = Place(True, place.path)
-    first = "prefixItems" if "prefixItems" in place.mapping else "items"
-    other = "items" if first == "prefixItems" else "additionalItems"
-    if isinstance(place.get(first), list | tuple):
-        return place.each(first), place.at(other) if other in place.mapping else anything
-    if first == "prefixItems":
-        context.report(place.path, "prefixItems", f"a list is expected, found {shown(place.get(first))}")
-    return [], place.at("items") if "items" in place.mapping else anything
-
-
-def _unevaluated_items(place: Place, places: Places, context: Context) -> tuple[list[Place], Place]:
-    """Return `unevaluatedItems` like other items: it holds after what `place` and all that it asks for describe."""
-    anything = Place(True, place.path)
-    owned = [other for other in places if context.owns(place, other)]
-    unknown = next((word for other in owned for word in ("contains", "if") if word in other.mapping), "")
-    if unknown and place.get("unevaluatedItems") is not True:
-        context.report(place.path, "unevaluatedItems", f"{unknown} decides which items are evaluated")
-    ends = [other for other in owned if _ends_evaluation(other, place)]
-    if unknown or ends:
-        return [], anything
-    prefix = max((len(_array_parts(other, context)[0]) for other in owned), default=0)
-    return [anything] * prefix, place.at("unevaluatedItems")
-
-
-def _ends_evaluation(other: Place, place: Place) -> bool:
-    """Return whether `other` describes all items, so that none is left to the `unevaluatedItems` of `place`."""
-    words = other.mapping
-    rest = "additionalItems" if isinstance(words.get("items"), list | tuple) else "items"
-    return rest in words or ("unevaluatedItems" in words and other is not place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +151,8 @@ def _extra(places: Places, scopes: list[_Scope], names: frozenset[str], context:
     """Return the keys and values that are generated besides the declared ones, and the shape of all others."""
     value = context.child(tuple(scope.rest for scope in scopes if scope.rest))
     patterned = [scope for scope in scopes if _mapping(scope.place, "patternProperties")]
+    if isinstance(_key_shape(places, context), Nothing):
+        return (), Nothing()
     if not patterned:
         return (() if isinstance(value, Nothing) else ((_keys(places, names, context), value),)), Nothing()
     if not isinstance(value, Nothing):
