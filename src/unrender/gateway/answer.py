@@ -6,7 +6,7 @@ Rules: a job is sent again only while nothing of its answer has come back. Leavi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +36,8 @@ class Answer:
     surface: Surface
     request_id: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    finished: Callable[[Surface], None] | None = None
+    """Called with the finished answer, before its last frame is out."""
     choices: list[Choice] = field(default_factory=list)
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
@@ -49,7 +51,10 @@ class Answer:
                 if head or frame:
                     yield head + frame
                     head = b""
-        yield head + self.surface.finish(self.usage)
+        last = head + self.surface.finish(self.usage)
+        if self.finished is not None:
+            self.finished(self.surface)
+        yield last
 
     @property
     def usage(self) -> Usage:

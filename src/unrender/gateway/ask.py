@@ -22,6 +22,8 @@ class Ask:
     """The name that the client gives; "" where it gives none."""
     messages: tuple[Any, ...] = ()
     """The conversation in OpenAI's form."""
+    raw: str | None = None
+    """A prompt that no template writes, for an answer that nobody reads; None for a conversation."""
     tools: tuple[Any, ...] = ()
     tool_choice: Any = None
     parallel_tool_calls: bool = True
@@ -44,6 +46,8 @@ class Ask:
     seed: int | None = None
     logprobs: int | None = None
     """How many alternatives are wanted beside each token's own log probability; None when not even that is."""
+    store: bool | None = None
+    """The answer shall be stored, for later requests to refer to; None where the request does not say."""
     custom: frozenset[str] = frozenset()
     """The tools whose one argument, `input`, is free text."""
     unheeded: tuple[str, ...] = ()

@@ -202,6 +202,7 @@ def _limits(fields: Fields) -> Limits:
         **_given(
             body=fields.integer("body", 1, 10**12),
             streams=fields.integer("streams", 0, 10**9),
+            stored=fields.integer("stored", 0, 10**12),
             seconds=fields.number("seconds", 0.01, _LONG),
             ping=fields.number("ping", 0.01, _LONG),
         )

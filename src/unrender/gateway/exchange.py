@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping, MutableMapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.gateway.answer import Answer
@@ -22,7 +22,7 @@ from unrender.gateway.gateway import Gateway
 from unrender.gateway.models import Model
 from unrender.gateway.record import Record
 from unrender.gateway.stream import EventStream, Headers, Send
-from unrender.gateway.surfaces.surface import Api, Head
+from unrender.gateway.surfaces.surface import Api, Head, Surface
 from unrender.gateway.turns import Prepared
 
 _log = logging.getLogger("unrender.gateway")
@@ -59,6 +59,10 @@ class Exchange:
         self._gone = False
         self._stream: EventStream | None = None
         self._answer: Answer | None = None
+        self._stores = False
+        """The answer will be stored."""
+        self._items: Any = ()
+        """The items that it is the answer to, if it will."""
         self._record = Record(surface=api.name)
         given = self._headers.get(b"x-request-id", b"").decode("latin-1")
         self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
@@ -96,7 +100,7 @@ class Exchange:
     async def _run(self) -> None:
         gateway = self._gateway
         gateway.keys.check(self._headers)
-        ask = self._api.read(await read_json(self._receive, gateway.limits.body))
+        ask = self._read(await read_json(self._receive, gateway.limits.body))
         model = gateway.models.find(ask.model)
         gateway.keys.check(self._headers, model.name)
         self._record.model = model.name
@@ -106,6 +110,22 @@ class Exchange:
                 await self._answered(ask, model)
             finally:
                 watcher.cancel()
+
+    def _read(self, body: Any) -> Ask:
+        """Read the request, with the conversation that it refers to."""
+        if not self._api.stores:
+            return self._api.read(body)
+        stored = self._gateway.stored
+        body = stored.continued(body, self._gateway.keys.owner(self._headers))
+        ask = self._api.read(body)
+        self._stores = bool(stored.most) and ask.store is not False
+        self._items = body["input"]
+        return ask
+
+    def _keep(self, surface: Surface) -> None:
+        """Store the answer, where that is wanted."""
+        if self._stores:
+            self._gateway.stored.keep(self._gateway.keys.owner(self._headers), self._items, surface.body())
 
     async def _watch(self, task: asyncio.Task[Any] | None) -> None:
         """Cancel the answer, and with it the engine's work, when the client goes away."""
@@ -118,13 +138,17 @@ class Exchange:
     async def _answered(self, ask: Ask, model: Model) -> None:
         prepared = await model.turns.prepare(ask, model.backend.capabilities)
         self._record.prepared()
+        if ask.store and not self._stores:
+            ask = replace(ask, unheeded=(*ask.unheeded, "store"))
         warnings = tuple(_warnings(ask, model, prepared))
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
         if not ask.stream:
             await self._json(200, await self._whole(ask, model, prepared, warnings))
             return
-        answer = self._answer = self._answer_to(ask, model, prepared, warnings)
+        counted = await _counted(model, prepared) if self._api.counts else 0
+        answer = self._answer = self._answer_to(ask, model, prepared, warnings, counted)
+        answer.finished = self._keep
         stream = self._stream = EventStream(
             self._send, self._own, ping=answer.surface.ping(), interval=self._gateway.limits.ping
         )
@@ -141,20 +165,25 @@ class Exchange:
             async with aclosing(answer.frames()) as frames:
                 async for _ in frames:
                     self._record.framed()
-            if not answer.lacks_call:
-                return answer.surface.body()
-            if not left:
+            if not answer.lacks_call or not left:
                 break
+        self._keep(answer.surface)
         body = answer.surface.body()
+        if not answer.lacks_call:
+            return body
         return {**body, "warnings": [*body.get("warnings", ()), _NO_CALL]}
 
-    def _answer_to(self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...]) -> Answer:
+    def _answer_to(
+        self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int = 0
+    ) -> Answer:
         head = Head(
             id=self._api.new_id(),
             model=model.name,
             created=int(time.time()),
+            prompt_tokens=counted,
             warnings=warnings,
             reasoning_field=model.reasoning_field,
+            stored=self._stores,
         )
         return Answer(
             ask=ask,
@@ -183,6 +212,14 @@ class Exchange:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode()), *self._own]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+async def _counted(model: Model, prepared: Prepared) -> int:
+    """Return how many tokens the prompt is; 0 where the engine does not say."""
+    try:
+        return await model.backend.count(prepared.turn.prompt) or 0
+    except EngineError:
+        return 0
 
 
 def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:

@@ -27,6 +27,11 @@ class Fields:
         self._left = {name: None for name, value in body.items() if value is not None}
         self.where = where
 
+    @staticmethod
+    def of(body: Any) -> Fields:
+        """Return the fields of a request's body, which may be fields already."""
+        return body if isinstance(body, Fields) else Fields(body)
+
     def any(self, name: str) -> Any:
         """Take a field of any type; None when it is absent."""
         self._left.pop(name, None)
@@ -34,7 +39,7 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         """Take a string."""
-        return self._typed(name, str, "a string")
+        return self.typed(name, str, "a string")
 
     def word(self, name: str, *words: str) -> str | None:
         """Take one of some words."""
@@ -45,7 +50,7 @@ class Fields:
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Take a boolean."""
-        value = self._typed(name, bool, "true or false")
+        value = self.typed(name, bool, "true or false")
         return default if value is None else value
 
     def integer(self, name: str, low: int, high: int) -> int | None:
@@ -67,7 +72,7 @@ class Fields:
 
     def items(self, name: str, most: int) -> list[Any]:
         """Take a list of at most `most` items; an empty one when it is absent."""
-        value = self._typed(name, list, "a list") or []
+        value = self.typed(name, list, "a list") or []
         if len(value) > most:
             raise invalid(f"{self.place(name)}: expected at most {most} items, found {len(value)}", param=name)
         return value
@@ -86,6 +91,12 @@ class Fields:
         if len(listed) > most:
             raise invalid(f"{self.place(name)}: expected at most {most} strings, found {len(listed)}", param=name)
         return tuple(text for text in listed if text)
+
+    def refuse(self, **reasons: str) -> None:
+        """Take the fields that must not be there, each with what the error says of it."""
+        for name, why in reasons.items():
+            if self.any(name) is not None:
+                raise invalid(f"{self.place(name)}: {why}", param=name)
 
     def without_effect(self, **values: Any) -> None:
         """Take the fields that change nothing when they have these values."""
@@ -106,7 +117,8 @@ class Fields:
         """Return how an error calls a field."""
         return f"{self.where}.{name}" if self.where else name
 
-    def _typed(self, name: str, kind: type[_T], expected: str) -> _T | None:
+    def typed(self, name: str, kind: type[_T], expected: str) -> _T | None:
+        """Take a field of one type, which errors call `expected`; None when it is absent."""
         value = self.any(name)
         if value is not None and not isinstance(value, kind):
             raise wrong(self.place(name), expected, value)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.metrics import Metrics
 from unrender.gateway.models import Models
+from unrender.gateway.stored import Stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class Limits:
     """Bytes of a request."""
     streams: int = 1024
     """Answers at a time; more are refused, none waits."""
+    stored: int = 0
+    """Bytes of answers of Responses that are kept for later requests to refer to; 0 keeps none."""
     seconds: float | None = None
     """How long an answer may take altogether; None for as long as the engine writes."""
     ping: float = 15.0
@@ -48,6 +51,10 @@ class Keys:
         if model is not None and not opened & {model, "*"}:
             raise Failure(Kind.NOT_FOUND, f"model: {model!r} is not open to this API key", param="model")
 
+    def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
+        """Return what stands for whoever sent a request; all are the same where no key is needed."""
+        return sha256(_given(headers)).digest() if self.models else b""
+
 
 def _given(headers: Mapping[bytes, bytes]) -> bytes:
     bearer = headers.get(b"authorization", b"")
@@ -56,16 +63,20 @@ def _given(headers: Mapping[bytes, bytes]) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """One gateway. It keeps no state that a second one would miss."""
+    """One gateway. It keeps no state that a second one would miss, unless it is told to store answers."""
 
     models: Models
     limits: Limits = field(default_factory=Limits)
     keys: Keys = field(default_factory=Keys)
     metrics: Metrics = field(default_factory=Metrics)
+    stored: Stored = field(init=False)
     draining: bool = False
     """No new request is taken; those that are on their way are finished."""
     streams: int = 0
     """Answers on their way."""
+
+    def __post_init__(self) -> None:
+        self.stored = Stored(most=self.limits.stored)
 
     @contextmanager
     def slot(self) -> Iterator[None]:

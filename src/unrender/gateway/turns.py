@@ -12,17 +12,21 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
+from unrender.format import Format
 from unrender.gateway.ask import Ask
 from unrender.gateway.backends.backend import Capabilities, Grammar
 from unrender.gateway.failure import Failure, invalid
-from unrender.messages import ToolChoice
+from unrender.grammar import Grammar as WrittenGrammar
+from unrender.grammar import content, rest
+from unrender.messages import Request, ToolChoice
 from unrender.turn import Turn
 
 MOST_GRAMMARS = 256
@@ -34,6 +38,8 @@ _RESERVED = frozenset(
 ) | {"add_generation_prompt", "bos_token", "eos_token"}
 """What no client may set as a variable of the template."""
 _THREADS = 2
+_UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=WrittenGrammar(content(rest())))
+"""A turn whose answer is all content, whatever it looks like."""
 
 
 class Constrain(StrEnum):
@@ -55,7 +61,7 @@ class Prepared:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Turns:
     """Makes the turns of one model. `variables` are the template's, the same for every request; a request's own win."""
 
@@ -92,6 +98,8 @@ class Turns:
         return Prepared(turn=turn, grammar=grammar, warnings=(*unheeded, *losses))
 
     def _turn(self, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+        if ask.raw is not None:
+            return replace(_UNREAD, prompt=self._opened(ask.raw)), ()
         variables, unheeded = self._variables(ask)
         try:
             turn = self.template.prepare(
@@ -110,6 +118,20 @@ class Turns:
         except TemplateError as error:
             raise invalid(f"the model's template refuses the conversation: {error}", param="messages") from error
         return turn, unheeded
+
+    def _opened(self, prompt: str) -> str:
+        """Return a text after the token that begins all prompts of the model, which engines are told not to add."""
+        bos = self.template.template.bos_token
+        return prompt if prompt.startswith(bos) or not self._writes_bos else bos + prompt
+
+    @cached_property
+    def _writes_bos(self) -> bool:
+        """Whether the template begins its prompts with the token for that."""
+        try:
+            turn, _ = self._turn(Ask(messages=({"role": "user", "content": "Hello"},)))
+        except Failure:
+            return False
+        return turn.prompt.startswith(self.template.template.bos_token)
 
     def _variables(self, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
         for name in ask.template:

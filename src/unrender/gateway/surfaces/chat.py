@@ -22,12 +22,13 @@ from unrender.gateway.ask import (
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
-from unrender.gateway.surfaces.tools import custom_arguments, custom_input, read_tools
+from unrender.gateway.surfaces.tools import custom_arguments, custom_input, plain_choice, read_tools
 from unrender.messages import CallStatus, ReasoningField
 from unrender.parsing.completions import Completion, Usage, completion_id, finish_reason
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
 
-_DONE = b"data: [DONE]\n\n"
+DONE = b"data: [DONE]\n\n"
+"""Ends a stream."""
 _HOLE = "\0text\0"
 """Stands in a delta where its text will be."""
 _HOLE_JSON = json.dumps(_HOLE).encode()
@@ -40,10 +41,8 @@ _REFUSED = {
 
 def read(body: Any) -> Ask:
     """Read a request; raises `Failure` naming the field at fault."""
-    fields = Fields(body)
-    for name, why in _REFUSED.items():
-        if fields.any(name) is not None:
-            raise invalid(f"{name}: {why}", param=name)
+    fields = Fields.of(body)
+    fields.refuse(**_REFUSED)
     tools = read_tools(fields.items("tools", MOST_MESSAGES))
     options = fields.inside("stream_options")
     top = fields.integer("top_logprobs", 0, MOST_TOP_LOGPROBS)
@@ -56,7 +55,7 @@ def read(body: Any) -> Ask:
         messages=tuple(map(_message, fields.items("messages", MOST_MESSAGES))),
         tools=tuple(tools.functions),
         custom=frozenset(tools.custom),
-        tool_choice=_choice(fields.any("tool_choice")),
+        tool_choice=plain_choice(fields.any("tool_choice")),
         parallel_tool_calls=fields.flag("parallel_tool_calls", default=True),
         response_format=fields.any("response_format"),
         template=read_variables(fields),
@@ -86,13 +85,6 @@ def read_sampling(fields: Fields) -> dict[str, float]:
     """Take what steers sampling."""
     found = {name: fields.number(name, low, high) for name, (low, high) in SAMPLING.items()}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _choice(choice: Any) -> Any:
-    """Return a tool choice that names a custom tool as one that names a function."""
-    if isinstance(choice, Mapping) and choice.get("type") == "custom" and isinstance(choice.get("custom"), Mapping):
-        return {"type": "function", "function": choice["custom"]}
-    return choice
 
 
 def _message(message: Any) -> Any:
@@ -129,7 +121,7 @@ class ChatSurface:
         chunks = [self._completion.chunk(i, {"role": "assistant", "content": ""}) for i in range(self._ask.choices)]
         if self._head.warnings:
             chunks[0]["warnings"] = list(self._head.warnings)
-        return b"".join(map(_frame, chunks))
+        return b"".join(map(frame, chunks))
 
     def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
         """Return a chunk for each event that a client is told."""
@@ -158,7 +150,7 @@ class ChatSurface:
             call = {"index": event.index, "function": {"arguments": ""}, "status": event.status.value}
         else:
             return b""
-        return _frame(self._completion.chunk(index, {"tool_calls": [call]}))
+        return frame(self._completion.chunk(index, {"tool_calls": [call]}))
 
     def _splice(self, index: int, what: str) -> tuple[bytes, bytes]:
         """Return the chunk before and after the text of a delta; `what` is a field, or a call's index."""
@@ -169,7 +161,7 @@ class ChatSurface:
                 delta = {self._completion.reasoning_field: _HOLE}
             elif what != "content":
                 delta = {"tool_calls": [{"index": int(what), "function": {"arguments": _HOLE}}]}
-            before, _, after = _frame(self._completion.chunk(index, delta)).partition(b":" + _HOLE_JSON)
+            before, _, after = frame(self._completion.chunk(index, delta)).partition(b":" + _HOLE_JSON)
             found = self._spliced[index, what] = (before + b":", after)
         return found
 
@@ -182,18 +174,18 @@ class ChatSurface:
             assert isinstance(event, ContentText)
             chunk = self._completion.chunk(index, {"content": event.text})
             chunk["choices"][0]["logprobs"] = {"content": list(logprobs), "refusal": None}
-            frames[first] = _frame(chunk)
+            frames[first] = frame(chunk)
         return b"".join(frames)
 
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
-        return _frame(self._completion.chunk(index, {}, finish_reason(outcome.message, outcome.reason)))
+        return frame(self._completion.chunk(index, {}, finish_reason(outcome.message, outcome.reason)))
 
     def finish(self, usage: Usage) -> bytes:
         """Return the usage, where it is wanted, and the end of the stream."""
         self._usage = usage
-        return (_frame(self._completion.usage_chunk(usage)) if self._ask.include_usage else b"") + _DONE
+        return (frame(self._completion.usage_chunk(usage)) if self._ask.include_usage else b"") + DONE
 
     def body(self) -> dict[str, Any]:
         """Return the `chat.completion`."""
@@ -221,7 +213,7 @@ class ChatSurface:
 
     def failed(self, failure: Failure) -> bytes:
         """Return the error in place of a chunk, and the end of the stream."""
-        return _frame(refusal(failure)) + _DONE
+        return frame(refusal(failure)) + DONE
 
     def ping(self) -> bytes:
         """Return a comment."""
@@ -243,7 +235,8 @@ def refusal(failure: Failure) -> dict[str, Any]:
     return {"error": {"message": failure.message, "type": kind, "param": failure.param, "code": failure.code}}
 
 
-def _frame(chunk: Mapping[str, Any]) -> bytes:
+def frame(chunk: Mapping[str, Any]) -> bytes:
+    """Return JSON as a server-sent event."""
     return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
 
 

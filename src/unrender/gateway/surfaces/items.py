@@ -44,6 +44,7 @@ class Items:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.unheeded: list[str] = []
+        self.instructions: str | None = None
         self._assistant: dict[str, Any] | None = None
         """The message that more of the assistant's items are added to."""
         self._names: dict[str, str] = {}
@@ -51,9 +52,9 @@ class Items:
 
     def read(self, fields: Fields) -> None:
         """Take `instructions` and `input`."""
-        instructions = fields.text("instructions")
-        if instructions:
-            self.messages.append({"role": "system", "content": instructions})
+        self.instructions = fields.text("instructions")
+        if self.instructions:
+            self.messages.append({"role": "system", "content": self.instructions})
         given = fields.any("input")
         if isinstance(given, str):
             self.messages.append({"role": "user", "content": given})

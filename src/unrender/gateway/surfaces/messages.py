@@ -35,14 +35,15 @@ def read(body: Any) -> Ask:
 
 def read_conversation(body: Any) -> Ask:
     """Read a request that need not say how much may be generated, as one to count tokens."""
-    fields = Fields(body)
+    fields = Fields.of(body)
     tools = read_tools(fields.items("tools", MOST_MESSAGES))
     choice = fields.inside("tool_choice")
     thinking, output = fields.inside("thinking"), fields.inside("output_config")
     conversation = _Conversation()
     conversation.read(fields)
     effort = output.word("effort", *EFFORTS) or _effort(thinking)
-    fields.without_effect(metadata={}, service_tier="auto")
+    fields.any("metadata")  # names the caller for statistics; the answer is the same
+    fields.without_effect(service_tier="auto")
     return Ask(
         model=fields.text("model") or "",
         messages=tuple(conversation.messages),
@@ -343,4 +344,4 @@ def _new_id() -> str:
     return f"msg_{secrets.token_hex(12)}"
 
 
-MESSAGES = Api("messages", read, MessagesSurface, refusal, _new_id, {Kind.BUSY: 529})
+MESSAGES = Api("messages", read, MessagesSurface, refusal, _new_id, {Kind.BUSY: 529}, counts=True)

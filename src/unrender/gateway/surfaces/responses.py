@@ -1,45 +1,44 @@
 """OpenAI's Responses: a request → Ask, events → output items.
 
 Source: https://platform.openai.com/docs/api-reference/responses. Frames are spliced: of a delta only its number and its text
-are encoded. Nothing is stored, so an answer cannot be referred to by a later request.
+are encoded. `stored.py` puts the conversation that `previous_response_id` means into `input` before a request is read.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_TOKENS, MOST_TOP_LOGPROBS, Ask
-from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.failure import Failure
 from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.chat import read_sampling, read_variables, refusal
 from unrender.gateway.surfaces.items import Items, sealed
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
-from unrender.gateway.surfaces.tools import InputText, read_tools
+from unrender.gateway.surfaces.tools import InputText, plain_choice, read_tools
 from unrender.messages import CallStatus
 from unrender.parsing.completions import Usage, finish_reason
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
 
 _STORED = {
-    "previous_response_id": "answers are not stored; send the conversation itself",
     "conversation": "conversations are not stored; send the conversation itself",
     "prompt": "prompts are not stored; send the conversation itself",
 }
 _SEALED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
+_NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
 
 
 def read(body: Any) -> Ask:
     """Read a request; raises `Failure` naming the field at fault."""
-    fields = Fields(body)
-    for name, why in _STORED.items():
-        if fields.any(name) is not None:
-            raise invalid(f"{name}: {why}", param=name)
-    fields.without_effect(
-        store=False, background=False, truncation="disabled", service_tier="auto", metadata=body.get("metadata")
-    )
+    fields = Fields.of(body)
+    fields.refuse(**_STORED)
+    fields.without_effect(background=False, truncation="disabled", service_tier="auto")
+    metadata, previous = fields.any("metadata"), fields.text("previous_response_id")
+    labels = {name: fields.text(name) for name in ("safety_identifier", "prompt_cache_key")}
     given = fields.items("tools", MOST_MESSAGES)
     tools, items = read_tools(given), Items()
     items.read(fields)
@@ -50,16 +49,19 @@ def read(body: Any) -> Ask:
     sampling, parallel = read_sampling(fields), fields.flag("parallel_tool_calls", default=True)
     form, effort = text.any("format"), reasoning.word("effort", *EFFORTS)
     echo = {
-        "instructions": body.get("instructions"),
+        "instructions": items.instructions,
         "max_output_tokens": limit,
-        "metadata": body.get("metadata") or {},
+        "max_tool_calls": None,
+        "metadata": metadata or {},
+        "previous_response_id": previous,
+        **labels,
         "parallel_tool_calls": parallel,
         "reasoning": {"effort": effort, "summary": None},
-        "temperature": sampling.get("temperature"),
+        **{name: sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
         "text": {"format": form or {"type": "text"}},
+        "top_logprobs": top or 0,
         "tool_choice": choice or "auto",
         "tools": [_echoed(tool) for tool in given if tool.get("type") in ("function", "custom")],
-        "top_p": sampling.get("top_p"),
         "sealed": _SEALED in include,
     }
     return Ask(
@@ -67,12 +69,13 @@ def read(body: Any) -> Ask:
         messages=tuple(items.messages),
         tools=tuple(tools.functions),
         custom=frozenset(tools.custom),
-        tool_choice={**choice, "type": "function"} if _names_custom(choice) else choice,
+        tool_choice=plain_choice(choice),
         parallel_tool_calls=parallel,
         response_format=form,
         template=read_variables(fields),
         effort=effort,
         stream=fields.flag("stream"),
+        store=fields.typed("store", bool, "true or false"),
         limit=limit,
         sampling=sampling,
         logprobs=(top or 0) if _LOGPROBS in include or top else None,
@@ -84,13 +87,9 @@ def read(body: Any) -> Ask:
     )
 
 
-def _names_custom(choice: Any) -> bool:
-    return isinstance(choice, Mapping) and choice.get("type") == "custom"
-
-
 def _echoed(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a tool with all fields that clients expect in an answer."""
-    return {"parameters": None, "strict": None, **tool} if tool.get("type") == "function" else tool
+    return {"description": None, "parameters": None, "strict": None, **tool} if tool.get("type") == "function" else tool
 
 
 class _Item:
@@ -125,6 +124,9 @@ class ResponsesSurface:
         self._call = -1
         """The index of the call that the open item is."""
         self._logprobs: list[Mapping[str, Any]] = []
+        """Those of the open item."""
+        self._fresh: list[Mapping[str, Any]] = []
+        """Those that no delta has carried yet."""
         self._outcome: Outcome | None = None
         self._usage: Usage | None = None
 
@@ -138,6 +140,7 @@ class ResponsesSurface:
     def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:  # noqa: ARG002
         """Return a delta for each event, with the items' beginnings and ends."""
         self._logprobs += logprobs
+        self._fresh += logprobs
         return b"".join([frame for event in events for frame in self._event(event)])
 
     def _event(self, event: Event) -> Iterator[bytes]:
@@ -170,13 +173,21 @@ class ResponsesSurface:
                     "status": "in_progress",
                     "content": [],
                 }
-                yield from self._start(body, "output_text", '"content_index":0,"logprobs":[],')
+                yield from self._start(body, "output_text", '"content_index":0,')
             else:
                 body = {"id": self._id("rs"), "type": kind, "status": "in_progress", "summary": [], "content": []}
                 yield from self._start(body, "reasoning_text", '"content_index":0,')
             yield self._part("added", _part(kind, ""))
         assert self._item is not None
-        yield self._delta(self._item, text)
+        yield self._delta(self._item, text, self._carried() if kind == "message" else b"")
+
+    def _carried(self) -> bytes:
+        """Return the field of a text's delta that holds the log probabilities of its tokens."""
+        if not self._fresh:
+            return b',"logprobs":[]'
+        carried = json.dumps(self._fresh, separators=(",", ":"))
+        self._fresh = []
+        return b',"logprobs":' + carried.encode()
 
     def _start_call(self, id: str, name: str) -> Iterator[bytes]:
         yield from self._stop()
@@ -193,10 +204,10 @@ class ResponsesSurface:
         self._items += 1
         yield self._frame("response.output_item.added", output_index=item.index, item=body)
 
-    def _delta(self, item: _Item, text: str) -> bytes:
+    def _delta(self, item: _Item, text: str, more: bytes = b"") -> bytes:
         item.texts.append(text)
         before, middle = item.deltas
-        return b"%b%d%b%b}\n\n" % (before, self._next(), middle, quoted(text))
+        return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
         """End the open item; a call that is not complete is no part of the output."""
@@ -270,6 +281,7 @@ class ResponsesSurface:
             "id": self._head.id,
             "object": "response",
             "created_at": self._head.created,
+            "completed_at": int(time.time()) if status == "completed" else None,
             "status": status,
             "model": self._head.model,
             "output": list(self._output),
@@ -277,9 +289,8 @@ class ResponsesSurface:
             "incomplete_details": None,
             "usage": self._usage and _cost(self._usage),
             "background": False,
-            "previous_response_id": None,
             "service_tier": "default",
-            "store": False,
+            "store": self._head.stored,
             "truncation": "disabled",
             **echo,
             **({"warnings": list(self._head.warnings)} if self._head.warnings else {}),
@@ -320,4 +331,4 @@ def _new_id() -> str:
     return f"resp_{secrets.token_hex(16)}"
 
 
-RESPONSES = Api("responses", read, ResponsesSurface, refusal, _new_id)
+RESPONSES = Api("responses", read, ResponsesSurface, refusal, _new_id, stores=True)

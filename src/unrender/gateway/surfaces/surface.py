@@ -38,6 +38,8 @@ class Head:
     warnings: tuple[str, ...] = ()
     """What of the request has no effect, and what else the client should know."""
     reasoning_field: str = "reasoning_content"
+    stored: bool = False
+    """The answer will be stored, for later requests to refer to."""
 
 
 class Surface(Protocol):
@@ -82,6 +84,10 @@ class Api(NamedTuple):
     new_id: Callable[[], str]
     statuses: Mapping[Kind, int] = STATUSES
     """The HTTP statuses that differ from the others' APIs."""
+    stores: bool = False
+    """Its answers may be stored."""
+    counts: bool = False
+    """Its answers begin with what the prompt has cost."""
 
 
 def quoted(text: str) -> bytes:

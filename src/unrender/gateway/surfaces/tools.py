@@ -74,6 +74,22 @@ def _of_custom(tool: Fields) -> tuple[dict[str, Any], list[str]]:
     return {"name": name, "description": description, "parameters": parameters}, unheeded
 
 
+def plain_choice(choice: Any) -> Any:
+    """Return a tool choice whose references to custom tools are references to functions.
+
+    >>> plain_choice({"type": "custom", "custom": {"name": "run"}})
+    {'type': 'function', 'function': {'name': 'run'}}
+    """
+    if not isinstance(choice, Mapping):
+        return choice
+    for inner in (choice.get("allowed_tools"), choice):
+        if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list):
+            return {"type": choice.get("type"), **inner, "tools": [plain_choice(tool) for tool in inner["tools"]]}
+    if choice.get("type") != "custom":
+        return choice
+    return {"type": "function", "function": choice.get("custom", {"name": choice.get("name")})}
+
+
 def custom_arguments(text: str) -> str:
     """Return the JSON arguments of a custom tool's call; the inverse of `custom_input`."""
     return json.dumps({"input": text}, ensure_ascii=False)

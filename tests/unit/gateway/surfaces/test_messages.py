@@ -7,13 +7,12 @@ import json
 
 import anthropic
 import pytest
-from serving import CALL, WEATHER, Told, anthropic_client, browser, chunked, served, template
+from serving import CALL, HELLO, WEATHER, Told, anthropic_client, browser, chunked, served, template
 
 from unrender.gateway import Limits, Piece, Sampler
 from unrender.gateway.surfaces.messages import read
 from unrender.parsing.completions import Usage
 
-HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FORMATS = (
@@ -218,3 +217,19 @@ def test_client_raises_its_own_errors():
 
     assert caught.value.status_code == 529
     assert json.loads(caught.value.response.text)["error"]["type"] == "overloaded_error"
+
+
+def test_stream_begins_with_the_cost_of_the_prompt():
+    """The first event says how many tokens the prompt is, as the engine counts; what names the caller is no parameter."""
+    engine = Told("Hi")
+
+    async def run():
+        async with browser(served(engine)) as client:
+            request = {"max_tokens": 9, "messages": HELLO, "stream": True, "metadata": {"user_id": "u"}}
+            return await client.post("/v1/messages", json=request)
+
+    answer = asyncio.run(run())
+    start = json.loads(answer.text.partition("data: ")[2].partition("\n")[0])
+
+    assert start["message"]["usage"]["input_tokens"] == len(engine.jobs[0].turn.prompt.split()) > 0
+    assert "x-unrender-warnings" not in answer.headers

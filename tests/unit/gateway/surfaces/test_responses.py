@@ -11,7 +11,7 @@ import pytest
 from openai.types.responses import Response
 from serving import CALL, TOOL, WEATHER, Told, browser, chunked, openai_client, served
 
-from unrender.gateway import EngineError, Piece, Sampler
+from unrender.gateway import Capabilities, EngineError, Piece, Sampler
 from unrender.gateway.surfaces.items import sealed
 from unrender.gateway.surfaces.responses import read
 from unrender.parsing.completions import Usage
@@ -247,3 +247,17 @@ def test_what_has_no_effect_is_named():
 
     named = ["tools[0] (web_search)", "text.verbosity", "store"]
     assert found[0]["response"]["warnings"] == [f"{name}: not honoured" for name in named]
+
+
+def test_deltas_carry_their_log_probabilities():
+    """Log probabilities come with the text that they belong to, and all of them at its end."""
+    tokens = ["It ", "rains", "."]
+    pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
+    include = ["message.output_text.logprobs"]
+
+    found = asyncio.run(events(served(Told(pieces, capabilities=Capabilities(logprobs=True))), include=include))
+
+    deltas = [event["logprobs"] for event in found if event["type"] == "response.output_text.delta"]
+    (done,) = [event for event in found if event["type"] == "response.output_text.done"]
+    assert [token["token"] for carried in deltas for token in carried] == tokens
+    assert [token["token"] for token in done["logprobs"]] == tokens

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from unrender.gateway.surfaces.tools import InputText, custom_arguments, custom_input, read_tools
+from unrender.gateway.surfaces.tools import InputText, custom_arguments, custom_input, plain_choice, read_tools
 
 TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
 
@@ -43,3 +43,19 @@ def test_regex_becomes_a_pattern_and_lark_a_description():
     assert found.functions[0]["function"]["parameters"]["properties"]["input"]["pattern"] == "^(?:a+)$"
     assert "start: X" in found.functions[1]["function"]["description"]
     assert found.unheeded == ["tools[1].format (described in the prompt, not enforced)"]
+
+
+def test_custom_tools_may_be_among_the_allowed():
+    """A list of allowed tools may name custom tools, nested as in Chat Completions or flat as in Responses."""
+    nested = {"type": "custom", "custom": {"name": "run"}}
+    flat = {"type": "custom", "name": "run"}
+    function = {"type": "function", "function": {"name": "run"}}
+
+    assert plain_choice(nested) == plain_choice(flat) == function
+    for choice in (
+        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [nested]}},
+        {"type": "allowed_tools", "mode": "required", "tools": [flat]},
+    ):
+        assert plain_choice(choice) == {"type": "allowed_tools", "mode": "required", "tools": [function]}
+    for other in (None, "auto", 5, {"type": "function", "function": {"name": "f"}}):
+        assert plain_choice(other) == other
