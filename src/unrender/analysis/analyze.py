@@ -25,7 +25,8 @@ from unrender.analysis.evidence import Record, collect_evidence
 from unrender.analysis.journal import tell
 from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
-from unrender.analysis.proof import MIXED, Doubt, calls_are_refuted, find_doubts
+from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
+from unrender.analysis.readback import MIXED
 from unrender.analysis.reasoning import Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from unrender.analysis.answers import Answers
-from unrender.analysis.probes import CONTENT, REASONING, Call, make_calls
+from unrender.analysis.readback import MIXED, SAID, Said
 from unrender.analysis.turn import Frame, until_sentinel
 from unrender.format import Format, ToolMode
 from unrender.grammar.encode import encode_answer
@@ -25,29 +25,18 @@ class Doubt:
         return f"{self.shape}: rendered as {self.rendered!r:.200}, understood as {self.rebuilt!r:.200}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
-    name: str
-    answer: str
-    """The field of `Answers` that holds what the template writes."""
-    content: bool = False
-    reasoning: bool = False
-    calls: tuple[int, int] = (0, 0)
-    """How many, and of how many arguments each."""
-
-
-MIXED = "content and a call"
-_SHAPES = (
-    _Shape(name="content", answer="content", content=True),
-    _Shape(name="reasoning and content", answer="reasoned", content=True, reasoning=True),
-    _Shape(name="one call", answer="call", calls=(1, 1)),
-    _Shape(name="two calls", answer="two_calls", calls=(2, 1)),
-    _Shape(name="three calls", answer="three_calls", calls=(3, 2)),
-    _Shape(name="a call without arguments", answer="empty_call", calls=(1, 0)),
-    _Shape(name="reasoning and a call", answer="reasoned_call", reasoning=True, calls=(1, 1)),
-    _Shape(name=MIXED, answer="mixed", content=True, calls=(1, 1)),
-    _Shape(name="reasoning, content and a call", answer="reasoned_mixed", content=True, reasoning=True, calls=(1, 1)),
-)
+_WRITTEN: Mapping[str, str] = {
+    "content": "content",
+    "reasoning and content": "reasoned",
+    "one call": "call",
+    "two calls": "two_calls",
+    "three calls": "three_calls",
+    "a call without arguments": "empty_call",
+    "reasoning and a call": "reasoned_call",
+    MIXED: "mixed",
+    "reasoning, content and a call": "reasoned_mixed",
+}
+"""By what an answer says: the field of `Answers` that holds what the template writes."""
 
 
 def find_doubts(answers: Answers, frame: Frame, fmt: Format) -> tuple[Doubt, ...]:
@@ -56,24 +45,22 @@ def find_doubts(answers: Answers, frame: Frame, fmt: Format) -> tuple[Doubt, ...
 
 
 def _doubts(answers: Answers, frame: Frame, fmt: Format) -> Iterator[Doubt]:
-    for shape in _SHAPES:
-        body = getattr(answers, shape.answer)
-        content, reasoning = CONTENT if shape.content else "", REASONING if shape.reasoning else ""
-        calls = make_calls(*shape.calls)
-        if body is None or not _shows(body, content, reasoning, calls):
+    for said in SAID:
+        body = getattr(answers, _WRITTEN[said.name])
+        if body is None or not _shows(body, said):
             continue
         body = until_sentinel(body).removesuffix(frame.appended)
-        made = [(call.name, call.arguments, call.id) for call in calls]
-        rebuilt = encode_answer(fmt, content=content, reasoning=reasoning, calls=made)
+        made = [(call.name, call.arguments, call.id) for call in said.calls]
+        rebuilt = encode_answer(fmt, content=said.content, reasoning=said.reasoning, calls=made)
         # Some templates write the empty form of reasoning before one part only; readers take it as optional.
         options = (rebuilt, rebuilt.removeprefix(fmt.reasoning.empty))
         ends = ("", fmt.turn.end, *fmt.turn.ends)
         if _squeeze(body) not in [_squeeze(option + end) for option in options for end in ends]:
-            yield Doubt(shape=shape.name, rendered=body, rebuilt=rebuilt)
+            yield Doubt(shape=said.name, rendered=body, rebuilt=rebuilt)
 
 
-def _shows(body: str, content: str, reasoning: str, calls: Sequence[Call]) -> bool:
-    return all(part in body for part in (content, reasoning, *(call.name for call in calls)))
+def _shows(body: str, said: Said) -> bool:
+    return all(part in body for part in (said.content, said.reasoning, *(call.name for call in said.calls)))
 
 
 def _squeeze(text: str) -> str:

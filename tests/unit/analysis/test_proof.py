@@ -80,6 +80,12 @@ def test_what_ends_a_turn_is_no_doubt():
     assert find_doubts(Answers(content=f"{CONTENT}<other>"), frame, ended) != ()
 
 
+def test_a_doubt_shows_both_texts():
+    """A sentence with the shape, what is rendered and what was made of it, each at most in part."""
+    assert str(Doubt(shape="content", rendered="a", rebuilt="b")) == "content: rendered as 'a', understood as 'b'"
+    assert len(str(Doubt(shape="content", rendered="a" * 900, rebuilt="b" * 900))) < 500
+
+
 def test_two_calls_count_where_they_may_be():
     """A syntax is refuted when no call comes out, or neither one nor two where two are possible."""
     one, two = (Doubt(shape=shape, rendered="", rebuilt="") for shape in ("one call", "two calls"))
