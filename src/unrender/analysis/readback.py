@@ -113,7 +113,7 @@ _LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and 
 
 def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
     """Render every answer to a question, and the usual ones to a second question and to a tool's result; cut them out."""
-    call = make_calls(1)[0]
+    (call,) = make_calls(1)
     turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
         ([user()], SAID),
         ([user(), assistant(CONTENT, REASONING), user(USER2)], _LATER[:1]),
@@ -130,8 +130,10 @@ def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Sa
     question = str(before[-1]["content"])
     for said in answers:
         full = prober.render([*before, _message(said)], tools=prober.offered)
-        start = "" if full is None else prompt if full.startswith(prompt) else common_prefix([prompt, full])
-        if full is not None and question in start and said.is_in(full[len(start) :], question):
+        if full is None:
+            continue
+        start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
+        if question in start and said.is_in(full[len(start) :], question):
             yield CutOut(said=said, before=tuple(before), start=start, answer=full[len(start) :], asked=start == prompt)
 
 
