@@ -102,7 +102,7 @@ def _openers(format: Format) -> Iterator[str]:
     yield format.reasoning.start.strip()
     texts = [wrapper.start for wrapper in format.wrappers]
     texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
-    yield from (text.split(maxsplit=1)[0] for text in texts if text.strip())
+    yield from (text.split()[0] for text in texts if text.strip())
 
 
 def calls_of(format: Format, request: Request) -> list[Calls]:
@@ -311,7 +311,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
         yield from (name + behind + first for name in names)
     for at, literal in enumerate(chain):
         for spelling in _spellings(format, literal) if literal.strip() else ():
-            word = spelling.split(maxsplit=1)[0].rstrip("[{")
+            word = spelling.split()[0].rstrip("[{")
             if len(word) > 2 and _DISTINCTIVE.search(word):
                 yield word
             else:

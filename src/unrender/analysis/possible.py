@@ -47,7 +47,7 @@ def _weaker(parts: dict[str, Any], where: str, tried: set[tuple[str, str]]) -> d
     found = _PLACE.match(where)
     if not found:
         return parts
-    part, field = found.group(1), found.group(2) or ""
+    part, field = found.groups()
     value = parts[part]
     if field and (part, field) not in tried:
         tried.add((part, field))

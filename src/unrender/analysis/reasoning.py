@@ -155,7 +155,6 @@ def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
     after += [text[len(start) :] for text in without if start and text.startswith(start)]
     text = common_prefix(after) or after[0]
     if openings.reasoning_content is not None:
-        text = common_prefix([text, openings.reasoning_content]) or openings.reasoning_content
         return _first(_BEFORE_CONTENT, text, start, seen)
     return _first(_BEFORE_CALLS, text, start, seen) if len(set(after)) == 1 else (text, _SHARED)
 

@@ -133,11 +133,12 @@ def _alike(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Write the content of all answers as blocks where one of them has blocks: templates refuse a mixture."""
     if not any(_has_blocks(message) for message in messages):
         return messages
-    plain = [message.get("role") == "assistant" and not _has_blocks(message) for message in messages]
-    return [
-        message | {"content": {"blocks": _blocks(message.get("content"))}} if is_plain else message
-        for message, is_plain in zip(messages, plain, strict=True)
-    ]
+    return [_in_blocks(message) if message.get("role") == "assistant" else message for message in messages]
+
+
+def _in_blocks(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    return message if _has_blocks(message) else message | {"content": {"blocks": _blocks(content)}}
 
 
 def _has_blocks(message: Mapping[str, Any]) -> bool:

@@ -25,7 +25,7 @@ def split_opener(text: str) -> tuple[str, str]:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]
     parts = lexemes(text)
-    first = next((i for i, part in enumerate(parts) if is_tag(part)), len(parts)) if any(map(is_tag, parts)) else 0
+    first = next((i for i, part in enumerate(parts) if is_tag(part)), 0)
     while first < len(parts) and (is_tag(parts[first]) or parts[first].isspace()):
         first += 1
     return "".join(parts[:first]), "".join(parts[first:])

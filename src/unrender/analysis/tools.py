@@ -115,7 +115,7 @@ class _Analysis:
             return ToolsFinding(tools=Tools(), diagnostics=("calls are rendered in a way that is not understood",))
         befores = self._befores(row)
         after, end = self._split_end(row)
-        solution = self._solve_row(row, befores, after)
+        solution = self._solve_row(row, befores, after, ended=bool(end))
         section, joints = self._section_start(befores, solution)
         section_end, end = self._section_end(after, end, solution, section)
         tools = self._skeletons(row, solution, start or 0)
@@ -240,21 +240,18 @@ class _Analysis:
         ends = self.known.turn_end.strip() and is_tag(marker) and last
         return marker if ends and marker not in tools.function else ""
 
-    def _solve_row(self, row: Row, befores: Mapping[str, str], after: str) -> Solution:
+    def _solve_row(self, row: Row, befores: Mapping[str, str], after: str, *, ended: bool) -> Solution:
         if row.betweens:
             return solve(list(befores.values()), row.betweens[0], [after])
         prefix = common_suffix(befores.values()).lstrip()
         parts = lexemes(after)
-        if not self.known.turn_end or self._ends_usually(row):
+        if ended or not self.known.turn_end:
             return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
         last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
         suffix = "".join(parts[:last])
         return Solution(
             prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
         )
-
-    def _ends_usually(self, row: Row) -> bool:
-        return until_sentinel(row.after).removesuffix(self.frame.appended).endswith(self.known.turn_end)
 
     def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
         rest = after.removeprefix(solution.suffix)
@@ -308,7 +305,7 @@ class _Analysis:
     def _call_text(self, tools: Tools, arguments: str) -> str:
         """Return the first call, from its name to its end, with this text for arguments."""
         values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
-        function = "".join(values.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
+        function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
     def _content_behind(self, tools: Tools) -> str | None:
