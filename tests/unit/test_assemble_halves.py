@@ -219,6 +219,15 @@ WRITTEN = {
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | content:text[</r> <r>])) | content:text[</r> <r>]",
     ),
+    "calls after reasoning whose end no rendering shows": (
+        Format(
+            reasoning=replace(THINK, unseen=True),
+            tools=CALL,
+            turn=Turn(reasoning_to_content="\n\n", reasoning_to_tools="\n"),
+        ),
+        ASK,
+        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' ('\\n\\n' content:text[</r> <r> <c>] (calls | '') | '\\n' calls | content:text[</r> <r> <c>] (calls | '') | calls)) | content:text[</r> <r> <c>] (calls | '') | calls",
+    ),
     "calls inside reasoning": (
         Format(reasoning=replace(THINK, holds_calls=True), tools=CALL, turn=Turn(reasoning_to_tools="\n ")),
         ASK,
@@ -286,6 +295,11 @@ WRITTEN = {
         Format(tools=replace(CALL, call_start="<>")),
         ASK,
         "content:text[<>f <>g] (calls | '') | calls",
+    ),
+    "two characters are no sign": (
+        Format(tools=replace(CALL, call_start="a:")),
+        ASK,
+        "content:text[a:f a:g] (calls | '') | calls",
     ),
     "the literal before the name is a sign": (
         Format(

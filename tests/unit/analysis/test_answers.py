@@ -89,11 +89,12 @@ def test_shown_reasoning_needs_no_closers():
     """Where reasoning stands before content, or before a call, nothing else is tried."""
     shown = SOURCE + "{{ '</think>' if false }}"
     calls_only = shown.replace("if m.reasoning_content", "if m.reasoning_content and m.tool_calls")
+    content_only = shown.replace("if m.reasoning_content", "if m.reasoning_content and not m.tool_calls")
     never = shown.replace("if m.reasoning_content", "if false")
 
-    cuts = [render_answers(prober(source), FRAME).cut for source in (shown, calls_only, never)]
+    cuts = [render_answers(prober(source), FRAME).cut for source in (shown, calls_only, content_only, never)]
 
-    assert cuts == [{}, {}, {"</think>": f"{CONTENT2}</think>{C}"}]
+    assert cuts == [{}, {}, {}, {"</think>": f"{CONTENT2}</think>{C}"}]
 
 
 def test_reasoning_behind_content_is_not_shown():

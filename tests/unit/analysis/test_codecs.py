@@ -35,6 +35,16 @@ def test_layout_of_an_object_is_found_again(codec, margin):
     assert find_json_codec(text, VALUES, margin).codec == codec
 
 
+def test_long_texts_are_shown_in_part():
+    """A sentence about what is not explained has the beginning of the texts, and not all of them."""
+    text = "x" * 2_000
+    layout = find_json_codec(text, {"a": 1}, "")
+    value = find_value_codec({"pkeyak": text}, Arguments(entry=ENTRY), {"pkeyak": text + "y"})
+
+    assert all(len(sentence) < 700 for sentence in layout.unexplained)
+    assert [sentence.partition("written as")[2].count("x") < 500 for sentence in value.unexplained] == [True]
+
+
 def test_unknown_layout_is_reported():
     """A layout that nobody knows is the default, with a sentence that shows it."""
     found = find_json_codec('{"a" :1}', {"a": 1}, "")
@@ -144,10 +154,25 @@ def test_items_of_a_list_may_be_tags():
     assert (found.codec.containers, found.codec.item_tag) == (Containers.XML, "list-item_1")
 
 
+def items_in(value):
+    """Yield a value, and all values inside it."""
+    yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from items_in(item)
+
+
 def test_values_tell_codecs_apart():
     """The probe has every kind of value that JSON has, and text that looks like other kinds."""
     kinds = {type(value) for value in VALUES.values()}
+    texts = [value for value in VALUES.values() if isinstance(value, str)]
+    inside = [item for value in VALUES.values() for item in items_in(value)]
 
     assert kinds == {str, int, float, bool, type(None), list, dict}
+    assert kinds <= {type(item) for item in inside}
+    assert all(key.isalpha() for value in inside if isinstance(value, dict) for key in value)
+    assert "" in texts
+    assert any(text.isdigit() and text != str(int(text)) for text in texts)
+    assert all(any(mark in text for text in texts) for mark in "\"'\\\n<>&漢")
+    assert VALUES["pkeyas"][0] != VALUES["pkeyas"][1]
     assert list(VALUES) == sorted(VALUES)
     assert any(isinstance(value, str) and json.loads(value) is True for value in VALUES.values() if value == "true")

@@ -30,6 +30,7 @@ SPANS = {
     "in a list of an object": (f'{{"calls": [{A}]}}', 0, A),
     "in a list deep in an object": (f'{{"x": {{"calls": [1, [{A}]]}}}}', 0, A),
     "in a list with another call": (f'{{"calls": [{A}, {B}]}}', 0, A),
+    "beside another call in an object": (f'{{"a": {A}, "b": {B}}}', 0, A),
     "in a list alone": (f"[{A}]", 0, A),
     "with arguments as text": (TEXT, 0, TEXT),
     "with other arguments": (json.dumps(written(ONE) | {"arguments": {}}), 0, None),
@@ -88,6 +89,7 @@ ENVELOPES = {
         {},
         Envelope(name_field=("name",), args_field=("arguments",), list_field=("x", "calls")),
     ),
+    "after its name": (f"{ONE.name}: {A}", {}, Envelope(name_field=("name",), args_field=("arguments",))),
     "a list is the section": (
         f"[{A}]",
         {"section_start": "x[ ", "section_end": " ]y"},

@@ -65,6 +65,17 @@ def test_what_depends_on_a_part_goes_with_it() -> None:
     assert len(given_up) == 1
 
 
+def test_what_no_field_is_to_blame_for_goes_together() -> None:
+    """Markers that are too long together are all given up: nothing tells which of them is wrong."""
+    turn = Turn(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
+
+    found, given_up = possible(Format(reasoning=THINK), turn=turn)
+
+    assert found == Format(reasoning=THINK)
+    assert len(given_up) == 1
+    assert given_up[0].endswith("and everything found with it was given up")
+
+
 @pytest.mark.parametrize("source", [CLOSER_ALONE, NO_HEADER, LONG_END], ids=["closer alone", "no header", "long end"])
 def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
     """Analysis raises on no template, and its format makes a parser."""

@@ -171,6 +171,10 @@ CLOSERS = {
         {"reasoning": "[r]", "reasoning_calls": "</r>\n<call>", "calls": "<do>"},
         ("</r>\n<call>", "", "what all parts that follow share"),
     ),
+    "white space before calls alone closes nothing": (
+        {"reasoning": "[r]", "reasoning_calls": "\n\n<call>", "calls": "<call>"},
+        ("", "", ""),
+    ),
     "calls with and without reasoning share the end": (
         {"reasoning": "[r]", "reasoning_calls": "</r>\n<call>", "calls": "[r]</r>\nx"},
         ("</r>", "\n", "what all parts that follow share"),
@@ -329,6 +333,10 @@ UNSEEN = {
         {"prefill": "<resp>", "prefill_no_thinking": "<resp>", "content": "", "content_tail": "</resp><end>"},
         ("forced_open", "<resp>", "</resp>", "", "\n\n", _OPEN),
     ),
+    "the prompt always opens a block, and content is not rendered": (
+        {"prefill": "<think>", "prefill_no_thinking": "<think>", "content_tail": "</think>"},
+        ("forced_open", "<think>", "</think>", "", "\n\n", _OPEN),
+    ),
     "words open nothing": ({"prefill": "think:"}, ("none", "", "", "", "", "")),
     "a closer opens nothing": ({"prefill": "</think>"}, ("none", "", "", "", "", "")),
     "content up to a closer disappears": (
@@ -388,8 +396,8 @@ def test_openings_are_what_stands_before_each_part():
     """Each text is cut at the first needles that follow each other."""
     name = NAMES[0]
     answers = Answers(
-        content=f"a{CONTENT}b",
-        reasoned=f"c{REASONING}d{CONTENT}e",
+        content=f"a{CONTENT}{CONTENT}b",
+        reasoned=f"c{REASONING}d{CONTENT}f{CONTENT}e",
         call=f"f{name}g",
         reasoned_call=f"h{REASONING}i{name}j",
         content_no_thinking=f"k{CONTENT}",

@@ -37,10 +37,11 @@ def test_arguments_are_found_in_python():
 
 def test_arguments_are_found_in_single_quotes():
     """A dictionary in single quotes may have JSON's words; other names are no values."""
-    span = literal_span("call({'k': true, 'm': [null]})", {"k": True, "m": [None]})
+    span = literal_span("call({'k': true, 'm': [null, false]})", {"k": True, "m": [None, False]})
 
     assert span is not None
-    assert (span.start, span.value) == (5, {"k": True, "m": [None]})
+    assert (span.start, span.value) == (5, {"k": True, "m": [None, False]})
+    assert literal_span("{'k': true}", {"k": True}) is not None
     assert literal_span("call({'k': yes})", {"k": True}) is None
 
 

@@ -302,6 +302,19 @@ SYNTAXES = {
         PLAIN,
         {"end": "<end>", "start_to_tools": " ", "content_to_tools": " "},
     ),
+    "content alone is not rendered": (written() | {"content": None}, {}, PLAIN, {"end": "<end>"}),
+    "one call, whose last marker ends the turn though words follow it": (
+        written(end="<stop>\n") | {"two_calls": None},
+        {},
+        PLAIN | {"parallel": False},
+        {"end": "<stop>\n"},
+    ),
+    "one call, and a text that ends the conversation": (
+        written(end="<end>Bye") | {"two_calls": None},
+        {"appended": "Bye"},
+        PLAIN | {"parallel": False},
+        {"end": "<end>"},
+    ),
     "a wrapper that is not written empty": (
         written(lead="<say></say>") | {"mixed": f"<say>{C}</say>{ONE}<end>"},
         {"content": SAY},

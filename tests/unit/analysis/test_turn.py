@@ -247,6 +247,8 @@ OPENERS = {
     "a call that EOS ends": ({"call": f"f{EOS}", "call_answered": f"f{EOS}<tool>{RESULT}"}, []),
     "a call that a result changes": ({"call": "f.", "call_answered": f"f<tool>{RESULT}"}, []),
     "no result": ({"call": "f"}, []),
+    "no call": ({"call_answered": f"<c>f</c><tool>{RESULT}"}, []),
+    "content that is not shown": ({"followed": f"<c>f</c><user>{USER2}"}, []),
     "nothing": ({}, []),
 }
 
@@ -264,6 +266,7 @@ ENDS = {
     "no question follows": (f"{C}<end>", "<user>", ""),
     "the question comes first": (f"{USER2}{C}<end>", "<user>", ""),
     "not rendered": (None, "<user>", ""),
+    "the answer is not shown": (f"<bot><user>{USER2}", "<user>", ""),
 }
 
 

@@ -1,0 +1,51 @@
+"""Records of the analysis: what is not named when one is made says nothing, and so claims nothing."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+
+import pytest
+
+from unrender.analysis.algebra import Solution
+from unrender.analysis.answers import Answers, Variants, Written
+from unrender.analysis.arguments import ArgumentsFinding
+from unrender.analysis.asked import Asked, Turns
+from unrender.analysis.claims import Proof
+from unrender.analysis.codecs import CodecFinding
+from unrender.analysis.content import Tails
+from unrender.analysis.readback import Said
+from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen
+from unrender.analysis.result import Analysis, Evidence, Shown
+from unrender.analysis.tools import ToolsFinding
+from unrender.analysis.turn import Frame
+
+RECORDS = [
+    Analysis,
+    Answers,
+    ArgumentsFinding,
+    Asked,
+    CodecFinding,
+    Evidence,
+    Frame,
+    Openings,
+    Proof,
+    ReasoningFinding,
+    Said,
+    Seen,
+    Shown,
+    Solution,
+    Tails,
+    ToolsFinding,
+    Turns,
+    Variants,
+    Written,
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_what_is_not_named_is_nothing(record):
+    """Every default is an empty text, an empty collection, False or None."""
+    defaults = [item.default for item in fields(record) if item.default is not MISSING]
+    made = [item.default_factory() for item in fields(record) if item.default_factory is not MISSING]
+
+    assert not any([*defaults, *made])
