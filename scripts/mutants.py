@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -51,6 +52,8 @@ _MORE = {
     "result": ["test_evidence.py"],
 }
 """Further tests of a module."""
+_RECORDS = "test_records.py"
+"""What is tested of every module of a package that has such a file."""
 _LAST = {"allowance", "analyze", "discovery", "stored"}
 """Modules whose tests analyse whole templates: their mutants are tried after all others."""
 _SLOW = {
@@ -259,7 +262,7 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def own_tests(path: Path) -> list[Path]:
     """Return the test modules of a module."""
     package = _UNIT / path.relative_to(SOURCE).parent
-    names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ())]
+    names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ()), _RECORDS]
     return [(package / name).resolve() for name in names if (package / name).exists()]
 
 
@@ -308,6 +311,7 @@ class Trials:
         """Try all mutants, if the tests pass without any."""
         items = [item for item in session.items if getattr(item, "originalname", "") not in _SLOW]
         session.items[:] = items
+        gc.freeze()  # Forks share what was imported for as long as nobody writes to it.
         self.begun = not self.check or _status(partial(self._passes, session, items), 20 * _SECONDS) == 0
         for number, (path, mutant) in enumerate(self.sample if self.begun else (), 1):
             status = _status(partial(self._try, session, path, mutant), _SECONDS)
@@ -331,7 +335,7 @@ class Trials:
 
     def asks_golden(self, path: Path) -> bool:
         """Return whether golden formats are asked about a module: not about what is made of formats."""
-        return path.parent != SOURCE and (self.golden or not own_tests(path))
+        return path.parent != SOURCE and self.golden
 
     def _run(self, session: pytest.Session, path: Path) -> bool:
         """Return whether the module's tests pass, its own first."""
