@@ -1,0 +1,277 @@
+"""What reading recorded answers costs: answers a second through Arrow, in one and in two processes, beside other parsers.
+
+python benchmarks/batch.py [--quick]      (in `.venv-exports` and `.venv-peers` it finds the others: scripts/exports.sh, scripts/peers.sh)
+
+Strategy: each worker is a new process that is sent a reader, makes its own answers of 500 characters, and reads record batches
+into record batches with the columns content, reasoning and calls as JSON. `cpu` is answers for each second of the
+worker's processor time, which other work on the machine hardly changes; `wall` is answers for each second that passed for all
+workers together. Start-up is what a worker needs until its first answer is read, imports included. Every parser's
+messages are compared with ours first; one that differs gets no figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pyarrow as pa
+from readers import SGLANG_TOOL_PARSERS, VLLM_TOOL_PARSERS, Vocabulary, tokens
+from streaming import JSON_FORMAT, TAGGED_FORMAT, TEN_TOOLS, prose
+
+from unrender.batch import Reader
+from unrender.emit.response_template import response_template
+from unrender.format import Format
+
+SIZE = 500
+ROWS = 1_000
+"""Of one record batch."""
+TOOLS = [tool.to_openai() for tool in TEN_TOOLS.tools or ()]
+BAR, SCALING_BAR, START_BAR = 20_000, 0.9, 1.0
+"""Answers a second over two processes, what two processes read over twice what one does, and seconds to the first answer."""
+
+Answer = tuple[str, str, list[tuple[str, Any]]]
+"""Reasoning, content, and the calls' names and arguments."""
+ReadText = Callable[[str], Answer]
+
+
+def thinking(size: int) -> str:
+    """Return reasoning before something else."""
+    return f"<think>\n{prose(size)}\n</think>\n\n"
+
+
+def plain(at: int) -> str:
+    """Return reasoning and content."""
+    return f"{thinking(SIZE // 2 - 40)}{prose(SIZE // 2)} {at}<|end|>\n"
+
+
+def json_call(at: int) -> str:
+    """Return reasoning and a call in JSON."""
+    call = f'{{"name": "tool_{at % 10}", "arguments": {{"text": "{prose(80)} {at}", "items": [1, "b"]}}}}'
+    return f"{thinking(SIZE - 220)}<tool_call>\n{call}\n</tool_call><|end|>\n"
+
+
+def tagged_call(at: int) -> str:
+    """Return reasoning and a call in tags."""
+    values = f'<parameter=text>\n{prose(80)} {at}\n</parameter>\n<parameter=items>\n[1, "b"]\n</parameter>\n'
+    return f"{thinking(SIZE - 280)}<tool_call>\n<function=tool_{at % 10}>\n{values}</function>\n</tool_call><|end|>\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One kind of answer."""
+
+    title: str
+    format: Format
+    write: Callable[[int], str]
+
+
+CASES = (
+    Case(title="reasoning and content", format=JSON_FORMAT, write=plain),
+    Case(title="reasoning and a call in JSON", format=JSON_FORMAT, write=json_call),
+    Case(title="reasoning and a tagged call", format=TAGGED_FORMAT, write=tagged_call),
+)
+
+
+def unrender_text(case: Case) -> ReadText:
+    """Return our parser as a function of one text, to compare the others with."""
+    reader = Reader(case.format, tools=TOOLS)
+
+    def read(text: str) -> Answer:
+        message = reader.read({"text": text}).message
+        return (
+            message.reasoning,
+            message.content,
+            [(call.name, json.loads(call.arguments)) for call in message.tool_calls],
+        )
+
+    return read
+
+
+def transformers_text(case: Case) -> ReadText:
+    """Return what `tokenizer.parse_response` runs, with an export of the format, made once."""
+    from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - may be missing
+    from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
+
+    loaded = load_response_template(response_template(case.format).template)
+    header = case.format.turn.headers[0]
+
+    def read(text: str) -> Answer:
+        parser = ResponseParser(loaded, prefix=header, tools=TOOLS)
+        parser.feed(text)
+        message, _ = parser.finalize()
+        calls = [(call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls", ())]
+        return message.get("reasoning_content", ""), message.get("content", ""), calls
+
+    return read
+
+
+def vllm_text(case: Case) -> ReadText:
+    """Return vLLM's parser for whole answers, as its server calls it."""
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: PLC0415
+    from vllm.parser.parser_manager import ParserManager  # noqa: PLC0415
+
+    vocabulary = Vocabulary(tokens(case.write(0)))
+    parser_class = ParserManager.get_parser(
+        tool_parser_name=VLLM_TOOL_PARSERS[case.format.tools.mode],
+        reasoning_parser_name="qwen3",
+        enable_auto_tools=True,
+        tokenizer=vocabulary,
+    )
+    request = ChatCompletionRequest(messages=[{"role": "user", "content": "?"}], tools=TOOLS)
+
+    def read(text: str) -> Answer:
+        ended = text.removesuffix("<|end|>\n")  # The server leaves the end of turn out.
+        reasoning, content, calls = parser_class(vocabulary, request.tools).parse(
+            ended, request, enable_auto_tools=True
+        )
+        return reasoning or "", content or "", [(call.name, json.loads(call.arguments)) for call in calls or ()]
+
+    return read
+
+
+def sglang_text(case: Case) -> ReadText:
+    """Return SGLang's parsers for whole answers, as its server calls them."""
+    from sglang.srt.entrypoints.openai.protocol import Tool  # noqa: PLC0415
+    from sglang.srt.function_call.function_call_parser import FunctionCallParser  # noqa: PLC0415
+    from sglang.srt.parser.reasoning_parser import ReasoningParser  # noqa: PLC0415
+
+    offered = [Tool.model_validate(tool) for tool in TOOLS]
+    name = SGLANG_TOOL_PARSERS[case.format.tools.mode]
+
+    def read(text: str) -> Answer:
+        reasoning, rest = ReasoningParser("qwen3").parse_non_stream(text.removesuffix("<|end|>\n"))
+        parser = FunctionCallParser(offered, name)
+        content, calls = parser.parse_non_stream(rest or "") if parser.has_tool_call(rest or "") else (rest or "", [])
+        return reasoning or "", content, [(call.name, json.loads(call.parameters)) for call in calls]
+
+    return read
+
+
+PARSERS: dict[str, tuple[str, Callable[[Case], ReadText]]] = {
+    "unrender": ("unrender", unrender_text),
+    "transformers": ("transformers.utils.chat_parsing", transformers_text),
+    "vLLM": ("vllm.parser.parser_manager", vllm_text),
+    "SGLang": ("sglang.srt.function_call.function_call_parser", sglang_text),
+}
+"""What has to be importable, and what makes the function that reads one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Another's parser as a function of record batches: the same columns come out."""
+
+    read: ReadText
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Read a batch."""
+        answers = [self.read(text) for text in batch.column("text").to_pylist()]
+        calls = [json.dumps([{"name": name, "arguments": value} for name, value in found]) for *_, found in answers]
+        columns = {"content": [content for _, content, _ in answers], "reasoning": [thought for thought, *_ in answers]}
+        for name, values in {**columns, "tool_calls": calls}.items():
+            batch = batch.append_column(name, pa.array(values, pa.string()))
+        return batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one worker measured."""
+
+    rows: int
+    wall: float
+    cpu: float
+    start: float
+    """Processor time until the first answer was read."""
+
+
+def work(conn: Connection, name: str, at: int, reader: Reader, batches: int) -> None:
+    """Be a worker: say when the first answer is read, wait for the others, and read so many batches."""
+    case = CASES[at]
+    make = PARSERS[name][1]
+    columns: Callable[[pa.RecordBatch], Any] = reader if name == "unrender" else Columns(make(case))
+    columns(pa.record_batch({"text": [case.write(0)]}))
+    start = time.process_time()
+    texts = pa.record_batch({"text": [case.write(row) for row in range(ROWS)]})
+    columns(texts)
+    conn.send("ready")
+    conn.recv()
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(batches):
+        columns(texts)
+    conn.send(Run(rows=batches * ROWS, wall=time.perf_counter() - wall, cpu=time.process_time() - cpu, start=start))
+
+
+def measured(name: str, at: int, workers: int, batches: int) -> list[Run]:
+    """Return what so many workers measured that read at the same time."""
+    context = get_context("spawn")
+    pipes = [context.Pipe() for _ in range(workers)]
+    reader = Reader(CASES[at].format, tools=TOOLS)
+    processes = [context.Process(target=work, args=(theirs, name, at, reader, batches)) for _, theirs in pipes]
+    for process in processes:
+        process.start()
+    for ours, _ in pipes:
+        ours.recv()
+    for ours, _ in pipes:
+        ours.send("go")
+    runs = [ours.recv() for ours, _ in pipes]
+    for process in processes:
+        process.join()
+    return runs
+
+
+def table(names: list[str], batches: int) -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield f"{'answers of 500 characters a second':46}{'1 cpu':>9}{'2 cpu':>9}{'1 wall':>9}{'2 wall':>9}{'scaling':>9}{'start':>9}"
+    for at, case in enumerate(CASES):
+        expected = [_trimmed(unrender_text(case)(case.write(row))) for row in range(20)]
+        for name in names:
+            read = PARSERS[name][1](case)
+            line = f"{case.title:32} {name:13}"
+            if [_trimmed(read(case.write(row))) for row in range(20)] != expected:
+                yield f"{line} its messages are not ours: not timed"
+                continue
+            yield line + "".join(_cells(name, at, batches))
+
+
+def _trimmed(answer: Answer) -> Answer:
+    """Return an answer without white space around its texts, which formats treat in their own ways."""
+    reasoning, content, calls = answer
+    return reasoning.strip(), content.strip(), calls
+
+
+def _cells(name: str, at: int, batches: int) -> Iterator[str]:
+    one, two = (measured(name, at, workers, batches) for workers in (1, 2))
+    by_cpu = [sum(run.rows / run.cpu for run in runs) for runs in (one, two)]
+    by_wall = [sum(run.rows for run in runs) / max(run.wall for run in runs) for runs in (one, two)]
+    yield from (f"{rate:9,.0f}" for rate in (*by_cpu, *by_wall))
+    yield f"{by_wall[1] / by_wall[0] / 2:9.2f}"
+    yield f"{max(run.start for run in (*one, *two)):8.2f}s"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="read few batches")
+    parser.add_argument("--only", choices=list(PARSERS), help="one parser")
+    arguments = parser.parse_args()
+    found = []
+    for name, (module, _) in PARSERS.items():
+        try:
+            import_module(module)
+        except ImportError as error:
+            print(f"{name}: not installed ({error})")
+        else:
+            found.append(name)
+    for line in table([arguments.only] if arguments.only else found, 2 if arguments.quick else 20):
+        print(line, flush=True)
+    print(f"bars: {BAR:,} with 2 processes, scaling {SCALING_BAR}, start {START_BAR} s")
+
+
+if __name__ == "__main__":
+    main()
