@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -40,6 +40,10 @@ class Piece:
     """How many rows it holds."""
     read: int
     """Bytes that had been read of its file then, as far as that is known."""
+
+    def emptied(self) -> Piece:
+        """Return the same without its rows, to tell where it was."""
+        return replace(self, rows=None)
 
 
 def pieces(paths: Sequence[str], columns: Sequence[str], skip: int = 0) -> Iterator[Piece]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unrender.batch.failure import BatchError
-from unrender.batch.files import STDIN, Piece, is_table, pieces, size_of, total_size
+from unrender.batch.files import STDIN, Piece, pieces, size_of, total_size
 from unrender.batch.reader import Reader, struct_calls
-from unrender.batch.rows import Status
+from unrender.batch.records import RawRow, kind_of, place_word, raw_rows
+from unrender.batch.rows import Status, unreadable
 from unrender.batch.sinks import COLUMNS, Sink, form_of, json_line
 from unrender.batch.tally import Tally
 from unrender.batch.workers import mapped
@@ -78,7 +79,7 @@ def read_files(
     total = total_size(files)
     work = _Work(reader=reader, keep=tuple(keep), output=output)
     with Sink(output, _digest(reader, files, keep), force=force) as sink:
-        pace = _Pace(files, total, sink.journal.rows, on_progress)
+        pace = Pace(files, total, sink.journal.rows, on_progress)
         left = [] if sink.journal.done else pieces(files, [*reader.columns, *keep], sink.journal.rows)
         for done in mapped(work, left, jobs):
             sink.take(done.piece.size, done.output, done.bad, done.tally)
@@ -104,17 +105,12 @@ class _Work:
 
     def __call__(self, piece: Piece) -> Done:
         tally, records, bad = Tally(), [], []
-        for at, raw in _raw_rows(piece):
-            try:
-                record = _record(raw)
-            except ValueError as error:
-                bad.append(_bad(piece, at, str(error), raw))
-                tally.refuse(_kind(str(error)))
-                continue
-            reading = self.reader.read(record)
-            if reading.status is Status.UNREADABLE:
-                bad.append(_bad(piece, at, reading.reasons[0], raw))
-                tally.refuse(_kind(reading.reasons[0]))
+        for row in raw_rows(piece):
+            record = row.record
+            reading = unreadable(row.problem) if record is None else self.reader.read(record)
+            if record is None or reading.status is Status.UNREADABLE:
+                bad.append(_bad(piece, row, reading.reasons[0]))
+                tally.refuse(kind_of(reading.reasons[0]))
                 continue
             tally.take(reading)
             message = reading.message
@@ -129,51 +125,14 @@ class _Work:
                 }
             )
         output = form_of(self.output).written(records, self.keep) if records else b""
-        told = Piece(file=piece.file, first=piece.first, rows=None, size=piece.size, read=piece.read)
-        return Done(piece=told, output=output, bad=b"".join(map(json_line, bad)), tally=tally)
+        return Done(piece=piece.emptied(), output=output, bad=b"".join(map(json_line, bad)), tally=tally)
 
 
-def _raw_rows(piece: Piece) -> Iterator[tuple[int, Any]]:
-    """Yield each row and where it stands; empty lines are none."""
-    if is_table(piece.file):
-        yield from enumerate(piece.rows.to_pylist(), piece.first)
-        return
-    for at, line in enumerate(piece.rows, piece.first):
-        if line is None or line.strip():
-            yield at, line
+def _bad(piece: Piece, row: RawRow, reason: str) -> dict[str, Any]:
+    return {"file": piece.file, place_word(piece.file): row.at, "reason": reason, "found": row.shown(_QUOTED)}
 
 
-def _record(raw: Any) -> Mapping[str, Any]:
-    """Return a row as a mapping. Raises `ValueError`, saying what it is instead."""
-    if isinstance(raw, dict):
-        return raw
-    if raw is None:
-        raise ValueError("expected a line of at most 64 MB, found a longer one")
-    try:
-        record = json.loads(raw)
-    except RecursionError:
-        raise ValueError("expected JSON, found it nested too deeply") from None
-    except ValueError as error:
-        raise ValueError(f"expected JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise ValueError(  # noqa: TRY004 - what a row holds is a value
-            f"expected a JSON object, found {type(record).__name__}"
-        )
-    return record
-
-
-def _kind(reason: str) -> str:
-    """Return a reason without what differs from row to row."""
-    return reason.partition(", found ")[0].partition(": line ")[0].partition(" (char ")[0]
-
-
-def _bad(piece: Piece, at: int, reason: str, raw: Any) -> dict[str, Any]:
-    shown = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else repr(raw)
-    where = "row" if is_table(piece.file) else "line"
-    return {"file": piece.file, where: at, "reason": reason, "found": shown[:_QUOTED].rstrip("\n")}
-
-
-class _Pace:
+class Pace:
     """Tells how fast a job is."""
 
     def __init__(

@@ -41,12 +41,12 @@ class Tally:
         for call in reading.message.tool_calls:
             self._calls_of(call.name)[call.status.value] += 1
         if reading.reasons:
-            _count(self.reasons, reading.reasons)
+            count(self.reasons, reading.reasons)
 
     def refuse(self, reason: str) -> None:
         """Count a row that could not be read."""
         self.statuses["unreadable"] += 1
-        _count(self.refusals, [reason])
+        count(self.refusals, [reason])
 
     def merge(self, other: Tally) -> None:
         """Add what was counted elsewhere."""
@@ -55,7 +55,7 @@ class Tally:
             self._calls_of(name).update(statuses)
         for mine, theirs in ((self.reasons, other.reasons), (self.refusals, other.refusals)):
             for reason, times in theirs.items():
-                _count(mine, [reason], times)
+                count(mine, [reason], times)
 
     def _calls_of(self, name: str) -> Counter[str]:
         known = _within(name, self.calls)
@@ -81,11 +81,17 @@ class Tally:
         )
 
 
-def _count(counter: Counter[str], names: Iterable[str], times: int = 1) -> None:
+def count(counter: Counter[str], names: Iterable[str], times: int = 1) -> None:
+    """Count names so many times each, the latest that are too many together."""
     for name in names:
         counter[_within(name, counter)] += times
 
 
 def _within(name: str, known: Mapping[str, Any]) -> str:
-    name = name[:_LONGEST_NAME]
+    name = named(name)
     return name if name in known or len(known) < _MOST_NAMES else REST
+
+
+def named(name: str) -> str:
+    """Return a name as it is counted: not too much of it."""
+    return name[:_LONGEST_NAME]

@@ -12,6 +12,7 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
+from unrender.cli.audit import audit
 from unrender.cli.chat import chat
 from unrender.cli.declared import declared
 from unrender.cli.diff import diff_
@@ -120,6 +121,7 @@ for command in (
     diff_,
     declared,
     read,
+    audit,
     serve,
 ):
     command.params += [plain_option, verbose_option]

@@ -102,7 +102,7 @@ def read(
             jobs=jobs or os.cpu_count() or 1,
             keep=keep,
             force=force,
-            on_progress=lambda at: shown.show(_pace(at)),
+            on_progress=lambda at: shown.show(pace(at)),
         )
     if as_json:
         print_json(tally.data())
@@ -111,7 +111,8 @@ def read(
     raise SystemExit(1 if tally.statuses["unreadable"] else 0)
 
 
-def _pace(at: Progress) -> str:
+def pace(at: Progress) -> str:
+    """Return how far a job is, in words."""
     share = "" if at.share is None else f"  {at.share:.0%}"
     remaining = "" if at.remaining is None else f"  {_time(at.remaining)} left"
     return f"{at.rows:,} answers  {at.rate:,.0f} a second{share}{remaining}"

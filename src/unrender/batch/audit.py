@@ -1,0 +1,298 @@
+"""Recorded answers, and the messages that a server made of them → what the server lost, by reason.
+
+Strategy: an answer is read by our format, and what comes is compared with the recorded message part by part. White space around
+texts is nobody's loss, nor is the order of an object's keys. What is left in the content explains a content that differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from unrender.batch.files import Piece, pieces, total_size
+from unrender.batch.job import Pace, Progress
+from unrender.batch.reader import Reader
+from unrender.batch.records import kind_of, place_word, raw_rows
+from unrender.batch.rows import Reading, Status, unreadable
+from unrender.batch.tally import count, named
+from unrender.batch.workers import mapped
+from unrender.format import Format
+from unrender.messages import CallStatus, Message, ToolCall
+
+_EXAMPLES = 3
+"""Kept of each reason."""
+_SHOWN = 600
+"""Characters of each side of an example."""
+
+
+class Loss(StrEnum):
+    """What a server did to an answer; the order is that of reports."""
+
+    MESSAGE = "no message at all"
+    CALL_DROPPED = "a call is missing"
+    CALL_IN_CONTENT = "a call is left in the content as text"
+    CALL_INVENTED = "a call that the answer does not hold"
+    NOT_JSON = "a call's arguments are not JSON"
+    ARGUMENT_MISSING = "an argument is missing"
+    ARGUMENT_TYPE = "an argument has another type"
+    ARGUMENT_VALUE = "an argument has another value"
+    REASONING_DROPPED = "the reasoning is missing"
+    REASONING_IN_CONTENT = "the reasoning is left in the content"
+    REASONING_DIFFERS = "the reasoning is another"
+    CONTENT_DROPPED = "the content is missing"
+    MARKERS_IN_CONTENT = "markers are left in the content"
+    CONTENT_DIFFERS = "the content is another"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One loss: what the answer means, and what was recorded."""
+
+    loss: Loss
+    meant: str
+    recorded: str
+    tool: str = ""
+    """Whose call it is about; "" for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A finding, and where it was found."""
+
+    place: str
+    finding: Finding
+
+
+@dataclass(slots=True)
+class Audit:
+    """What a server lost."""
+
+    rows: int = 0
+    """Answers that were compared."""
+    same: int = 0
+    """Answers whose message says the same."""
+    losses: Counter[str] = field(default_factory=Counter)
+    """Answers by loss; one answer may have several."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """Complete calls that the answers hold, by tool."""
+    wrong: Counter[str] = field(default_factory=Counter)
+    """Those that are missing in the messages, or have other arguments."""
+    unreadable: Counter[str] = field(default_factory=Counter)
+    """Rows that could not be compared, by reason."""
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+    """A few of each loss."""
+
+    def take(self, place: str, reading: Reading, findings: Sequence[Finding]) -> None:
+        """Count one answer."""
+        self.rows += 1
+        self.same += not findings
+        self.losses.update({finding.loss.value for finding in findings})
+        count(self.calls, [call.name for call in _complete(reading.message)])
+        count(self.wrong, [finding.tool for finding in findings if finding.tool])
+        for finding in findings:
+            self._keep(finding.loss.value, [Example(place=place, finding=finding)])
+
+    def merge(self, other: Audit) -> None:
+        """Add what was found elsewhere, later in the files."""
+        self.rows += other.rows
+        self.same += other.same
+        self.losses.update(other.losses)
+        for mine, theirs in (
+            (self.calls, other.calls),
+            (self.wrong, other.wrong),
+            (self.unreadable, other.unreadable),
+        ):
+            for name, times in theirs.items():
+                count(mine, [name], times)
+        for loss, examples in other.examples.items():
+            self._keep(loss, examples)
+
+    def _keep(self, loss: str, examples: Sequence[Example]) -> None:
+        kept = self.examples.setdefault(loss, [])
+        kept.extend(examples[: _EXAMPLES - len(kept)])
+
+    def data(self) -> dict[str, Any]:
+        """Return it as plain JSON data, without examples."""
+        return {
+            "rows": self.rows,
+            "same": self.same,
+            "losses": {loss.value: self.losses[loss.value] for loss in Loss if self.losses[loss.value]},
+            "calls": dict(self.calls),
+            "wrong": dict(self.wrong),
+            "unreadable": dict(self.unreadable),
+        }
+
+
+def audit_files(
+    reader: Reader,
+    files: Sequence[str],
+    *,
+    message: str = "message",
+    jobs: int = 1,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> Audit:
+    """Compare the answers in files with the messages that were recorded beside them, in the column `message`.
+
+    Files are as for `read_files`. A recorded message is OpenAI's, as an object or as JSON text, or a whole chat completion;
+    null where the server gave none. Memory does not grow with the input. Raises `BatchError` when a file cannot be read.
+    """
+    whole = Audit()
+    pace = Pace(files, total_size(files), 0, on_progress)
+    work = _Work(reader=reader, message=message)
+    for piece, found in mapped(work, pieces(files, [*reader.columns, message]), jobs):
+        whole.merge(found)
+        pace.show(piece)
+    return whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a worker does with a piece."""
+
+    reader: Reader
+    message: str
+
+    def __call__(self, piece: Piece) -> tuple[Piece, Audit]:
+        found = Audit()
+        for row in raw_rows(piece):
+            reading = unreadable(row.problem) if row.record is None else self.reader.read(row.record)
+            if row.record is None or reading.status is Status.UNREADABLE:
+                count(found.unreadable, [kind_of(reading.reasons[0])])
+                continue
+            place = f"{piece.file}, {place_word(piece.file)} {row.at}"
+            found.take(place, reading, compared(reading.message, row.record.get(self.message), self.reader.format))
+        return piece.emptied(), found
+
+
+def compared(meant: Message, recorded: Any, format: Format) -> list[Finding]:
+    """Return what a recorded message lost of what an answer means."""
+    message = _message(recorded)
+    if message is None:
+        return [_finding(Loss.MESSAGE, meant.to_openai(), recorded)]
+    content, reasoning = _text(message.get("content")), _text(_first(message, "reasoning_content", "reasoning"))
+    left = [*_calls(meant, message, content, format), *_reasoning(meant.reasoning, reasoning, content)]
+    explained = any(finding.loss in (Loss.CALL_IN_CONTENT, Loss.REASONING_IN_CONTENT) for finding in left)
+    return left if explained else [*left, *_content(meant.content, content, format)]
+
+
+def _message(recorded: Any) -> Mapping[str, Any] | None:
+    """Return a recorded message, whatever it stands in; None where there is none."""
+    if isinstance(recorded, str):
+        try:
+            recorded = json.loads(recorded)
+        except (ValueError, RecursionError):
+            return None
+    if isinstance(recorded, Mapping) and isinstance(choices := recorded.get("choices"), list):
+        recorded = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
+    return recorded if isinstance(recorded, Mapping) else None
+
+
+def _first(message: Mapping[str, Any], *names: str) -> Any:
+    return next((message[name] for name in names if message.get(name)), None)
+
+
+def _text(value: Any) -> str:
+    """Return a text, or the texts of a list of parts."""
+    if isinstance(value, list):
+        return "".join(_text(part.get("text")) for part in value if isinstance(part, Mapping))
+    return value if isinstance(value, str) else ""
+
+
+def _complete(message: Message) -> list[ToolCall]:
+    return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+
+
+def _calls(meant: Message, message: Mapping[str, Any], content: str, format: Format) -> Iterator[Finding]:
+    """Yield what became of calls; those of the same name are taken in order."""
+    listed = message.get("tool_calls")
+    recorded = [_function(call) for call in listed] if isinstance(listed, list) else []
+    for call in _complete(meant):
+        at = next((at for at, (name, _) in enumerate(recorded) if name == call.name), None)
+        if at is not None:
+            yield from _arguments(call, recorded.pop(at)[1])
+            continue
+        left = any(sign in content and sign not in meant.content for sign in (*_markers(format), call.name))
+        loss = Loss.CALL_IN_CONTENT if left else Loss.CALL_DROPPED
+        yield _finding(loss, f"{call.name}({call.arguments})", content, call.name)
+    for name, arguments in recorded:
+        yield _finding(Loss.CALL_INVENTED, meant.content, f"{name}({arguments})")
+
+
+def _function(call: Any) -> tuple[str, Any]:
+    function = call.get("function", call) if isinstance(call, Mapping) else {}
+    return (str(function.get("name")), function.get("arguments")) if isinstance(function, Mapping) else ("", None)
+
+
+def _arguments(call: ToolCall, recorded: Any) -> Iterator[Finding]:
+    meant = json.loads(call.arguments)
+    try:
+        found = json.loads(recorded) if isinstance(recorded, str) else recorded
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, Mapping):
+        yield _finding(Loss.NOT_JSON, call.arguments, recorded, call.name)
+    elif (loss := _argument_loss(meant, found)) is not None:
+        yield _finding(loss, call.arguments, recorded, call.name)
+
+
+def _argument_loss(meant: Mapping[str, Any], found: Mapping[str, Any]) -> Loss | None:
+    if meant.keys() - found.keys():
+        return Loss.ARGUMENT_MISSING
+    differ = [name for name in meant if not _same(meant[name], found[name])]
+    if any(_plain(meant[name]) == _plain(found[name]) for name in differ):
+        return Loss.ARGUMENT_TYPE
+    return Loss.ARGUMENT_VALUE if differ or found.keys() - meant.keys() else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two values are the same JSON; 1 and 1.0 are, 1 and true are not."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True) or (
+        _is_number(one) and _is_number(other) and one == other
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _reasoning(meant: str, recorded: str, content: str) -> Iterator[Finding]:
+    meant, recorded = meant.strip(), recorded.strip()
+    if meant == recorded:
+        return
+    if meant and meant in content:
+        yield _finding(Loss.REASONING_IN_CONTENT, meant, content)
+    else:
+        yield _finding(Loss.REASONING_DIFFERS if recorded else Loss.REASONING_DROPPED, meant, recorded)
+
+
+def _content(meant: str, recorded: str, format: Format) -> Iterator[Finding]:
+    meant, recorded = meant.strip(), recorded.strip()
+    if meant == recorded:
+        return
+    left = any(marker in recorded and marker not in meant for marker in _markers(format))
+    loss = Loss.MARKERS_IN_CONTENT if left else Loss.CONTENT_DIFFERS if recorded else Loss.CONTENT_DROPPED
+    yield _finding(loss, meant, recorded)
+
+
+def _markers(format: Format) -> list[str]:
+    """Return the texts that belong to no content: what opens and closes reasoning and calls, and ends a turn."""
+    tools, reasoning, turn = format.tools, format.reasoning, format.turn
+    found = (tools.section_start, tools.section_end, tools.call_start, tools.call_end, reasoning.start, reasoning.end)
+    return [text.strip() for text in (*found, turn.end, *turn.ends) if len(text.strip()) > 1]
+
+
+def _finding(loss: Loss, meant: Any, recorded: Any, tool: str = "") -> Finding:
+    return Finding(loss=loss, meant=_shown(meant), recorded=_shown(recorded), tool=named(tool))
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"

@@ -1,0 +1,68 @@
+"""A piece of a file → its rows as mappings, and what is wrong with those that are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.batch.files import Piece, is_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRow:
+    """A row as it was found."""
+
+    at: int
+    """Its line, counted from 1, or in a table its row, counted from 0."""
+    raw: Any
+    record: Mapping[str, Any] | None
+    """Its values by name; None where it has none."""
+    problem: str = ""
+    """What it is instead."""
+
+    def shown(self, most: int) -> str:
+        """Return so many characters of it, for people."""
+        raw = self.raw.decode("utf-8", "replace") if isinstance(self.raw, bytes) else repr(self.raw)
+        return raw[:most].rstrip("\n")
+
+
+def raw_rows(piece: Piece) -> Iterator[RawRow]:
+    """Yield the rows of a piece; empty lines are none."""
+    if is_table(piece.file):
+        for at, row in enumerate(piece.rows.to_pylist(), piece.first):
+            yield RawRow(at=at, raw=row, record=row)
+        return
+    for at, line in enumerate(piece.rows, piece.first):
+        if line is None or line.strip():
+            yield _decoded(at, line)
+
+
+def place_word(file: str) -> str:
+    """Return what the place of a row is called."""
+    return "row" if is_table(file) else "line"
+
+
+def _decoded(at: int, line: bytes | None) -> RawRow:
+    if line is None:
+        return RawRow(at=at, raw=b"", record=None, problem="expected a line of at most 64 MB, found a longer one")
+    try:
+        record = json.loads(line)
+    except RecursionError:
+        return RawRow(at=at, raw=line, record=None, problem="expected JSON, found it nested too deeply")
+    except ValueError as error:
+        return RawRow(at=at, raw=line, record=None, problem=f"expected JSON: {error}")
+    if not isinstance(record, dict):
+        problem = f"expected a JSON object, found {type(record).__name__}"
+        return RawRow(at=at, raw=line, record=None, problem=problem)
+    return RawRow(at=at, raw=line, record=record)
+
+
+def kind_of(reason: str) -> str:
+    """Return a reason without what differs from row to row.
+
+    >>> kind_of("text: expected the answer's text, found nothing")
+    "text: expected the answer's text"
+    """
+    return reason.partition(", found ")[0].partition(": line ")[0].partition(" (char ")[0]

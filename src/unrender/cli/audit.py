@@ -1,0 +1,102 @@
+"""`unrender audit`: recorded answers and the messages a server made of them into what the server lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from unrender.batch import Audit, Loss, Reader, audit_files
+from unrender.batch.page import page
+from unrender.cli.asked import template_name_option
+from unrender.cli.inputs import json_option, load, write_text
+from unrender.cli.output import print_heading, print_rows, print_table
+from unrender.cli.read import column_option, jobs_option, pace, set_option, tools_option
+from unrender.cli.terminal import print_json, progress
+from unrender.printable import printable
+
+_MOST = 10
+"""Tools and reasons that are printed."""
+
+
+@click.command("audit", short_help="Show what a server lost of its answers.")
+@click.argument("template", type=click.Path())
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--message",
+    metavar="NAME",
+    default="message",
+    show_default=True,
+    help="The column with the message, or the whole chat completion, that the server gave.",
+)
+@click.option("--html", metavar="OUT", type=click.Path(), help="Write a page with plots and examples as well.")
+@jobs_option
+@tools_option
+@column_option
+@set_option
+@template_name_option
+@json_option
+def audit(
+    template: str,
+    files: tuple[str, ...],
+    *,
+    message: str,
+    html: str | None,
+    jobs: int | None,
+    tools: Any,
+    columns: Mapping[str, str],
+    settings: Mapping[str, Any],
+    template_name: str | None,
+    as_json: bool,
+) -> None:
+    """Read the answers in FILES, and compare them with the messages that a server made of them.
+
+    FILES are as for `unrender read`. A row holds the answer as the model wrote it in `text`, and what the server gave in
+    `message`. The exit code is 1 when something was lost.
+    """
+    reader = Reader(load(template, name=template_name), tools=tools, **{**columns, **settings})
+    with progress(0) as shown:
+        found = audit_files(
+            reader,
+            files,
+            message=message,
+            jobs=jobs or os.cpu_count() or 1,
+            on_progress=lambda at: shown.show(pace(at)),
+        )
+    if html is not None:
+        write_text(html, page(found, f"What was lost: {', '.join(map(printable, files))}"))
+    if as_json:
+        print_json(found.data())
+    else:
+        _show(found)
+    raise SystemExit(1 if found.same < found.rows else 0)
+
+
+def _show(found: Audit) -> None:
+    print_rows(
+        [
+            ("answers", f"{found.rows:,}"),
+            ("as they were meant", f"{found.same:,}  {_share(found.same, found.rows)}"),
+            ("not compared", f"{found.unreadable.total():,}"),
+        ]
+    )
+    losses = [(loss.value, found.losses[loss.value]) for loss in Loss if found.losses[loss.value]]
+    if losses:
+        print_heading("Answers by what was lost")
+        rows = [(name, f"{times:,}", _share(times, found.rows), "") for name, times in losses]
+        print_table(("", "answers", "share", ""), rows)
+    if found.calls:
+        print_heading("Calls", f"{found.calls.total():,}, {found.wrong.total():,} lost or changed")
+        tools = found.calls.most_common(_MOST)
+        print_table(
+            ("tool", "calls", "wrong", ""), [(name, f"{n:,}", f"{found.wrong[name]:,}", "") for name, n in tools]
+        )
+    if found.unreadable:
+        print_heading("Rows that could not be compared")
+        print_rows([(f"{times:,}", reason) for reason, times in found.unreadable.most_common(_MOST)])
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "–"
