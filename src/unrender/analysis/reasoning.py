@@ -144,7 +144,10 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
-    return end, text[len(end) :], rule
+    # Less layout may stand before a call than before content, whose joint this is.
+    before_content = openings.reasoning_content or ""
+    behind = (before_content if before_content.startswith(end) else text)[len(end) :]
+    return end, behind[: len(behind) - len(behind.lstrip())], rule
 
 
 def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
@@ -350,6 +353,5 @@ def _before(text: str | None, needle: str) -> str | None:
 
 
 def _between(text: str | None, left: str, right: str) -> str | None:
-    if text is None or left not in text or right not in text.partition(left)[2]:
-        return None
-    return text.partition(left)[2].partition(right)[0]
+    behind = (text or "").partition(left)[2]
+    return behind.partition(right)[0] if right in behind else None

@@ -155,6 +155,25 @@ def test_refuted_syntax_is_given_up():
     assert analysis.format.tools.mode in (ToolMode.NONE, ToolMode.TAG_WITH_JSON)
 
 
+def test_content_beside_calls_may_be_written_as_reasoning():
+    """That is said, and not counted against the format; content alone and after reasoning begins on its own line."""
+    text = (
+        "{% for m in messages %}<{{ m.role }}>"
+        "{% set thought = m.reasoning_content or (m.content if m.tool_calls) %}"
+        "{% if thought %}<think>{{ thought }}</think>{% endif %}"
+        "{% if not m.tool_calls %}{{ '\\n' if m.role == 'assistant' and loop.index == 2 }}{{ m.content }}{% endif %}"
+        "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}: {{ c.function.arguments | tojson }}</call>"
+        "{% endfor %}{{ '<end>' if m.role == 'assistant' }}{% endfor %}{{ '<assistant>' if add_generation_prompt }}"
+    )
+
+    analysis = analyze(Template(text))
+    turn = analysis.format.turn
+
+    assert analysis.diagnostics == ("content beside calls is written as reasoning",)
+    assert not analysis.capabilities.supports_content_with_calls
+    assert (turn.start_to_content, turn.reasoning_to_content, turn.start_to_tools) == ("\n", "\n", "")
+
+
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_attributes_keep_their_quotes(quote):
     """Arguments as attributes of the call's own tag end with the quote with which they begin."""

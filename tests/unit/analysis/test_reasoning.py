@@ -111,6 +111,10 @@ CLOSERS = {
         {"reasoning": "<a><think> ", "reasoning_content": "x</think>\n\nso</a>"},
         ("x</think>", "\n\n", "up to the opener's closer"),
     ),
+    "content and calls share nothing": (
+        {"reasoning": "<think>", "reasoning_content": "</think>so", "reasoning_calls": "[end]<call>"},
+        ("</think>", "", "up to the opener's closer"),
+    ),
     "a word has no closer": (
         {"reasoning": "think", "reasoning_content": "</think>y"},
         ("</think>y", "", "what all parts that follow share"),
@@ -118,6 +122,10 @@ CLOSERS = {
     "content and calls share closer and joint": (
         {"reasoning": "[r]", "reasoning_content": "</r>\nx", "reasoning_calls": "</r>\n<call>"},
         ("</r>", "\n", "what all parts that follow share"),
+    ),
+    "calls follow at once, and content on a line of its own": (
+        {"reasoning": "[r]", "reasoning_content": "</r>\n\n", "reasoning_calls": "</r><call>"},
+        ("</r>", "\n\n", "what all parts that follow share"),
     ),
     "content alone shows reasoning that is empty": (
         {"reasoning": "[r]", "content": "[r]</r>\nB", "reasoning_content": "</r>\nA"},
@@ -399,7 +407,7 @@ def test_openings_are_what_stands_before_each_part():
         content=f"a{CONTENT}{CONTENT}b",
         reasoned=f"c{REASONING}d{CONTENT}f{CONTENT}e",
         call=f"f{name}g",
-        reasoned_call=f"h{REASONING}i{name}j",
+        reasoned_call=f"h{REASONING}i{name}j{REASONING}k{name}",
         content_no_thinking=f"k{CONTENT}",
         call_no_thinking=f"l{name}",
     )
