@@ -94,17 +94,16 @@ def _unclaimed(format: Format, shown: Sequence[CutOut]) -> Iterator[tuple[str, s
 def _mended(wrong: Sequence[Misread], trial: _Trial) -> str:
     """Return an answer that was misread and is read now, or is not claimed to be read any longer."""
     left = [found.cut_out for found in trial.wrong if claims(trial.format, found.said)]
-    return next((found.cut_out.answer for found in wrong if found.cut_out not in left), "")
+    return next(found.cut_out.answer for found in wrong if found.cut_out not in left)
 
 
 def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> Iterator[_Trial]:
     """Yield what comes of each weaker format that may mend what is wrong."""
     cut_out_wrong = [found.cut_out for found in wrong]
     read = [cut_out.said for cut_out in shown if cut_out not in cut_out_wrong]
-    # Where not even content is read, what was cut out of the renderings may be no answer: that refutes nothing.
-    judged = any(_is_content(said) for said in read)
     for weaker in _WEAKER:
-        if prober.given_up or (weaker.unread and not judged) or not _is_refuted(weaker, read, wrong):
+        # Where nothing at all is read, what was cut out of the renderings may be no answer: that refutes nothing.
+        if prober.given_up or (weaker.unread and not read) or not _is_refuted(weaker, read, wrong):
             continue
         if parts := weaker.parts(format):
             weakened, more = possible(format, **parts)
@@ -142,10 +141,6 @@ def _lacking(format: Format, *, reasoning: bool, calls: int) -> str:
     return "" if calls < 2 or format.tools.parallel else _SEVERAL_CALLS
 
 
-def _is_content(said: Said) -> bool:
-    return not said.reasoning and not said.calls
-
-
 def _without_wrapper(format: Format) -> dict[str, Any]:
     return {"content": Content()} if format.content.start else {}
 
@@ -156,11 +151,6 @@ def _without_second_wrapper(format: Format) -> dict[str, Any]:
 
 def _without_empty(format: Format) -> dict[str, Any]:
     return {"reasoning": replace(format.reasoning, empty="")} if format.reasoning.empty else {}
-
-
-def _usual_empty_arguments(format: Format) -> dict[str, Any]:
-    arguments = replace(format.tools.arguments, when_empty=None)
-    return {} if arguments == format.tools.arguments else {"tools": replace(format.tools, arguments=arguments)}
 
 
 def _one_call(format: Format) -> dict[str, Any]:
@@ -185,11 +175,6 @@ _WEAKER = (
     _Weaker(claim="content is wrapped", parts=_without_wrapper, needed_by=lambda said: bool(said.content)),
     _Weaker(
         claim="something is written for no reasoning", parts=_without_empty, needed_by=lambda said: not said.reasoning
-    ),
-    _Weaker(
-        claim="calls without arguments are written in another way",
-        parts=_usual_empty_arguments,
-        needed_by=lambda said: any(not call.arguments for call in said.calls),
     ),
     _Weaker(
         claim=_SEVERAL_CALLS,

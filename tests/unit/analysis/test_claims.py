@@ -101,6 +101,13 @@ def test_claims_are_of_shapes():
     assert [said.name for said in SAID if claims(format, said)] == ["content"]
 
 
+def test_single_calls_are_claimed_alone(format):
+    """Where a format has one call only, it claims no answer of more."""
+    single = replace(format, tools=replace(format.tools, parallel=False))
+
+    assert [said.name for said in SAID if claims(format, said) != claims(single, said)] == ["two calls", "three calls"]
+
+
 def test_what_is_given_up_is_a_warning_and_not_a_refuted_claim():
     """The format says less, warns once, and everything it still says is proved."""
     template = ChatTemplate.from_string(GLUED)
