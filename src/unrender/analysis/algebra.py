@@ -59,7 +59,7 @@ def _borders(between: str, first: int, last: int) -> list[int]:
 
 def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
     left, right = lexemes(between[:at])[-1:], lexemes(between[at:])[:1]
-    inside = _OPEN_TAG.match(between[at:]) is not None and "<" not in between[at:].partition(">")[0]
+    inside = _OPEN_TAG.match(between[at:]) is not None
     broken = bool(left and right) and (_binds(left[0], right[0]) or _binds(right[0], left[0]))
     return inside, broken, right == ["\n"], bool(right) and right[0].isspace(), at
 

@@ -155,7 +155,7 @@ def render_variants(prober: Prober, frame: Frame, fmt: Format) -> Variants:
     """Render the calls that show single parts of a call syntax apart; nothing where the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return Variants()
-    call = make_calls(1)[0]
+    (call,) = make_calls(1)
     key, number = next(iter(call.arguments.items()))
     calls = {
         "other_name": replace(call, name=NAMES[1]),

@@ -67,14 +67,14 @@ def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFindin
 
 
 def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
-    """T5, A1: compare calls with one and two arguments; the last text is what follows the last argument."""
+    """T5, A1: compare calls with one and two arguments; the last text is what follows the last value."""
     two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
     if two is None or one is None:
         return None
     solution = solve([two.before, one.before], two.betweens[0], [two.after, one.after])
     solution = _fit_empty(solution, one, answers.empty_call)
     entry = merge([solution.prefix, *two.items[0], solution.suffix])
-    return entry, solution, one.after.removeprefix(solution.suffix)
+    return entry, solution, one.after
 
 
 def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:

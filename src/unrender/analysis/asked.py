@@ -68,7 +68,7 @@ class Turns:
 
 def render_turns(prober: Prober) -> Turns:
     """Render questions, results and answers, and return what follows them."""
-    call = make_calls(1)[0]
+    (call,) = make_calls(1)
     takes_results = prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role
     called = [user(), assistant(calls=[call]), result(call)]
     again = (assistant(CONTENT, calls=calls) for calls in ((), (call,)) if takes_results)

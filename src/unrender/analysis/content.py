@@ -80,9 +80,8 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     always = bool(plain.strip()) or openings.reasoning_content is None
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
-    written_empty = bool(end) and any(
-        start + end in (text or "") for text in (openings.calls, openings.reasoning_calls)
-    )
+    before_calls = filter(None, (openings.calls, openings.reasoning_calls))
+    written_empty = bool(end) and any(start + end in text for text in before_calls)
     content = Content(mode=mode, start=start, end=end, wraps_empty=written_empty)
     return ContentFinding(content=content, turn_end=turn_end, rule=rule)
 

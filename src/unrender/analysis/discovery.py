@@ -205,7 +205,7 @@ def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
 
 
 def _find_ids(prober: Prober) -> dict[str, Any]:
-    short = make_calls(1)[0]
+    (short,) = make_calls(1)
     text = prober.answer(assistant(calls=[short])) or ""
     long_id = prober.answer(assistant(calls=[replace(short, id=_LONG_ID)]))
     with_result = prober.with_capabilities(supports_tool_role=True).answer(

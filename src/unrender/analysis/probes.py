@@ -140,7 +140,7 @@ class Prober:
         context = shape_context(tools, self.capabilities, thinking=thinking)
         return self.render_raw(shaped, context, prompt=prompt)
 
-    def render_raw(self, messages: Sequence[Message], context: dict[str, Any], *, prompt: bool = False) -> str | None:
+    def render_raw(self, messages: Sequence[Message], context: dict[str, Any], *, prompt: bool) -> str | None:
         """Return the rendering of messages that are in the template's shape already."""
         texts = self._memory.texts
         key = repr((messages, sorted(context.items()), prompt))

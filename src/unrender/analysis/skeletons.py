@@ -49,9 +49,8 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
     if not arguments.entry:
         return function, arguments
     at = function.index(Slot.ARGUMENTS)
-    before, after = function[at - 1 : at], function[at + 1 : at + 2]
-    left = before[0] if before and not isinstance(before[0], Slot) else ""
-    right = after[0] if after and not isinstance(after[0], Slot) else ""
+    left = outer_literals(function[:at])[1] if at else ""
+    right = literal_behind(function, Slot.ARGUMENTS)
     closer = _BRACKETS.get(left[-1:], "")
     if not closer or not right.startswith(closer):
         return function, arguments

@@ -67,7 +67,7 @@ class Known:
 
 def find_mode(body: str | None) -> ToolMode:
     """T1: tell what a call is made of, in an answer of one call."""
-    call = make_calls(1)[0]
+    (call,) = make_calls(1)
     if body is None or call.name not in body:
         return ToolMode.NONE
     return next((mode for mode, _, holds in _MODES if holds(body, call)), ToolMode.NONE)
@@ -122,7 +122,8 @@ class _Analysis:
         tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
         tools, joints = _outer_space(tools, joints)
         if self.mode is ToolMode.JSON_NATIVE:
-            tools = replace(tools, envelope=find_envelope(self.answers.call or "", make_calls(1)[0], tools))
+            (call,) = make_calls(1)
+            tools = replace(tools, envelope=find_envelope(self.answers.call or "", call, tools))
         arguments, when_empty = self._fit_empty(tools)
         tools = replace(tools, arguments=arguments, id_parts=id_parts(tools))
         mode = next(name for mode, name, _ in _MODES if mode is self.mode)
