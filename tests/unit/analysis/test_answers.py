@@ -75,14 +75,27 @@ def test_content_is_put_behind_closers():
     assert answers.cut == {"</think>": f"{C}<br></a b>"}
 
 
-@pytest.mark.parametrize("constant", ["</think>", "[/THINK]", "]~/b]", "<|END|>"])
-def test_closers_are_bracketed_constants(constant):
+@pytest.mark.parametrize(
+    ("constant", "closes"),
+    [
+        ("</think>", True),
+        ("[/THINK]", True),
+        ("<|END|>", True),
+        ("«/end»", True),
+        ("]~/b]", False),
+        ("weekend", False),
+        ("<|end", False),
+        ("end|>", False),
+        ("<|the end|>", False),
+    ],
+)
+def test_closers_are_bracketed_constants(constant, closes):
     """A constant in brackets of whatever kind that has an opener is tried, with the white space around it gone."""
     source = (
         f"{{% set x = ' {constant} ' %}}{{% for m in messages %}}<{{{{ m.role }}}}>{{{{ m.content }}}}{{% endfor %}}"
     )
 
-    assert list(render_answers(prober(source), FRAME).cut) == ([constant] if constant != "]~/b]" else [])
+    assert list(render_answers(prober(source), FRAME).cut) == ([constant] if closes else [])
 
 
 def test_shown_reasoning_needs_no_closers():

@@ -193,6 +193,18 @@ def test_number_that_is_written_otherwise_is_reported():
     assert result.arguments.codec.string_open == ""
 
 
+def test_value_that_is_written_twice_is_not_its_own_type():
+    """What stands between key and value ends where the value stands first."""
+
+    def entry(key, value):
+        return f"{key}={value} ({value})"
+
+    found = find_tagged_arguments(answers(entry), written(entry))
+
+    assert found.rules["A3"] == "numbers are written otherwise, in a way that is not understood"
+    assert found.arguments.codec.typed_by is not Typing.ATTRIBUTE
+
+
 def test_rules_and_the_answer_with_many_values_are_kept():
     """A finding names its heuristics by comparison, and keeps the text that showed many values."""
     result = find_tagged_arguments(answers(tags), written(tags))

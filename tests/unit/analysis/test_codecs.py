@@ -165,10 +165,13 @@ def test_values_tell_codecs_apart():
     """The probe has every kind of value that JSON has, and text that looks like other kinds."""
     kinds = {type(value) for value in VALUES.values()}
     texts = [value for value in VALUES.values() if isinstance(value, str)]
-    inside = [item for value in VALUES.values() for item in items_in(value)]
+    containers = [value for value in VALUES.values() if isinstance(value, list | dict)]
+    inside = [item for value in containers for item in items_in(value)]
 
     assert kinds == {str, int, float, bool, type(None), list, dict}
-    assert kinds <= {type(item) for item in inside}
+    assert kinds - {float} <= {type(item) for item in inside}
+    assert all(any(item is word for item in VALUES.values()) for word in (True, False, None))
+    assert all(any(item is word for value in containers for item in items_in(value)) for word in (True, False, None))
     assert all(key.isalpha() for value in inside if isinstance(value, dict) for key in value)
     assert "" in texts
     assert any(text.isdigit() and text != str(int(text)) for text in texts)

@@ -26,6 +26,7 @@ def test_each_decision_is_a_record(caplog):
         assert any(evidence.part in line and evidence.finding in line for line in said)
     assert any(line.startswith("capability supports_tools: True") for line in said)
     assert any("start='<think>" in line for line in said)
+    assert any("content: the default; asked: " in line for line in said)
     assert said[-1] == f"derived from {analysis.renderings} renderings"
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
 

@@ -10,6 +10,7 @@ from unrender.analysis.algebra import Solution
 from unrender.analysis.answers import Answers, Variants, Written
 from unrender.analysis.arguments import ArgumentsFinding
 from unrender.analysis.asked import Asked, Turns
+from unrender.analysis.capabilities import Capabilities, ReasoningPlace
 from unrender.analysis.claims import Proof
 from unrender.analysis.codecs import CodecFinding
 from unrender.analysis.content import Tails
@@ -40,6 +41,15 @@ RECORDS = [
     Variants,
     Written,
 ]
+
+
+def test_a_template_of_which_nothing_is_known_can_nothing():
+    """Nothing is supported, and nothing is required but content that is text."""
+    unknown = Capabilities()
+    named = {item.name for item in fields(unknown) if getattr(unknown, item.name)}
+
+    assert named == {"requires_nonnull_content", "reasoning_place", "tools_variable"}
+    assert (unknown.reasoning_place, unknown.tools_variable) == (ReasoningPlace.NOWHERE, "tools")
 
 
 @pytest.mark.parametrize("record", RECORDS)

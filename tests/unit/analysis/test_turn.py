@@ -51,6 +51,7 @@ FRAMES = {
         {"prompt": "</u><bot><x>", "prompt_no_thinking": "</u><bot><y>", "bare": "</u>"},
         {"lead": "</u><bot>", "header": "<bot>", "prefill": "<x>", "prefill_no_thinking": "<y>"},
     ),
+    "an empty block that all answers write is theirs": ({"bare": "", "answers": both("<think></think>")}, {}),
     "answers alone": (
         {"bare": "</u>", "answers": both("</u><bot>")},
         {"lead": "</u><bot>", "header": "<bot>"},
