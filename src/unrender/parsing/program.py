@@ -128,13 +128,23 @@ class _Compiler:
         table = dict(hub.direct)
         finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
         run = self._text_run(hub, finder)
-        for variant, targets in hub.attempts.items():
+        for variant, targets in self._tried(hub).items():
             otherwise = hub.direct.get(variant, run)
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
         self.code.put(
             hub.at, Text(hub.role, finder, table, hub.end, self.trail, Flow(finder.literals, last=self.trail))
         )
+
+    @staticmethod
+    def _tried(hub: _Hub) -> dict[str, list[int]]:
+        """Return which calls are tried at each marker; one that hides another call's opener tries that call as well."""
+        tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
+        for marker in (*hub.attempts, *hub.direct):
+            hidden = [marker[:size] for size in range(len(marker) - 1, 0, -1) if marker[:size] in hub.attempts]
+            for opener in hidden:
+                tried.setdefault(marker, []).extend(hub.attempts[opener])
+        return tried
 
     def _text_run(self, hub: _Hub, finder: Finder) -> int:
         run = TextRun(hub.role, hub.at, finder, Finder(hub.direct if hub.role is Role.REASONING else ()))
