@@ -338,14 +338,16 @@ class CallCode:
             return _read_value(arguments, Follow(self.syntax))
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
-        lead = suffix[: suffix.index(core)] if core else ""
-        texts = [core, *self._whole_closers()] if core else self._ends_of_value(arguments)
-        variants = [lead[k:] + text for text in texts for k in range(len(lead) + 1)]
+        lead = suffix[: suffix.index(core)]
+        texts = (
+            [lead + text for text in (core, *self._whole_closers())] if core else self._ends_of_value(arguments, suffix)
+        )
+        variants = [text[k:] for text in texts for k in range(len(text) - len(text.lstrip()) + 1)]
         return _read_value(arguments, Finder(variants), _tags(arguments, i))
 
-    def _ends_of_value(self, arguments: Arguments) -> list[str]:
-        """What follows a value that has no marker of its own after it."""
-        between = [text.strip() for text in (arguments.separator, arguments.end) if text.strip()]
+    def _ends_of_value(self, arguments: Arguments, layout: str) -> list[str]:
+        """What follows a value that has only `layout` of its own after it: its white space is no part of the value."""
+        between = [layout + text.rstrip() for text in (arguments.separator, arguments.end) if text.strip()]
         return [*between, *self._closers()]
 
     def _whole_closers(self) -> list[str]:
@@ -375,7 +377,8 @@ class CallCode:
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])
         excess = frozenset("}]" if syntax.envelope and not syntax.whole else "")
-        marks = Finder([*closers, *section, *openers, separator, FENCE, *excess])
+        # The opener counts also where it leads nowhere from here: a closer that it begins with is not meant.
+        marks = Finder([*closers, *section, opener, separator, FENCE, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
         self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))

@@ -46,21 +46,25 @@ class Follow:
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
-        return re.compile("|".join([_whole(self._next_argument) + "(?=[^=])", *map(_whole, self._closings)]))
+        following = [_whole(pieces) + "(?=[^=])" for pieces in self._next_arguments]
+        return re.compile("|".join([*following, *map(_whole, self._closings)]))
 
     @cached_property
     def _last(self) -> re.Pattern[str]:
-        closed = rf"{re.escape(self.syntax.arguments.end.strip())}\s*\Z"
-        return re.compile("|".join([_whole(self._next_argument) + "(?!=)", *map(_whole, self._closings), closed]))
+        end = self.syntax.arguments.end
+        following = [_whole(pieces) + "(?!=)" for pieces in self._next_arguments]
+        closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [re.escape(end.strip())])]
+        return re.compile("|".join([*following, *map(_whole, self._closings), *closed]))
 
     @cached_property
     def _begun(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_beginning, (self._next_argument, *self._closings))))
+        return re.compile("|".join(map(_beginning, (*self._next_arguments, *self._closings))))
 
     @property
-    def _next_argument(self) -> list[str]:
+    def _next_arguments(self) -> list[list[str]]:
         arguments = self.syntax.arguments
-        return _pieces(arguments.separator, *arguments.entry[: arguments.entry.index(Slot.VALUE)])
+        pieces = _pieces(arguments.separator, *arguments.entry[: arguments.entry.index(Slot.VALUE)])
+        return _after_layout(arguments.separator, pieces)
 
     @property
     def _closings(self) -> list[list[str]]:
@@ -68,10 +72,9 @@ class Follow:
         syntax = self.syntax
         behind = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
         closing = (syntax.arguments.end, *behind, syntax.call_end)
-        return [
-            _pieces(*closing, syntax.section_end),
-            _pieces(*closing, syntax.separator, syntax.call_start, *_head(syntax)),
-        ]
+        last = _pieces(*closing, syntax.section_end)
+        further = _pieces(*closing, syntax.separator, syntax.call_start, *_head(syntax))
+        return [found for pieces in (last, further) for found in _after_layout(syntax.arguments.end, pieces)]
 
 
 def _head(syntax: Tools) -> list[Part]:
@@ -91,6 +94,12 @@ def _pieces(*parts: Part) -> list[str]:
         for token in re.findall(r"\w+|[^\w\s]", part):
             pieces += [_GAP, *map(re.escape, token)]
     return pieces[1:]
+
+
+def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
+    """Return the pieces after ever less of the white space with which the marker begins: it is no part of the value."""
+    layout = marker[: len(marker) - len(marker.lstrip())]
+    return [[*map(re.escape, layout[at:]), *pieces] for at in range(len(layout) + 1)]
 
 
 def _whole(pieces: list[str]) -> str:
