@@ -98,8 +98,9 @@ def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
 
 
 def _openers(format: Format) -> Iterator[str]:
-    """Yield the markers with which the format's own parts begin: none of them can begin anything else."""
+    """Yield the markers with which the format's own parts begin, or that say nothing: none of them can begin anything else."""
     yield format.reasoning.start.strip()
+    yield from (text.strip() for text in _dropped(format))
     texts = [wrapper.start for wrapper in format.wrappers]
     texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
     yield from (text.split()[0] for text in texts if text.strip())
@@ -307,8 +308,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     names = [tool.name for tool in calls.tools or ()] if name_follows else []
     if not any(literal.strip() for literal in chain):
         behind = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
-        first = syntax.arguments.start if syntax.arguments.entry else '"' if syntax.arguments.as_string else "{"
-        yield from (name + behind + first for name in names)
+        yield from (name + behind + _begins_arguments(syntax) for name in names)
     for at, literal in enumerate(chain):
         for spelling in _spellings(format, literal) if literal.strip() else ():
             word = spelling.split()[0].rstrip("[{")
@@ -316,6 +316,14 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
                 yield word
             else:
                 yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
+
+
+def _begins_arguments(syntax: Tools) -> str:
+    """Return what begins the arguments where nothing but a text stands between them and the name; else nothing."""
+    arguments = syntax.arguments
+    if Slot.ARGUMENTS not in syntax.function[:3]:
+        return ""
+    return arguments.start if arguments.entry else '"' if arguments.as_string else "{"
 
 
 def _said_inside(text: str, start: str, end: str) -> Node:

@@ -261,7 +261,12 @@ class Speller:
     def extra_key(self, keys: Text) -> Node:
         if not self.lexicon.bare_keys:
             return self.string(keys)
-        return Chars(tuple((c, c) for c in "\t\n\r \"',:[]{}<>|"), negated=True, maximum=None)
+        return Chars(tuple((c, c) for c in _NO_BARE_KEY), negated=True, maximum=None)
+
+
+_NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+_NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""White space and what may stand beside a key: none of it is read as part of one without quotes."""
 
 
 def _many(node: Node) -> Node:

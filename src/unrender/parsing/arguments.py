@@ -12,7 +12,7 @@ from unrender.format import Codec, Containers, Strings, Typing
 from unrender.grammar.nodes import Role
 from unrender.grammar.notations import Decoder, notation_of
 from unrender.parsing.code_value import CodeValueScanner
-from unrender.parsing.coercion import ANY, STRING
+from unrender.parsing.coercion import ANY, BARE_KEYS, PLAIN, STRING
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
@@ -180,21 +180,32 @@ class Value:
         if self.codec.containers is Containers.JOINED and is_list(types := self._types(call)):
             return JoinedScanner(self.suffix, types, self.codec.item_separator)
         if quoted and isinstance(self.suffix, Follow):
-            return CodeValueScanner(RawScanner(self.suffix, self._types(call)))
+            return CodeValueScanner(RawScanner(self.suffix, self._types(call), self.inside))
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:
             return XmlScanner(self.tags, call.key, call.types)
         match self.codec.strings:
             case Strings.RAW:
-                return RawScanner(self.suffix, self._types(call))
+                return RawScanner(self.suffix, self._types(call), self.inside)
             case Strings.ESCAPED:
                 assert self.decoder is not None
-                return EscapedScanner(self.suffix, self._types(call), self.decoder, whole=self.codec.escaped_containers)
+                return EscapedScanner(
+                    self.suffix,
+                    self._types(call),
+                    self.decoder,
+                    whole=self.codec.escaped_containers,
+                    inside=self.inside,
+                )
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:
                 assert_never(self.codec.strings)
+
+    @property
+    def inside(self) -> LiteralStyle:
+        """How lists and objects are read among values without quotes."""
+        return BARE_KEYS if self.style.bare_keys else PLAIN
 
     def _types(self, call: CallState) -> frozenset[str]:
         match self.codec.typed_by:
@@ -211,8 +222,10 @@ def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
     """Return how values of `codec` that end by themselves are read, with `suffix` after them."""
     notation = notation_of(codec)
     verbatim = notation.verbatim
+    literals = suffix.literals if isinstance(suffix, Finder) else ()
     return LiteralStyle(
-        stop=min(suffix.literals, key=len, default="")[:1] if isinstance(suffix, Finder) else "",
+        stop=min(literals, key=len, default="")[:1],
+        ends=tuple(sorted({core[0] for literal in literals if (core := literal.strip())})),
         quote_open=verbatim.open if verbatim else "",
         quote_close=verbatim.close if verbatim else "",
         bare_keys=notation.inside.bare_keys,

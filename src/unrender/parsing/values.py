@@ -65,6 +65,8 @@ class LiteralStyle:
     """Keys of JSON objects may stand without quotes, as in JavaScript."""
     stop: str = ""
     """A character that ends a number or a word, e.g. the `|` of `k=3|`."""
+    ends: tuple[str, ...] = ()
+    """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
 
 
 def escape(text: str) -> str:
@@ -335,7 +337,7 @@ class LiteralScanner:
 
     def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         close = self.style.quote_close
-        end = _closing(text, at, close, "" if self.stack else self.style.stop, final)
+        end = _closing(text, at, close, () if self.stack else self.style.ends, final)
         if end >= 0:
             pieces.append(escape(text[at:end]))
             return self._end_string(end + len(close), pieces)
@@ -420,15 +422,15 @@ def _space_end(text: str, at: int) -> int:
     return _SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 
-def _closing(text: str, at: int, close: str, stop: str, final: bool) -> int:
+def _closing(text: str, at: int, close: str, ends: tuple[str, ...], final: bool) -> int:
     """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
 
-    A delimiter of one character may stand in the text itself; it closes only where a value can end, or before `stop`.
+    A delimiter of one character may stand in the text itself; it closes only where a value can end, or before one of `ends`.
     """
     size = len(text)
     found = text.find(close, at)
     while found >= 0 and len(close) == 1:
-        if _AFTER_QUOTE.match(text, found + 1) or (stop and text.startswith(stop, _space_end(text, found + 1))):
+        if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, _space_end(text, found + 1)):
             return found
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1
