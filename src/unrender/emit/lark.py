@@ -162,9 +162,10 @@ def _regular(lowered: Lowered) -> frozenset[str]:
 def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
     """Return the regular rules without the steps to a lexeme that stands alone elsewhere, as in `(", " entry)?`.
 
-    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant.
+    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant. And
+    what may go on with another lexeme, or end, would go on where what follows it begins alike.
     """
-    kept = set(regular)
+    kept = {name for name in regular if not _may_go_on(rules[name])}
     below = {name: list(dict.fromkeys(references(node))) for name, node in rules.items()}
     users: dict[str, list[str]] = {}
     for name, used in below.items():
@@ -173,10 +174,40 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
     queue = [name for name in rules if name not in kept]
     for name in queue:  # What it refers to stands alone now, and what refers to it is no lexeme.
         steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
-        broken = {name: None for name in (*steps, *users.get(name, ())) if name in kept}
+        alike = _beside_alike(rules[name], rules, kept)
+        broken = {name: None for name in (*steps, *users.get(name, ()), *alike) if name in kept}
         kept.difference_update(broken)
         queue.extend(broken)
     return frozenset(kept)
+
+
+def _may_go_on(node: Node | Stopped) -> bool:
+    """Return whether a rule ends in other rules that may be left out."""
+    last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
+    return isinstance(last, Optional) and any(isinstance(below, Ref) for below in walk(last))
+
+
+def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
+    """Yield the lexemes that stand in a choice beside another option that begins with a part of them.
+
+    Written whole, such a lexeme is longer than that part, and a lexer would take it where the other was meant.
+    """
+    choices = () if isinstance(node, Stopped) else (inner for inner in walk(node) if isinstance(inner, Choice))
+    for each in choices:
+        whole = [node for node in each.options if isinstance(node, Ref) and node.rule in lexemes]
+        taken = {part for option in set(each.options).difference(whole) for part in _beginnings(option, rules)}
+        yield from (option.rule for option in whole if not taken.isdisjoint(_beginnings(option, rules)))
+
+
+def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
+    """Yield what a node begins with, whatever rules and sequences it stands in: rules, and characters."""
+    here: Node | Stopped = node
+    while isinstance(here, Ref) or (isinstance(here, Sequence) and here.parts):
+        if isinstance(here, Ref):
+            yield here
+        here = rules[here.rule] if isinstance(here, Ref) else here.parts[0]
+    if isinstance(here, Chars):
+        yield here
 
 
 def _is_step(node: Node | Stopped) -> bool:
