@@ -70,13 +70,25 @@ def _function(tools: Tools, where: str) -> Iterator[Problem]:
     yield from _after_words(parts, tools.arguments, where)
 
 
+def is_marked(tools: Tools) -> bool:
+    """Return whether a marker, or the bracket of JSON, stands before the name of a call."""
+    first = _literal(tools.function[0]) if tools.function else ""
+    return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
+
+
 def _unmarked(tools: Tools, where: str) -> Iterator[Problem]:
     """Yield what keeps a call from being seen where no marker shows it: neither first, nor after another call."""
     parts, empty = tools.function, tools.arguments.when_empty
     first, last = _literal(parts[0]) if parts else "", _literal(parts[-1]) if parts else ""
-    opened = (tools.section_start + tools.call_start + first).strip()
+    opened = is_marked(tools)
     if not opened and parts[:1] != (Slot.NAME,):
         yield f"{where}.function", "expected the slot `name` first, as no marker stands before it"
+    following = (tools.separator + tools.call_start + first).strip()
+    if tools.parallel and not following and parts[:1] != (Slot.NAME,):
+        yield (
+            f"{where}.function",
+            "expected the slot `name` first, as no marker stands before a call that follows another",
+        )
     if not opened and not tools.arguments.entry and empty is not None and empty[:1] not in ("{", '"'):
         yield f"{where}.arguments.when_empty", f"expected an object, as nothing else shows a call, found {empty!r}"
     brackets = tools.arguments.entry and (tools.arguments.start + tools.arguments.end).strip()

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from unrender.errors import FormatError
-from unrender.format.call_checks import check_tools
+from unrender.format.call_checks import check_tools, is_marked
 from unrender.format.conflicts import JOINTS, check_answer, check_fences, check_syntax
 from unrender.format.parts import Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, Tools, Turn
 from unrender.format.problems import Problem
@@ -176,4 +176,9 @@ def _spelling(spelling: Spelling, where: str) -> Iterator[Problem]:
 def _between(format: Format) -> Iterator[Problem]:
     if format.reasoning.holds_calls and format.tools == Tools():
         yield "format.reasoning.holds_calls", "there are no calls that reasoning could hold"
+    elif format.reasoning.holds_calls and not is_marked(format.tools) and not format.turn.reasoning_to_tools.strip():
+        yield (
+            "format.reasoning.holds_calls",
+            "expected calls with a marker before the name, which shows them inside reasoning",
+        )
     yield from check_answer(format.turn, format.reasoning, format.content, format.tools, format.ignored)

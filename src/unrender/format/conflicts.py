@@ -18,6 +18,9 @@ JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "sta
 _FENCE = "```"
 _WORDED_FENCE = re.compile(r"```\w")
 
+_TEXTS = ("format.reasoning.start", "format.content.start")
+"""The markers after which any text may follow."""
+
 Named = tuple[str, str]
 """Where a marker stands in the Format, and its text."""
 
@@ -38,6 +41,7 @@ def check_answer(
     # A part may end with the marker that begins it: the second one ends it.
     yield from _doubles(_without_twins(parts))
     openers = [(where, core) for where, core in parts if not where.endswith(".end")]
+    yield from _hidden(openers)
     dropped = _cores(
         [
             ("format.turn.end", turn.end),
@@ -56,6 +60,15 @@ def check_answer(
         for other, text in dropped:
             if core == text:
                 yield other, f"expected another marker than {where.removeprefix('format.')}, found {text!r}"
+
+
+def _hidden(openers: list[Named]) -> Iterator[Problem]:
+    """Yield what begins with the marker that opens reasoning or content: the rest of it could be their text as well."""
+    for where, core in openers:
+        for other, text in openers if where in _TEXTS else ():
+            if text != core and text.startswith(core):
+                shorter = where.removeprefix("format.")
+                yield other, f"expected a marker that does not begin with {core!r} of {shorter}, found {text!r}"
 
 
 def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
@@ -87,7 +100,9 @@ def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
     closers = [*closing, (f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
     openers, twins = _openers(tools, where), _twins(_openers(tools, where), closers)
     others = [closer for closer in closers if closer[0] not in twins]
-    yield from _doubles(_cores([*openers, *others, (f"{where}.separator", tools.separator)]))
+    # Where no marker stands before it, a call in JSON begins with its bracket.
+    bare = [(f"{where}.function[0]", "{")] if tools.envelope and not tools.call_start.strip() else []
+    yield from _doubles(_cores([*openers, *bare, *others, (f"{where}.separator", tools.separator)]))
 
 
 def _twins(openers: list[Named], closers: list[Named]) -> set[str]:

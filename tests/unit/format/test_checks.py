@@ -156,6 +156,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"reasoning": THINK, "content": {"mode": "always_wrapped", "start": "<think>"}},
         "format.content.start: .*reasoning.start",
     ),
+    "content begins like reasoning": (
+        {"reasoning": THINK, "content": {"mode": "always_wrapped", "start": "<think><answer>"}},
+        "format.content.start: .*begin.*reasoning.start",
+    ),
+    "bracket of JSON is closer": (
+        tools(NATIVE, section_start="<calls>", section_end="{", envelope={**NATIVE["envelope"], "array_wrapped": False}),
+        r"format.tools.section_end: .*function\[0\]",
+    ),
     "reasoning is a call": ({"reasoning": THINK, **tools(TAG, call_start="</think>")}, "format.tools.call_start"),
     "opener is ignored": ({"reasoning": THINK, "ignored": ["<think>"]}, r"format.ignored\[0\]"),
     "opener is a header": ({**tools(TAG, call_start="<c>"), "turn": {"headers": ["<c>\n"]}}, r"format.turn.headers\[0\]"),
