@@ -158,6 +158,8 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
         return shown.text
     if shown.text.startswith(begun):
         return shown.text[len(begun) :]
+    if format.content.start.strip() and begun.strip().endswith(format.content.start.strip()):
+        return ""  # The prompt has begun content, and this answer begins with something else.
     if markers.end and not markers.closed_in(begun):
         return shown.text[shown.text.index(reasoning) :] if reasoning else ""
     if reasoning:
@@ -172,7 +174,15 @@ def _begun(subject: Subject, prompt: str, full: str) -> str | None:
     if full.startswith(prompt):
         return prompt
     header = prompt.removesuffix(prefill(subject.format, prompt))
-    return header if full.startswith(header) else _up_to_header(subject, full)
+    found = header if full.startswith(header) else _up_to_header(subject, full)
+    return found and _past_headers(subject.format, full, len(found))
+
+
+def _past_headers(format: Format, full: str, at: int) -> str:
+    """Return `full` up to `at`, with the headers that follow there: some templates end one part of the header like another."""
+    while header := next((text for text in format.turn.headers if text and full.startswith(text, at)), ""):
+        at += len(header)
+    return full[:at]
 
 
 def _up_to_header(subject: Subject, full: str) -> str | None:

@@ -273,3 +273,36 @@ def test_calls_whose_arguments_the_rendering_does_not_depend_on_prove_and_refute
     found = verdicts(report.findings)
     assert found["reasoning and tool calls"] is Verdict.NOT_OBSERVABLE
     assert found["strings"] is Verdict.NOT_OBSERVABLE
+
+
+REASONED_BEFORE_THE_HEADER = """\
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}
+{%- if message.reasoning_content %}{{ '<|think|>' ~ message.reasoning_content ~ '<|/think|>' }}{% endif %}
+{{- '<|assistant|>' ~ message.content }}
+{%- else %}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+CLOSED_BEFORE_THE_CALLS = """\
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}
+{{- '<|end|>' }}
+{%- for call in message.tool_calls or [] %}
+{{- '<|call|>' ~ call.function.name ~ '<|args|>' ~ call.function.arguments | tojson ~ '<|/call|>' }}
+{%- endfor %}
+{%- else %}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+
+
+@pytest.mark.parametrize("source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS])
+def test_what_does_not_follow_the_prompt_refutes_no_grammar(source):
+    """Where the history opens an answer otherwise than the prompt, what cannot stand after the prompt is not asked of grammars."""
+    report = verify(ChatTemplate.from_string(source).template, samples=2)
+
+    assert report.refuted == ()
+    assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
