@@ -50,7 +50,7 @@ class Formatting:
         return type(self._text)(formatter.vformat(self._text, args, kwargs))
 
     def __repr__(self) -> str:
-        return f"<built-in method {'format_map' if self._is_map else 'format'} of str object>"
+        return f"<method {'format_map' if self._is_map else 'format'}>"
 
 
 def format_method(value: Any) -> tuple[str, str] | None:
