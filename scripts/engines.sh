@@ -14,4 +14,4 @@ bin=.venv-engines/bin
 "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
 
 exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/emit tests/unit/testing tests/unit/integrations \
-    tests/conformance/test_{schemas,keywords,one_grammar,generation}.py "$@"
+    tests/hunting/test_engines.py tests/conformance/test_{schemas,keywords,one_grammar,generation}.py "$@"

@@ -26,6 +26,7 @@ from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.analysis.analyze import UNEXPECTED
+from unrender.analysis.tools import NOT_RENDERED
 from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
 from unrender.parsing.ids import numbered_id
 from unrender.turn import Turn
@@ -219,8 +220,11 @@ def _sampled(turn: Turn) -> Callable[[], str]:
 
 
 def _refuted(template: ChatTemplate) -> str:
+    """Return what is refuted though analysis has said nothing: that a mutant writes what nobody can read back, it says."""
     report = verify(template.template, analysis=template.analysis, samples=2)
-    return f"refuted {report.refuted[0].capability}|{report.refuted[0]}"[:500] if report.refuted else ""
+    said = [text for text in template.analysis.diagnostics if text != NOT_RENDERED]
+    silent = report.refuted and not said
+    return f"silently refuted {report.refuted[0].capability}|{report.refuted[0]}"[:500] if silent else ""
 
 
 def _in_child(work: Callable[[Callable[[str], None]], dict[str, str]]) -> tuple[str, dict[str, str] | None]:

@@ -31,6 +31,9 @@ from unrender.analysis.tokens import COUNTER, Row, mark_counters, merge
 from unrender.analysis.turn import Frame, until_sentinel
 from unrender.format import Arguments, Content, Slot, ToolMode, Tools
 
+NOT_RENDERED = "tool calls are not rendered"
+"""What diagnostics say of a template without calls."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsFinding:
@@ -95,7 +98,7 @@ _MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
 def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
     """Find the call syntax; mode NONE, with a diagnostic, when calls are not rendered or not understood."""
     if mode is ToolMode.NONE:
-        return ToolsFinding(tools=Tools(), diagnostics=("tool calls are not rendered",))
+        return ToolsFinding(tools=Tools(), diagnostics=(NOT_RENDERED,))
     tagged = mode is ToolMode.TAG_WITH_TAGGED
     found = find_tagged_arguments(answers, written) if tagged else find_json_arguments(written)
     if tagged and not found.arguments.entry:
