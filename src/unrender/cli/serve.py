@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +13,12 @@ from unrender.cli.terminal import remark
 
 if TYPE_CHECKING:
     from unrender.gateway.config import Config
+    from unrender.gateway.telemetry import Telemetry
 
 _BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
 _SAMPLED = "no model: every answer is random, well-formed text drawn from the format's grammar"
 _KEY = "UNRENDER_ENGINE_KEY"
+_COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _RATE = 50.0
 """Tokens a second of the sampler: about what a person sees of a model."""
 
@@ -44,12 +46,16 @@ _RATE = 50.0
 @click.option("--host", help="The address to listen at.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
 @click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
-def serve(config: str | None, host: str | None, port: int | None, drain: float | None, **model: str | None) -> None:
+@click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
+def serve(
+    config: str | None, host: str | None, port: int | None, drain: float | None, log: bool, **model: str | None
+) -> None:
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
     URL is the engine's address. Without one there is no model: answers are random, but well-formed, so that clients,
     tools and load can be tried. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers that are on
-    their way are finished first.
+    their way are finished first; at SIGHUP, the file of settings is read again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces
+    and durations go there.
     """
     try:
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra
@@ -63,8 +69,12 @@ def serve(config: str | None, host: str | None, port: int | None, drain: float |
         settings = read_file(config) if config is not None else read({"models": [_model(given)]})
     except Failure as failure:
         raise BadInput(failure.message) from failure
+    if log:
+        from unrender.gateway.logs import write  # noqa: PLC0415 - an extra
+
+        write()
     own = {"host": host, "port": port, "drain": drain}
-    _run(settings, {name: value for name, value in own.items() if value is not None})
+    _run(settings, config, {name: value for name, value in own.items() if value is not None})
 
 
 def _model(given: Mapping[str, str]) -> dict[str, Any]:
@@ -86,7 +96,7 @@ def _model(given: Mapping[str, str]) -> dict[str, Any]:
     return {**given, "backend": kind, "aliases": "*", **key}
 
 
-def _run(config: Config, own: Mapping[str, Any]) -> None:
+def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
     from unrender.gateway.backends.sampler import Sampler  # noqa: PLC0415 - an extra
     from unrender.gateway.routes import app  # noqa: PLC0415
     from unrender.gateway.serve import server  # noqa: PLC0415
@@ -96,4 +106,29 @@ def _run(config: Config, own: Mapping[str, Any]) -> None:
         if isinstance(model.backend, Sampler):
             remark(f"{model.name}: {_SAMPLED}")
     remark(f"listening at http://{where['host']}:{where['port']}/v1")
-    server(app(config.models, limits=config.limits, keys=config.keys), **where).run()
+    application = app(config.models, limits=config.limits, keys=config.keys, telemetry=_telemetry())
+    server(application, settings=_reader(config, path) if path else None, **where).run()
+
+
+def _reader(config: Config, path: str) -> Callable[[], Config]:
+    """Return what reads the file of settings again, with the models that have not changed."""
+    from unrender.gateway.config import read_file  # noqa: PLC0415 - an extra
+
+    def read_again() -> Config:
+        nonlocal config
+        config = read_file(path, config)
+        return config
+
+    return read_again
+
+
+def _telemetry() -> Telemetry | None:
+    """Return what traces, where the environment names a collector."""
+    if not os.environ.get(_COLLECTOR):
+        return None
+    try:
+        from unrender.gateway.telemetry import exporting  # noqa: PLC0415 - an extra
+
+        return exporting()
+    except ModuleNotFoundError as error:
+        raise BadInput(f"{_COLLECTOR} is set, and {error.name} is missing: pip install 'unrender[otel]'") from error

@@ -39,6 +39,8 @@ class Answer:
     finished: Callable[[Surface], None] | None = None
     """Called with the finished answer, before its last frame is out."""
     choices: list[Choice] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """What went wrong at the engine, in a word each, those jobs included that were sent again."""
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
@@ -91,6 +93,7 @@ class Answer:
         except StopAsyncIteration:
             pass
         except EngineError as error:
+            self.errors.append(error.kind)
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
@@ -116,6 +119,7 @@ class Answer:
             except EngineError as error:
                 if not (left and error.transient):
                     raise
+                self.errors.append(error.kind)
             except BaseException:
                 await pieces.aclose()
                 raise

@@ -46,26 +46,37 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8000
     drain: float = 30.0
+    described: tuple[Mapping[str, Any], ...] = ()
+    """The settings of each model."""
 
 
-def read_file(path: str) -> Config:
-    """Read a TOML file; raises `Failure` naming the setting at fault, and what loading a template raises."""
+def read_file(path: str, before: Config | None = None) -> Config:
+    """Read a TOML file; raises `Failure` naming the setting at fault, and what loading a template raises.
+
+    Models whose settings are the same as `before` are the same, with their engines and grammars.
+    """
     try:
-        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")))
+        return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), before)
     except OSError as error:
         raise invalid(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise invalid(f"{path}: expected TOML: {error}") from error
 
 
-def read(settings: Mapping[str, Any]) -> Config:
-    """Read settings; raises `Failure` naming the one at fault."""
+def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
+    """Read settings, as `read_file` does; raises `Failure` naming the one at fault."""
     fields = Fields(settings)
-    models = tuple(read_model(Fields(entry, f"models[{i}]")) for i, entry in enumerate(fields.items("models", _MOST)))
+    described = tuple(fields.items("models", _MOST))
+    known = list(zip(before.described, before.models, strict=True)) if before else []
+    models = tuple(
+        next((model for entry, model in known if entry == one), None) or read_model(Fields(one, f"models[{i}]"))
+        for i, one in enumerate(described)
+    )
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
     config = Config(
         models=models,
+        described=described,
         limits=_limits(fields.inside("limits")),
         keys=_keys(fields),
         **_given(

@@ -28,6 +28,7 @@ from unrender.gateway.turns import Prepared
 _log = logging.getLogger("unrender.gateway")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _LONGEST_HEADER = 1000
 """Characters of warnings that a header repeats; the body has them whole."""
 _FORWARDED = (b"traceparent", b"tracestate")
@@ -64,9 +65,20 @@ class Exchange:
         self._items: Any = ()
         """The items that it is the answer to, if it will."""
         self._record = Record(surface=api.name)
+        self._forwarded = self._traced()
         given = self._headers.get(b"x-request-id", b"").decode("latin-1")
         self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
         self._own: Headers = [(b"x-request-id", self._id.encode())]
+
+    def _traced(self) -> dict[str, str]:
+        """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""
+        given = {name.decode(): self._headers[name].decode("latin-1") for name in _FORWARDED if name in self._headers}
+        found = _TRACE.fullmatch(given.get("traceparent", ""))
+        self._record.trace = found[1] if found else ""
+        if self._gateway.telemetry is None:
+            return given
+        self._record.span = self._gateway.telemetry.begin(given)
+        return self._record.span.headers()
 
     async def run(self) -> None:
         """Answer the request; returns when the answer is out, or the client has gone."""
@@ -84,6 +96,7 @@ class Exchange:
             await self._fail(failure)
         except asyncio.CancelledError:
             if not self._gone:
+                self._record.cancel("drain")
                 raise
             assert task is not None
             task.uncancel()
@@ -94,7 +107,7 @@ class Exchange:
             if self._stream is not None:
                 self._stream.close()
             if self._gone:
-                self._record.outcome = "cancelled"
+                self._record.cancel("client")
             self._record.end(self._gateway.metrics, self._id, self._answer)
 
     async def _run(self) -> None:
@@ -137,7 +150,7 @@ class Exchange:
 
     async def _answered(self, ask: Ask, model: Model) -> None:
         prepared = await model.turns.prepare(ask, model.backend.capabilities)
-        self._record.prepared()
+        self._record.prepared = prepared
         if ask.store and not self._stores:
             ask = replace(ask, unheeded=(*ask.unheeded, "store"))
         warnings = tuple(_warnings(ask, model, prepared))
@@ -191,13 +204,13 @@ class Exchange:
             prepared=prepared,
             surface=self._api.surface(ask, head),
             request_id=self._id,
-            headers={
-                name.decode(): self._headers[name].decode("latin-1") for name in _FORWARDED if name in self._headers
-            },
+            headers=self._forwarded,
         )
 
     async def _fail(self, failure: Failure) -> None:
         self._record.outcome = failure.kind.value
+        if self._answer is None:
+            self._record.rejected = failure.code or failure.kind.value
         if self._gone:
             return
         if self._stream is not None and self._stream.begun and self._answer is not None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.metrics import Metrics
-from unrender.gateway.models import Models
+from unrender.gateway.models import Model, Models
 from unrender.gateway.stored import Stored
+
+if TYPE_CHECKING:
+    from unrender.gateway.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,7 @@ class Gateway:
     limits: Limits = field(default_factory=Limits)
     keys: Keys = field(default_factory=Keys)
     metrics: Metrics = field(default_factory=Metrics)
+    telemetry: Telemetry | None = None
     stored: Stored = field(init=False)
     draining: bool = False
     """No new request is taken; those that are on their way are finished."""
@@ -88,7 +94,17 @@ class Gateway:
                 Kind.BUSY, f"expected at most {self.limits.streams} answers at a time", code="too_many_streams"
             )
         self.streams += 1
+        models = self.models
+        models.begin()
         try:
             yield
         finally:
+            models.end()
             self.streams -= 1
+
+    async def replace(self, models: Sequence[Model], limits: Limits, keys: Keys) -> None:
+        """Serve these models from now on, once they are warm; answers on their way are finished by those before."""
+        fresh, before = Models(models), self.models
+        await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))
+        self.models, self.limits, self.keys = fresh, limits, keys
+        await before.retire(kept=models)

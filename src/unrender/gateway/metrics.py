@@ -82,10 +82,22 @@ class Metrics:
         )
         self.tokens = Counter("unrender_tokens_total", "Tokens, as the engine counts them.", ("model", "kind"))
         self.answers = Counter("unrender_answers_total", "Answers, by how they could be read.", ("model", "reading"))
-        self.grammars = Counter("unrender_grammars_total", "Answers, by what became of a grammar.", ("model", "result"))
+        self.grammars = Counter("unrender_grammar_total", "Answers, by what became of a grammar.", ("model", "result"))
+        self.cancellations = Counter(
+            "unrender_cancellations_total", "Answers that were broken off, by whom.", ("surface", "by")
+        )
+        self.rejections = Counter(
+            "unrender_rejections_total", "Requests that were refused before an answer, by the reason.", ("reason",)
+        )
+        self.engine_errors = Counter(
+            "unrender_backend_errors_total", "Jobs that an engine failed, those sent again included.", ("model", "kind")
+        )
         self.request = Histogram("unrender_request_seconds", "From a request to the end of its answer.", _TIMED)
-        self.prepare = Histogram("unrender_prepare_seconds", "From a request to its prompt and grammar.", _TIMED)
-        self.first = Histogram("unrender_first_frame_seconds", "From a request to its answer's first frame.", _TIMED)
+        self.prompt = Histogram("unrender_prompt_seconds", "Checking a request and rendering its prompt.", _TIMED)
+        self.grammar = Histogram("unrender_grammar_seconds", "Building a grammar, or finding it again.", _TIMED)
+        self.first = Histogram(
+            "unrender_time_to_first_chunk_seconds", "From a request to the first chunk of its answer.", _TIMED
+        )
 
     def count_usage(self, model: str, usage: Usage) -> None:
         """Count an answer's tokens."""
@@ -103,7 +115,8 @@ class Metrics:
         """Return everything in Prometheus' text form; `gauges` are what is counted elsewhere."""
         counted: Sequence[Counter | Histogram] = (
             *(self.requests, self.tokens, self.answers, self.grammars),
-            *(self.request, self.prepare, self.first),
+            *(self.cancellations, self.rejections, self.engine_errors),
+            *(self.request, self.prompt, self.grammar, self.first),
         )
         lines = [line for one in counted for line in one.lines()]
         for name, value in gauges.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,6 +31,10 @@ class Models:
     """All models, by their names."""
 
     all: Sequence[Model] = ()
+    active: int = 0
+    """Answers on their way."""
+    idle: asyncio.Event | None = None
+    """Set when the last answer is out, once somebody waits for that."""
     _named: Mapping[str, Model] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -37,6 +42,23 @@ class Models:
 
     def __iter__(self) -> Iterator[Model]:
         return iter(self.all)
+
+    def begin(self) -> None:
+        """Count an answer."""
+        self.active += 1
+
+    def end(self) -> None:
+        """Count an answer no more."""
+        self.active -= 1
+        if not self.active and self.idle is not None:
+            self.idle.set()
+
+    async def retire(self, kept: Sequence[Model] = ()) -> None:
+        """Wait until all answers are out, and let go of the engines of all models but those `kept`."""
+        self.idle = asyncio.Event()
+        if self.active:
+            await self.idle.wait()
+        await asyncio.gather(*(model.backend.close() for model in self.all if not any(model is one for one in kept)))
 
     def find(self, name: str) -> Model:
         """Return the model of that name; without a name, the only one. Raises `Failure` when there is none."""

@@ -1,4 +1,4 @@
-"""One request → what is counted and logged of it: names, times and numbers, never a word of what was said."""
+"""One request → what is counted, logged and traced of it: names, times and numbers, never a word of what was said."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from unrender.gateway.metrics import Metrics, reading
 
 if TYPE_CHECKING:
     from unrender.gateway.answer import Answer
+    from unrender.gateway.telemetry import Span
+    from unrender.gateway.turns import Prepared
+    from unrender.parsing.completions import Usage
 
 _log = logging.getLogger("unrender.gateway.requests")
 
@@ -25,53 +28,78 @@ class Record:
     """The name under which the model is served; "" where none was found."""
     outcome: str = "ok"
     """How it ended: "ok", "cancelled", or the kind of failure."""
+    cancelled_by: str = ""
+    """"client" or "drain", where it was cancelled."""
+    rejected: str = ""
+    """Why it was refused before there was an answer, in a word."""
+    trace: str = ""
+    """The id of the trace that it is part of."""
+    span: Span | None = None
     begun: float = field(default_factory=time.monotonic)
-    prepared_after: float | None = None
+    prepared: Prepared | None = None
     framed_after: float | None = None
-
-    def prepared(self) -> None:
-        """Note that the prompt is ready."""
-        self.prepared_after = time.monotonic() - self.begun
 
     def framed(self) -> None:
         """Note the first frame."""
         if self.framed_after is None:
             self.framed_after = time.monotonic() - self.begun
 
+    def cancel(self, by: str) -> None:
+        """Note that nobody waits for the answer any more, or that the gateway could not wait."""
+        self.outcome, self.cancelled_by = "cancelled", by
+
     def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
-        """Count the request, and write its line to the log, as JSON."""
+        """Count the request, end its span, and write its line to the log, as JSON."""
         seconds = time.monotonic() - self.begun
-        where = (self.surface, self.model)
-        metrics.requests.add(*where, self.outcome)
-        metrics.request.observe(seconds, *where)
-        if self.prepared_after is not None:
-            metrics.prepare.observe(self.prepared_after, *where)
-        if self.framed_after is not None:
-            metrics.first.observe(self.framed_after, *where)
+        self._time(metrics, seconds)
+        metrics.requests.add(self.surface, self.model, self.outcome)
+        if self.cancelled_by:
+            metrics.cancellations.add(self.surface, self.cancelled_by)
+        if self.rejected:
+            metrics.rejections.add(self.rejected)
         if answer is not None:
             self._count(metrics, answer)
+        if self.span is not None:
+            self.span.end(self, seconds, answer)
         if _log.isEnabledFor(logging.INFO):
-            _log.info("%s", json.dumps(self._line(request_id, seconds, answer)))
+            _log.info("%s", json.dumps(self._line(request_id, seconds, usage_of(answer))))
+
+    def _time(self, metrics: Metrics, seconds: float) -> None:
+        where = (self.surface, self.model)
+        metrics.request.observe(seconds, *where)
+        if self.prepared is not None:
+            metrics.prompt.observe(self.prepared.prompt_seconds, *where)
+            if self.prepared.grammar_seconds is not None:
+                metrics.grammar.observe(self.prepared.grammar_seconds, *where)
+        if self.framed_after is not None:
+            metrics.first.observe(self.framed_after, *where)
 
     def _count(self, metrics: Metrics, answer: Answer) -> None:
-        grammar = "sent" if answer.prepared.grammar else "none"
-        lost = any(warning.startswith("not constrained") for warning in answer.prepared.warnings)
-        metrics.grammars.add(self.model, "relaxed" if lost else grammar)
-        if answer.choices:
-            metrics.count_usage(self.model, answer.usage)
+        refused = bool(answer.prepared.grammar) and self.outcome == "invalid"
+        metrics.grammars.add(self.model, "refused" if refused else answer.prepared.grammar_result)
+        for kind in answer.errors:
+            metrics.engine_errors.add(self.model, kind)
+        usage = usage_of(answer)
+        if usage is not None:
+            metrics.count_usage(self.model, usage)
         if self.outcome == "ok":
             for choice in answer.choices:
                 metrics.answers.add(self.model, reading(choice.outcome, choice.broken))
 
-    def _line(self, request_id: str, seconds: float, answer: Answer | None) -> dict[str, object]:
-        usage = answer.usage if answer is not None and answer.choices else None
+    def _line(self, request_id: str, seconds: float, usage: Usage | None) -> dict[str, object]:
         return {
             "request": request_id,
+            **({"trace": self.trace} if self.trace else {}),
             "surface": self.surface,
             "model": self.model,
             "outcome": self.outcome,
             "seconds": round(seconds, 4),
-            "first_frame": self.framed_after and round(self.framed_after, 4),
+            "first_chunk": self.framed_after and round(self.framed_after, 4),
             "prompt_tokens": usage and usage.prompt_tokens,
             "completion_tokens": usage and usage.completion_tokens,
         }
+
+
+def usage_of(answer: Answer | None) -> Usage | None:
+    """Return what an answer has cost so far; None where nothing was generated."""
+    return answer.usage if answer is not None and answer.choices else None

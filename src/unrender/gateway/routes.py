@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,15 +21,25 @@ from unrender.gateway.own import Own, answered
 from unrender.gateway.paths import listed
 from unrender.gateway.surfaces import chat, messages
 
+if TYPE_CHECKING:
+    from unrender.gateway.telemetry import Telemetry
+
 _log = logging.getLogger("unrender.gateway")
 
 
-def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | None = None) -> Starlette:
+def app(
+    models: Sequence[Model],
+    *,
+    limits: Limits | None = None,
+    keys: Keys | None = None,
+    telemetry: Telemetry | None = None,
+) -> Starlette:
     """Return the gateway as an ASGI application, to be served or mounted into another one.
 
-    Its `state.gateway` is the `Gateway`.
+    Its `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which needs the extra
+    `otel`.
     """
-    gateway = Gateway(models=Models(models), limits=limits or Limits(), keys=keys or Keys())
+    gateway = Gateway(models=Models(models), limits=limits or Limits(), keys=keys or Keys(), telemetry=telemetry)
     own = Own(gateway)
 
     @asynccontextmanager
@@ -38,7 +48,7 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
         for model, problem in zip(gateway.models, await own.problems(), strict=True):
             _log.info("%s: %s", model.name, problem or f"ready, {model.backend.capabilities}")
         yield
-        await asyncio.gather(*(model.backend.close() for model in gateway.models))
+        await gateway.models.retire()
 
     own.paths = listed(gateway, own)
     routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in own.paths]
@@ -49,7 +59,7 @@ def app(models: Sequence[Model], *, limits: Limits | None = None, keys: Keys | N
 
 
 async def _refused(request: Request, failure: Failure) -> Response:
-    api = messages.MESSAGES if request.url.path.startswith("/v1/messages") else chat.CHAT
+    api = messages.MESSAGES if "/v1/messages" in request.url.path else chat.CHAT
     return answered(api.refusal(failure), api.statuses.get(failure.kind, failure.status))
 
 

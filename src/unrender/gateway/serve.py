@@ -1,31 +1,72 @@
-"""The gateway on a socket: a server that, told to end, finishes the answers on their way first.
+"""The gateway on a socket: a server that, told to end, finishes the answers on their way first, and reads its settings again.
 
 Rules: at the first SIGTERM or SIGINT no new request is taken and `/ready` says so; the process ends when all answers are out,
-or after `drain` seconds. A second signal ends it at once.
+or after `drain` seconds. A second signal ends it at once. At SIGHUP the settings are read again; where they are wrong, or a
+template cannot be loaded, the log says so and nothing changes.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
+from unrender.errors import UnrenderError
+from unrender.gateway.config import Config
+from unrender.gateway.failure import Failure
 from unrender.gateway.gateway import Gateway
+
+_log = logging.getLogger("unrender.gateway")
 
 _LAST = 1
 """Seconds that answers are given to break off, when time is up."""
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's server, which drains."""
+    """Uvicorn's server, which drains and reads its settings again."""
 
-    def __init__(self, config: uvicorn.Config, gateway: Gateway, drain: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, gateway: Gateway, drain: float, settings: Callable[[], Config] | None
+    ) -> None:
         super().__init__(config)
         self._gateway = gateway
         self._drain = drain
         self._until = 0.0
+        self._settings = settings
+        self._reloads: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, also to SIGHUP where there are settings to read."""
+        await super().startup(sockets)
+        if self._settings is not None and threading.current_thread() is threading.main_thread():
+            with contextlib.suppress(NotImplementedError, AttributeError):  # Windows knows no such signal.
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.begin_reload)
+
+    def begin_reload(self) -> None:
+        """Read the settings again, beside the answers on their way."""
+        task = asyncio.get_running_loop().create_task(self.reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def reload(self) -> None:
+        """Read the settings again; answers on their way are finished by the models that began them."""
+        assert self._settings is not None
+        try:
+            config = await asyncio.to_thread(self._settings)
+        except (Failure, UnrenderError) as error:
+            _log.error("the settings are not read again: %s", error)
+            return
+        _log.info("the settings are read again: %d models", len(config.models))
+        await self._gateway.replace(config.models, config.limits, config.keys)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain; asked again, end."""
@@ -41,8 +82,18 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def server(application: Any, *, host: str = "127.0.0.1", port: int = 8000, drain: float = 30.0) -> Server:
-    """Return a server for what `app` has made; `run()` serves until a signal ends it."""
+def server(
+    application: Any,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    drain: float = 30.0,
+    settings: Callable[[], Config] | None = None,
+) -> Server:
+    """Return a server for what `app` has made; `run()` serves until a signal ends it.
+
+    `settings` reads the settings again, at SIGHUP; host and port stay as they are.
+    """
     config = uvicorn.Config(
         application,
         host=host,
@@ -53,4 +104,4 @@ def server(application: Any, *, host: str = "127.0.0.1", port: int = 8000, drain
         server_header=False,
         timeout_graceful_shutdown=_LAST,
     )
-    return Server(config, application.state.gateway, drain)
+    return Server(config, application.state.gateway, drain, settings)

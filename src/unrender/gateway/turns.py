@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
@@ -59,6 +60,12 @@ class Prepared:
     turn: Turn
     grammar: Grammar | None = None
     warnings: tuple[str, ...] = ()
+    grammar_result: str = "none"
+    """What became of the grammar: "none", where none was due; "built"; "cached"; "relaxed", where it holds less than was
+    asked; "unsupported", where there is none for what was asked."""
+    prompt_seconds: float = 0.0
+    grammar_seconds: float | None = None
+    """None where none was due."""
 
 
 @dataclass(kw_only=True)
@@ -90,12 +97,21 @@ class Turns:
 
     async def prepare(self, ask: Ask, engine: Capabilities) -> Prepared:
         """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
+        begun = time.monotonic()
         turn, unheeded = await self.turn(ask)
+        rendered = time.monotonic()
+        plain = Prepared(turn=turn, warnings=unheeded, prompt_seconds=rendered - begun)
         if not (engine.dialect and self._constrained(turn, engine)):
-            return Prepared(turn=turn, warnings=unheeded)
+            return plain
         loop = asyncio.get_running_loop()
-        grammar, losses = await loop.run_in_executor(self._builders, self._grammar, turn, engine)
-        return Prepared(turn=turn, grammar=grammar, warnings=(*unheeded, *losses))
+        grammar, losses, result = await loop.run_in_executor(self._builders, self._grammar, turn, engine)
+        return replace(
+            plain,
+            grammar=grammar,
+            warnings=(*unheeded, *losses),
+            grammar_result=result,
+            grammar_seconds=time.monotonic() - rendered,
+        )
 
     def _turn(self, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
         if ask.raw is not None:
@@ -154,14 +170,19 @@ class Turns:
         free = request.calls_allowed and (engine.lazy or engine.dialect == "structural_tag")
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
-    def _grammar(self, turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...]]:
+    def _grammar(self, turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...], str]:
+        """Return the grammar, what it does not hold, and what became of it in a word."""
         key = _key(turn, engine)
-        if key not in self._grammars:
+        known = key in self._grammars
+        if not known:
             self._grammars[key] = _build(turn, engine)
             if len(self._grammars) > MOST_GRAMMARS:
                 self._grammars.popitem(last=False)
         self._grammars.move_to_end(key)
-        return self._grammars[key]
+        grammar, losses = self._grammars[key]
+        if grammar is None:
+            return None, losses, "unsupported"
+        return grammar, losses, "relaxed" if losses else "cached" if known else "built"
 
 
 def _key(turn: Turn, engine: Capabilities) -> Hashable:

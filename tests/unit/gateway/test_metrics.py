@@ -32,7 +32,8 @@ def test_requests_tokens_and_times_are_counted():
     assert 'unrender_tokens_total{model="m",kind="prompt"} 9' in lines
     assert 'unrender_tokens_total{model="m",kind="cached"} 5' in lines
     assert 'unrender_request_seconds_count{surface="chat",model="m"} 1' in lines
-    assert 'unrender_first_frame_seconds_bucket{surface="chat",model="m",le="+Inf"} 1' in lines
+    assert 'unrender_time_to_first_chunk_seconds_bucket{surface="chat",model="m",le="+Inf"} 1' in lines
+    assert 'unrender_prompt_seconds_count{surface="chat",model="m"} 1' in lines
     assert "unrender_streams 0" in lines
     assert all(line.startswith("#") or len(line.rsplit(" ", 1)) == 2 for line in lines)
 

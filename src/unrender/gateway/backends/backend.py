@@ -84,6 +84,15 @@ class EngineError(Exception):
         self.transient = transient
         """The same job may succeed if it is sent again."""
 
+    @property
+    def kind(self) -> str:
+        """What went wrong, in a word: "busy", "refused", "failed", "unreachable" or "broke_off"."""
+        if self.status is None:
+            return "unreachable" if self.transient else "broke_off"
+        if self.status in (429, 503):
+            return "busy"
+        return "refused" if 400 <= self.status < 500 else "failed"
+
 
 class Backend(Protocol):
     """An engine."""

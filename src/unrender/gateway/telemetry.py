@@ -1,0 +1,127 @@
+"""A request → a span and durations in OpenTelemetry's words for generative models (`gen_ai.*`). Needs the extra `otel`.
+
+Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, whose names may still change. No span holds a word of what was said.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from unrender.gateway.record import Record, usage_of
+from unrender.version import __version__
+
+if TYPE_CHECKING:
+    from unrender.gateway.answer import Answer
+
+SCOPE = "unrender.gateway"
+_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
+"""The buckets that the conventions name."""
+
+
+class Telemetry:
+    """Where spans and durations go: to the providers given, else to those that the process has set."""
+
+    def __init__(self, *, traces: Any = None, meters: Any = None) -> None:
+        self.tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=traces)
+        meter = metrics.get_meter(SCOPE, __version__, meter_provider=meters)
+        self.duration, self.first, self.each = (
+            meter.create_histogram(f"gen_ai.server.{name}", "s", about, explicit_bucket_boundaries_advisory=buckets)
+            for name, about, buckets in (
+                ("request.duration", "From a request to the end of its answer.", _SECONDS),
+                ("time_to_first_token", "From a request to the first chunk of its answer.", _SECONDS),
+                ("time_per_output_token", "For each token after the first.", _TOKEN_SECONDS),
+            )
+        )
+
+    def begin(self, headers: Mapping[str, str]) -> Span:
+        """Begin a request's span, in the trace that its headers name."""
+        return Span(self, propagate.extract(headers))
+
+
+class Span:
+    """One request."""
+
+    def __init__(self, telemetry: Telemetry, parent: Any) -> None:
+        self._telemetry = telemetry
+        self._span = telemetry.tracer.start_span("chat", context=parent, kind=SpanKind.SERVER)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers by which the engine's spans become children of this one."""
+        found: dict[str, str] = {}
+        propagate.inject(found, trace.set_span_in_context(self._span))
+        return found
+
+    def end(self, record: Record, seconds: float, answer: Answer | None) -> None:
+        """End the span, and measure."""
+        told = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "unrender",
+            "gen_ai.request.model": record.model,
+        }
+        if record.outcome != "ok":
+            told["error.type"] = record.outcome
+            self._span.set_status(Status(StatusCode.ERROR, record.outcome))
+        self._span.update_name(f"chat {record.model}".strip())
+        self._span.set_attributes({**told, **_asked(answer), **_answered(record, answer)})
+        self._span.end()
+        self._measure(record, seconds, answer, told)
+
+    def _measure(self, record: Record, seconds: float, answer: Answer | None, told: Mapping[str, str]) -> None:
+        telemetry, usage = self._telemetry, usage_of(answer)
+        telemetry.duration.record(seconds, told)
+        if record.framed_after is None:
+            return
+        telemetry.first.record(record.framed_after, told)
+        if usage is not None and usage.completion_tokens > 1:
+            telemetry.each.record((seconds - record.framed_after) / (usage.completion_tokens - 1), told)
+
+
+def _asked(answer: Answer | None) -> dict[str, Any]:
+    if answer is None:
+        return {}
+    ask = answer.ask
+    found = {
+        "gen_ai.request.max_tokens": ask.limit,
+        "gen_ai.request.seed": ask.seed,
+        "gen_ai.request.choice.count": ask.choices if ask.choices > 1 else None,
+        "gen_ai.request.temperature": ask.sampling.get("temperature"),
+        "gen_ai.request.top_p": ask.sampling.get("top_p"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _answered(record: Record, answer: Answer | None) -> dict[str, Any]:
+    usage = usage_of(answer)
+    if answer is None or usage is None:
+        return {}
+    found: dict[str, Any] = {
+        "gen_ai.response.model": record.model,
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+    }
+    if record.outcome == "ok":
+        found["gen_ai.response.finish_reasons"] = [choice.outcome.reason or "stop" for choice in answer.choices]
+    return found
+
+
+def exporting() -> Telemetry:
+    """Return what sends to the collector that the environment's `OTEL_EXPORTER_OTLP_ENDPOINT` names.
+
+    Raises `ImportError` without the extra.
+    """
+    exporters = "opentelemetry.exporter.otlp.proto.http"
+    spans, measures = (importlib.import_module(f"{exporters}.{name}") for name in ("trace_exporter", "metric_exporter"))
+    sdk = importlib.import_module("opentelemetry.sdk.trace")
+    batches = importlib.import_module("opentelemetry.sdk.trace.export")
+    meters = importlib.import_module("opentelemetry.sdk.metrics")
+    readers = importlib.import_module("opentelemetry.sdk.metrics.export")
+    traces = sdk.TracerProvider()
+    traces.add_span_processor(batches.BatchSpanProcessor(spans.OTLPSpanExporter()))
+    reader = readers.PeriodicExportingMetricReader(measures.OTLPMetricExporter())
+    return Telemetry(traces=traces, meters=meters.MeterProvider(metric_readers=[reader]))

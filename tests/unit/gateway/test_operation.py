@@ -1,0 +1,243 @@
+"""Running a gateway: what is counted, traced and logged, settings that change, and applications around it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+from dataclasses import replace
+
+import pytest
+from fastapi import FastAPI
+from live import ASKED, listening, settled
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from serving import HELLO, TOOL, Told, browser, served
+
+from unrender.gateway import Capabilities, EngineError, Keys, Limits, Piece
+from unrender.gateway.config import read
+from unrender.gateway.failure import invalid
+from unrender.gateway.logs import write
+from unrender.gateway.telemetry import Telemetry
+from unrender.parsing.completions import Usage
+
+SECRET = "a word that nobody may log"
+CHAT = "/v1/chat/completions"
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+USAGE = Usage(prompt_tokens=9, completion_tokens=4)
+
+
+async def counted(engine, *requests, **settings):
+    """Return the metrics after some chat requests."""
+    application = served(engine, **settings)
+    async with browser(application) as client:
+        for request in requests or ({},):
+            await client.post(CHAT, json={"messages": HELLO} | request)
+        return (await client.get("/metrics")).text
+
+
+def test_grammars_are_counted_by_what_became_of_them():
+    """Built, found again, refused by the engine, not to be had, or not due: each counts apart."""
+    engine = Told("Hi", capabilities=Capabilities(dialect="structural_tag", seed=False))
+    refusing = Told([EngineError("no such grammar", status=400)], capabilities=engine.capabilities)
+    nothing = Told("Hi", capabilities=Capabilities(dialect="of its own", seed=False))
+    due = {"tools": [TOOL], "tool_choice": "required"}
+
+    def results(engine, *requests):
+        found = re.findall(
+            r'unrender_grammar_total\{model="m",result="(\w+)"\} (\d)', asyncio.run(counted(engine, *requests))
+        )
+        return {result: int(count) for result, count in found}
+
+    assert results(engine, due, due, {}) == {"built": 1, "cached": 1, "none": 1}
+    assert results(refusing, due) == {"refused": 1}
+    assert results(nothing, due) == {"unsupported": 1}
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (EngineError("x", transient=True), "unreachable"),
+        (EngineError("x", status=503, transient=True), "busy"),
+        (EngineError("x", status=400), "refused"),
+        (EngineError("x", status=500), "failed"),
+        (EngineError("x"), "broke_off"),
+    ],
+)
+def test_engines_errors_are_counted_with_those_that_were_sent_again(error, kind):
+    """Each failed job counts, also one that was sent again."""
+    times = 2 if error.transient else 1
+
+    assert f'unrender_backend_errors_total{{model="m",kind="{kind}"}} {times}' in asyncio.run(counted(Told([error])))
+
+
+def test_rejections_are_counted_by_their_reason():
+    """What is refused before an answer counts by its reason, in words of the gateway's own."""
+    text = asyncio.run(counted(Told("Hi"), {"model": SECRET}, {"n": -1}))
+    full = asyncio.run(counted(Told("Hi"), limits=Limits(streams=0)))
+    closed = asyncio.run(counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")})))
+
+    assert 'unrender_rejections_total{reason="model_not_found"} 1' in text
+    assert 'unrender_rejections_total{reason="invalid"} 1' in text
+    assert 'unrender_rejections_total{reason="too_many_streams"} 1' in full
+    assert 'unrender_rejections_total{reason="invalid_api_key"} 1' in closed
+    assert SECRET not in text
+
+
+def test_cancellations_are_counted_by_who_broke_off():
+    """A client that goes, and a gateway that cannot wait, count apart."""
+
+    async def run():
+        async with listening(Told(["Hi", 60.0]), drain=0.1) as gateway:
+            _, writer = await gateway.send(_bytes())
+            await settled(lambda: gateway.application.state.gateway.streams == 1)
+            writer.transport.abort()
+            await settled(lambda: gateway.application.state.gateway.streams == 0)
+            beside = asyncio.create_task(gateway.ask(CHAT))
+            await settled(lambda: gateway.application.state.gateway.streams == 1)
+            gateway.server.handle_exit(15, None)
+            await asyncio.gather(beside, return_exceptions=True)
+            return gateway.application.state.gateway.metrics.cancellations.values
+
+    assert asyncio.run(run()) == {("chat", "client"): 1, ("chat", "drain"): 1}
+
+
+def _bytes():
+    from live import request  # noqa: PLC0415 - a name that tests here use otherwise
+
+    return request(CHAT, stream=True)
+
+
+def traced(engine, **request):
+    """Return the spans and the measures of one chat request, which is part of a trace."""
+    spans, reader, traces = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
+    traces.add_span_processor(SimpleSpanProcessor(spans))
+    telemetry = Telemetry(traces=traces, meters=MeterProvider(metric_readers=[reader]))
+
+    async def run():
+        async with browser(served(engine, telemetry=telemetry)) as client:
+            headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+            await client.post(CHAT, json={"messages": HELLO} | request, headers=headers)
+
+    asyncio.run(run())
+    data = reader.get_metrics_data()
+    found = [one for resource in data.resource_metrics for scope in resource.scope_metrics for one in scope.metrics]
+    return spans.get_finished_spans(), {one.name for one in found}
+
+
+def test_request_is_a_span_of_its_clients_trace():
+    """A request is a span in the client's trace, the engine's parent, with the conventions' names and no word of the text."""
+    engine = Told([SECRET, Piece("", 0, "stop", USAGE)])
+
+    (span,), measured = traced(engine, temperature=0.5, max_tokens=7)
+
+    assert span.name == "chat m"
+    assert (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
+    assert engine.jobs[0].headers["traceparent"].split("-")[1:3] == [TRACE, f"{span.context.span_id:016x}"]
+    expected = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m",
+        "gen_ai.usage.input_tokens": 9,
+        "gen_ai.usage.output_tokens": 4,
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.max_tokens": 7,
+        "gen_ai.response.finish_reasons": ("stop",),
+    }
+    assert {name: span.attributes[name] for name in expected} == expected
+    assert SECRET not in str(span.to_json())
+    assert measured == {
+        "gen_ai.server.request.duration",
+        "gen_ai.server.time_to_first_token",
+        "gen_ai.server.time_per_output_token",
+    }
+
+
+def test_failed_request_is_a_span_with_its_error():
+    """A request that fails is a span that says how."""
+    (span,), measured = traced(Told([EngineError("x")]))
+
+    assert span.attributes["error.type"] == "engine"
+    assert not span.status.is_ok
+    assert measured == {"gen_ai.server.request.duration"}
+
+
+def test_log_is_lines_of_json():
+    """Each request is a line with its id and its trace; a warning is a line with a message."""
+    stream = io.StringIO()
+    handler = write(stream)
+    try:
+        asyncio.run(_logged())
+    finally:
+        for name in ("unrender.gateway", "uvicorn"):
+            logging.getLogger(name).removeHandler(handler)
+            logging.getLogger(name).setLevel(logging.NOTSET)
+
+    warning, request = map(json.loads, stream.getvalue().splitlines())
+    assert (warning["level"], request["level"]) == ("warning", "info")
+    assert "r-1" in warning["message"]
+    assert (request["request"], request["trace"], request["outcome"]) == ("r-1", TRACE, "engine")
+    assert {"time", "seconds"} <= request.keys()
+
+
+async def _logged():
+    async with browser(served(Told([EngineError("x")]))) as client:
+        headers = {"x-request-id": "r-1", "traceparent": f"00-{TRACE}-{PARENT}-01"}
+        await client.post(CHAT, json={"messages": HELLO}, headers=headers)
+
+
+def test_settings_are_read_again_beside_answers():
+    """A model that is gone finishes its answer, one that has not changed is kept, and the new one answers."""
+    before = read({"models": [{"name": "kept"}, {"name": "gone", "rate": 10.0}]})
+    after = read({"models": [{"name": "kept"}, {"name": "new"}], "limits": {"streams": 5}}, before)
+
+    async def run():
+        async with listening(Told(["a", 0.4, "b"])) as gateway:
+            shared = gateway.application.state.gateway
+            (first,) = shared.models
+            kept = [replace(first, name="other"), *after.models]
+            gateway.server._settings = lambda: replace(after, models=tuple(kept))
+            slow = asyncio.create_task(gateway.ask(CHAT))
+            await settled(lambda: shared.streams == 1)
+            await gateway.server.reload()
+            new, gone = await gateway.ask(CHAT, model="new"), await gateway.ask(CHAT, model="m")
+            return await slow, new, gone, shared.limits.streams
+
+    slow, new, gone, streams = asyncio.run(run())
+    assert before.models[0] is after.models[0]
+    assert (slow[0], new[0], gone[0], streams) == (200, 200, 404, 5)
+
+
+def test_settings_that_are_wrong_change_nothing(caplog):
+    """A mistake in the settings is logged, and the gateway goes on as it was."""
+
+    def wrong():
+        raise invalid("models: expected at least one, found none")
+
+    async def run():
+        async with listening(Told("Hi")) as gateway:
+            gateway.server._settings = wrong
+            await gateway.server.reload()
+            return await gateway.ask(CHAT)
+
+    assert asyncio.run(run())[0] == 200
+    assert "expected at least one" in caplog.text
+
+
+def test_mounts_into_fastapi():
+    """Under a path of a FastAPI application all three APIs answer, and errors keep their shapes."""
+    outer = FastAPI()
+    outer.mount("/llm", served(Told("Hi")))
+
+    async def run():
+        async with browser(outer) as client:
+            answers = [await client.post(f"/llm{path}", json=body) for path, body in ASKED.items()]
+            return answers, await client.post("/llm/v1/messages/count_tokens", content=b"{")
+
+    answers, refused = asyncio.run(run())
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert refused.json()["type"] == "error"
