@@ -1,23 +1,26 @@
-"""Clients that people use, from npm, each through a whole tool loop against the gateway: `python scripts/clients.py`.
+"""Clients that people use, each through a whole tool loop against the gateway: `python scripts/clients.py [NAME ...]`.
 
-Needs node and npm, which install the clients into `.clients`, and the project with its gateway and its tests' dependencies. No part of
-CI: the packages fill some 500 MB. The engine is scripted: it calls the one tool that it knows of the client's, and then says what it
+Needs node and npm, and the project with its gateway and its tests' dependencies; the clients are installed into `.clients`. No part of
+CI: the packages fill some 800 MB. `--python PROGRAM` names a Python that has LangChain and LiteLLM already.  The engine is scripted: it calls the one tool that it knows of the client's, and then says what it
 learnt, so that a client gets to "It rains." only if it has understood the call and sent its result back.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import venv
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".clients"
+PYTHON = FOLDER / "python"
 PACKAGES = (
     "ai@^6",
     "zod",
@@ -26,6 +29,7 @@ PACKAGES = (
     "@openai/codex",
     "@anthropic-ai/claude-code",
 )
+PYTHON_PACKAGES = ("langchain>=1,<2", "langchain-openai>=1,<2", "litellm>=1.80,<2")
 LEARNT = "wet in Paris"
 ANSWER = "It rains."
 CALLS = {
@@ -50,6 +54,44 @@ const whole = await generateText(asked), stream = streamText(asked);
 if (whole.steps[0].reasoningText !== 'Look.') throw 'no reasoning';
 if (await stream.text !== whole.text) throw 'stream and whole differ';
 console.log(whole.text);
+"""
+
+LANGCHAIN = """
+import os
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+
+def get_weather(city: str) -> str:
+    'Tell the weather.'
+    return f'wet in {city}'
+
+address = os.environ['GATEWAY'] + '/v1'
+asked = {'messages': [{'role': 'user', 'content': 'Rain?'}]}
+for more in ({}, {'streaming': True}, {'use_responses_api': True}):
+    agent = create_agent(ChatOpenAI(model='m', base_url=address, api_key='any', **more), [get_weather])
+    *_, last = agent.invoke(asked)['messages']
+    assert last.text == 'It rains.', (more, last)
+print(last.text)
+"""
+LITELLM = """
+import json, os
+import litellm
+
+function = {'name': 'get_weather', 'parameters': {'type': 'object', 'properties': {'city': {'type': 'string'}}}}
+asked = {'model': 'openai/m', 'api_base': os.environ['GATEWAY'] + '/v1', 'api_key': 'any',
+         'tools': [{'type': 'function', 'function': function}]}
+for stream in (False, True):
+    messages = [{'role': 'user', 'content': 'Rain?'}]
+    for _ in range(2):
+        answer = litellm.completion(messages=messages, stream=stream, **asked)
+        message = (litellm.stream_chunk_builder(list(answer)) if stream else answer).choices[0].message
+        messages.append(message.model_dump())
+        for call in message.tool_calls or []:
+            assert message.reasoning_content == 'Look.', message
+            city = json.loads(call.function.arguments)['city']
+            messages.append({'role': 'tool', 'tool_call_id': call.id, 'content': f'wet in {city}'})
+    assert message.content == 'It rains.', (stream, message)
+print(message.content)
 """
 
 
@@ -93,29 +135,55 @@ def codex(folder: Path, address: str) -> list[str]:
     """Return what runs Codex."""
     provider = f'[model_providers.g]\nname = "g"\nbase_url = "{address}/v1"\nwire_api = "responses"\n'
     (folder / "config.toml").write_text(f'model = "m"\nmodel_provider = "g"\n{provider}')
-    return [_program("codex"), "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "Does it rain?"]
+    return [str(_program("codex")), "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "Does it rain?"]
 
 
 def claude_code(_folder: Path, _address: str) -> list[str]:
     """Return what runs Claude Code."""
-    return [_program("claude"), "-p", "Does it rain?", "--allowedTools", "Bash(echo:*)"]
+    return [str(_program("claude")), "-p", "Does it rain?", "--allowedTools", "Bash(echo:*)"]
 
 
-CLIENTS = {
+def python(script: str) -> Callable[[Path, str], list[str]]:
+    """Return what runs a script that uses a Python client."""
+    return lambda _folder, _address: [str(PYTHON), "-c", script]
+
+
+PYTHON_CLIENTS = {"LangChain": python(LANGCHAIN), "LiteLLM": python(LITELLM)}
+NODE_CLIENTS = {
     "AI SDK, openai-compatible": ai_sdk("chat"),
     "AI SDK, anthropic": ai_sdk("messages"),
     "Codex": codex,
     "Claude Code": claude_code,
 }
+CLIENTS = {**PYTHON_CLIENTS, **NODE_CLIENTS}
 
 
 def main() -> None:
-    """Run every client; the exit code is 1 when one did not get to the answer."""
+    """Run the clients named, all by default; the exit code is 1 when one did not get to the answer."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *CLIENTS], metavar="NAME", help=", ".join(CLIENTS))
+    parser.add_argument("--python", type=Path)
+    asked = parser.parse_args()
+    chosen = {name: CLIENTS[name] for name in asked.names or CLIENTS}
     FOLDER.mkdir(exist_ok=True)
-    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", FOLDER, *PACKAGES], check=True)  # noqa: S607
+    if chosen.keys() & NODE_CLIENTS.keys():
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(FOLDER)]
+        subprocess.run([*npm, *PACKAGES], check=True)
+    if chosen.keys() & PYTHON_CLIENTS.keys():
+        _python(asked.python)
     address = serve()
-    failed = [name for name, prepared in CLIENTS.items() if not _answers(name, prepared, address)]
+    failed = [name for name, prepared in chosen.items() if not _answers(name, prepared, address)]
     sys.exit(bool(failed))
+
+
+def _python(given: Path | None) -> None:
+    """Install the Python clients, where no Python that has them is given."""
+    if given is None:
+        venv.create(FOLDER / "venv", with_pip=True)
+        given = FOLDER / "venv" / "bin" / "python"
+        subprocess.run([given, "-m", "pip", "install", "--quiet", *PYTHON_PACKAGES], check=True)
+    PYTHON.write_text(f'#!/bin/sh\nexec {given.absolute()} "$@"\n')
+    PYTHON.chmod(0o755)
 
 
 def _answers(name: str, prepared: Callable[[Path, str], list[str]], address: str) -> bool:
@@ -132,8 +200,8 @@ def _answers(name: str, prepared: Callable[[Path, str], list[str]], address: str
     return answered
 
 
-def _program(name: str) -> str:
-    return str(FOLDER / "node_modules" / ".bin" / name)
+def _program(name: str) -> Path:
+    return FOLDER / "node_modules" / ".bin" / name
 
 
 if __name__ == "__main__":

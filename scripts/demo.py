@@ -1,4 +1,4 @@
-"""A vendor's template into a show: the format derived from it, then an answer parsed event by event.
+"""A vendor's template into a show: the format derived from it, an answer parsed event by event, and a gateway that streams one.
 
 Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both paths of files; without them, a template from
 `$UNRENDER_TEMPLATES`, `../shared/templates` or a download, and an answer written here.
@@ -7,14 +7,19 @@ Usage: `python3 scripts/demo.py [TEMPLATE [ANSWER]]`, both paths of files; witho
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import environment
 import fetch_templates
@@ -22,6 +27,7 @@ import fetch_templates
 PIECE, PAUSE = 20, 0.12
 """Bytes and seconds: the pace of the answer."""
 
+SEED = 4
 TEMPLATE = "GLM-4.6.jinja"
 ANSWER = """
 <think>The user asks about two cities, so I need two calls.</think>
@@ -52,6 +58,7 @@ def main() -> None:
         tools.write_text(TOOLS, encoding="utf-8")
         _show("unrender", "inspect", str(template))
         _show("unrender", "parse", str(template), "--tools", str(tools), "--stream", text=answer)
+    _serve(template)
 
 
 def _templates() -> Path:
@@ -73,6 +80,51 @@ def _show(name: str, *arguments: str, text: str = "") -> None:
         _type(text, process.stdin)
     if process.returncode:
         sys.exit(process.returncode)
+
+
+def _serve(template: Path) -> None:
+    """Run a gateway, and print what a client gets streamed; without a model, the answer is random, but well-formed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = ["serve", "--model", str(template), "--port", port]
+    print(f"\n$ {shlex.join(['unrender', *command])}\n", flush=True)
+    with subprocess.Popen([str(environment.program("unrender")), *command]) as gateway:
+        try:
+            _wait(port, gateway)
+            request = {
+                "tools": json.loads(TOOLS),
+                "tool_choice": "required",
+                "parallel_tool_calls": False,
+                "seed": SEED,
+            }
+            messages = [{"role": "user", "content": "What's the weather in Paris?"}]
+            print(f"\nclient.chat.completions.create(stream=True, tools=[...], messages={messages}):\n", flush=True)
+            for delta in _deltas(port, {"model": "any", "messages": messages, **request}):
+                print(f"  {json.dumps(delta, ensure_ascii=False)}", flush=True)
+        finally:
+            gateway.terminate()
+
+
+def _wait(port: str, gateway: subprocess.Popen[bytes]) -> None:
+    """Wait until the gateway answers; exit as it does when it ends before."""
+    while gateway.poll() is None:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready")
+            return
+        time.sleep(0.1)
+    sys.exit(gateway.returncode or 1)
+
+
+def _deltas(port: str, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the deltas of a streamed chat completion, as OpenAI's client does."""
+    connection = http.client.HTTPConnection("127.0.0.1", int(port))
+    headers = {"content-type": "application/json", "authorization": "Bearer any"}
+    connection.request("POST", "/v1/chat/completions", json.dumps({**request, "stream": True}), headers)
+    for line in connection.getresponse():
+        data = line.decode().removeprefix("data: ").strip()
+        if data and data != "[DONE]":
+            yield from (choice["delta"] for choice in json.loads(data)["choices"])
 
 
 def _type(text: str, keyboard: IO[bytes] | None) -> None:
