@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unrender.parsing.ids import IdMaker
     from unrender.parsing.parser import Parser
     from unrender.parsing.policy import Policy
+    from unrender.template.renderer import Renderer
     from unrender.turn import Turn
     from unrender.variables import Variable
 
@@ -130,6 +131,35 @@ class ChatTemplate:
         """Take the template's source itself."""
         loaded = LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token)
         return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
+
+    @classmethod
+    def from_renderer(
+        cls,
+        render: Renderer,
+        *,
+        switches: Collection[str] = (),
+        bos_token: str = "",
+        eos_token: str = "",
+        format: Format | None = None,
+        bounds: Bounds | None = None,
+    ) -> ChatTemplate:
+        """Take a function that writes conversations, for models without a Jinja template.
+
+        `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. By name it gets what
+        it has parameters for: `tools`, `add_generation_prompt` (without it, it has to write what asks for an answer when
+        the last message is not the assistant's), and switches such as `enable_thinking`; those that it takes in
+        `**keywords` are named in `switches`. What it raises is a refusal. It runs without limits of time, and what is
+        learnt of it is not kept on disk. Raises `TemplateError` when it takes no messages.
+
+        >>> def render(messages, add_generation_prompt=True):
+        ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
+        >>> ChatTemplate.from_renderer(render).prepare([{"role": "user", "content": "Hello"}]).parse("Hi!</>").content
+        'Hi!'
+        """
+        loaded = LoadedTemplates(
+            sources={"default": ""}, bos_token=bos_token, eos_token=eos_token, renderer=render, switches=tuple(switches)
+        )
+        return cls(loaded, format=format, cache=False, bounds=bounds)
 
     @property
     def loaded(self) -> LoadedTemplates:
@@ -305,4 +335,14 @@ class ChatTemplate:
 
 def _compiled(source: str, loaded: LoadedTemplates, bounds: Bounds | None) -> Template:
     limits = bounds.rendering if bounds else Limits()
+    if loaded.renderer is not None:
+        from unrender.template.renderer import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
+
+        return CodeTemplate(
+            loaded.renderer,
+            switches=loaded.switches,
+            bos_token=loaded.bos_token,
+            eos_token=loaded.eos_token,
+            limits=limits,
+        )
     return Template(source, bos_token=loaded.bos_token, eos_token=loaded.eos_token, limits=limits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
@@ -48,6 +48,10 @@ class LoadedTemplates:
     eos_token: str = ""
     response_template: Mapping[str, Any] | None = None
     """The response template that the tokenizer's configuration declares, as it stands there."""
+    renderer: Callable[..., str] | None = None
+    """A function that writes conversations, in the place of the sources."""
+    switches: tuple[str, ...] = ()
+    """Variables that it takes without naming them."""
     origin: str = field(default="", compare=False)
     """Where this was read, for error messages."""
 

@@ -100,10 +100,10 @@ class Template:
             "documents": None,
             "bos_token": self.bos_token,
             "eos_token": self.eos_token,
-            **{name: _copied(value, name) for name, value in context.items()},
-            "messages": _copied(messages, "messages"),
+            **{name: copied(value, name) for name, value in context.items()},
+            "messages": copied(messages, "messages"),
             # Tools are the largest of all; a template that does not read them cannot change them.
-            "tools": _copied(tools, "tools") if "tools" in self.variables else tools,
+            "tools": copied(tools, "tools") if "tools" in self.variables else tools,
             "add_generation_prompt": add_generation_prompt,
         }
         try:
@@ -122,7 +122,7 @@ class Template:
 
     def limited(self, limits: Limits) -> Template:
         """Return the same template, without compiling it again, with other limits for its renderings."""
-        other = Template.__new__(Template)
+        other = type(self).__new__(type(self))
         vars(other).update(vars(self), limits=limits)
         return other
 
@@ -218,15 +218,15 @@ _USUAL_LEVELS, _USUAL_VALUES = 60, 100_000
 """What messages and tools hold that nobody made to hurt: they are copied in fewer steps."""
 
 
-def _copied(value: Any, where: str) -> Any:
+def copied(value: Any, where: str) -> Any:
     """Return a copy made of plain lists and dicts, which is what templates expect to add and to index.
 
     Raises `MessageError`, naming `where`, for what is nested too deeply, holds itself, or cannot be copied.
     """
     if type(value) in _ATOMS:
         return value
-    copied = _plain_copy(value, _USUAL_LEVELS, [_USUAL_VALUES])
-    return _careful_copy(value, where) if copied is None else copied
+    plain = _plain_copy(value, _USUAL_LEVELS, [_USUAL_VALUES])
+    return _careful_copy(value, where) if plain is None else plain
 
 
 def _plain_copy(item: Any, levels: int, left: list[int]) -> Any:

@@ -1,0 +1,86 @@
+"""Libraries that write conversations in code: formats derived from the real ones (`scripts/renderers.sh`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate
+from unrender.verify import verify
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "the weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": ["city"],
+            },
+        },
+    }
+]
+USER = {"role": "user", "content": "Rain?"}
+
+
+@pytest.fixture(scope="module")
+def renderer():
+    """Return a function that writes conversations with `mistral_common`, as it is installed."""
+    common = pytest.importorskip("mistral_common")
+    from mistral_common.protocol.instruct.request import ChatCompletionRequest  # noqa: PLC0415
+    from mistral_common.protocol.instruct.validator import ValidationMode  # noqa: PLC0415
+    from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy  # noqa: PLC0415
+    from mistral_common.tokens.tokenizers.mistral import MistralTokenizer  # noqa: PLC0415
+
+    vocabulary = Path(common.__file__).parent / "data" / "tekken_240911.json"
+    # One refuses conversations that end in an answer, the other those that do not.
+    tokenizers = {
+        ends: MistralTokenizer.from_file(str(vocabulary), mode=mode)
+        for ends, mode in ((False, ValidationMode.test), (True, ValidationMode.finetuning))
+    }
+
+    def render(messages, tools=None):
+        tokenizer = tokenizers[messages[-1]["role"] == "assistant"]
+        request = ChatCompletionRequest.from_openai(messages=messages, tools=tools)
+        tokens = tokenizer.encode_chat_completion(request).tokens
+        return tokenizer.decode(tokens, special_token_policy=SpecialTokenPolicy.KEEP)
+
+    return render
+
+
+def test_calls_of_a_real_library_are_read(renderer):
+    """What the library writes of an answer is read back: content, and calls with their ids and arguments."""
+    template = ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>")
+    turn = template.prepare([USER], tools=TOOLS)
+    arguments = {"city": 'Aix "en" Provence\n', "days": 3}
+    calls = [
+        {
+            "id": f"abcdefgh{at}",
+            "type": "function",
+            "function": {"name": "get_weather", "arguments": json.dumps(arguments)},
+        }
+        for at in range(2)
+    ]
+    answers = (
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "assistant", "content": "No [rain]."},
+    )
+    for answer in answers:
+        written = renderer([USER, answer], TOOLS)
+        message = turn.parse(written[len(written.partition("[/INST]")[0]) + len("[/INST]") :])
+
+        assert message.content == answer["content"]
+        assert [call.id for call in message.tool_calls] == [call["id"] for call in answer.get("tool_calls", ())]
+        assert all(json.loads(call.arguments) == arguments for call in message.tool_calls)
+    assert template.analysis.given_up == ()
+
+
+def test_the_format_of_a_real_library_is_proved(renderer):
+    """No capability that was derived is refuted."""
+    report = verify(ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>"))
+
+    assert report.refuted == ()
