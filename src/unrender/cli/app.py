@@ -17,6 +17,7 @@ from unrender.cli.chat import chat
 from unrender.cli.declared import declared
 from unrender.cli.diff import diff_
 from unrender.cli.endings import ending
+from unrender.cli.engine_args import engine_args
 from unrender.cli.explain import explain_
 from unrender.cli.export import export
 from unrender.cli.formats import format_
@@ -123,6 +124,7 @@ for command in (
     read,
     audit,
     serve,
+    engine_args,
 ):
     command.params += [plain_option, verbose_option]
     app.add_command(command)
