@@ -137,7 +137,10 @@ def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_p
     with (
         _free() as port,
         subprocess.Popen(
-            [word.format(port=port) for word in command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            [word.format(port=port) for word in command],
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},  # or it asks the network for minutes
         ) as server,
     ):
         try:
@@ -205,7 +208,7 @@ def _free() -> Iterator[int]:
 
 async def _warm(port: int) -> None:
     """Wait until the server answers."""
-    for _ in range(600):
+    for _ in range(1200):
         with contextlib.suppress(OSError):
             if (await client(port, 0, 1)).done:
                 return
