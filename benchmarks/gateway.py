@@ -32,6 +32,10 @@ TEMPLATE = """{%- if tools %}{{ tools | tojson }}{% endif %}{%- for m in message
 {%- if m.role == 'assistant' and m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}
 {%- for c in m.tool_calls or [] %}<call>{"name": {{ c.function.name | tojson }}, "arguments": {{ c.function.arguments | tojson }}}</call>
 {%- endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
+ALONE = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or it asks the network for minutes
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # this is a loopback address
+}
 _SETTLED = 2.0
 """Seconds after the first token of the last stream."""
 _FIRSTS = 60
@@ -140,7 +144,7 @@ def _measured(name: str, command: list[str], asked: argparse.Namespace, engine_p
             [word.format(port=port) for word in command],
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},  # or it asks the network for minutes
+            env={**os.environ, **ALONE},
         ) as server,
     ):
         try:
