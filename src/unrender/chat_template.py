@@ -252,8 +252,11 @@ class ChatTemplate:
             response_format=response_format,
             reasoning_format=reasoning_format,
         )
+        template, beside = self._with_tools, self._default
+        if not offer.tools:
+            template, beside = beside, template
         return prepared(
-            self._with_tools if offer.tools else self._default,
+            template,
             self._given_format,
             offer,
             request,
@@ -265,6 +268,7 @@ class ChatTemplate:
             grammar=self._grammar,
             cache=self._cache,
             bounds=self._bounds,
+            beside=beside,
         )
 
     def parser(

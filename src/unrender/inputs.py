@@ -12,6 +12,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from unrender.errors import MessageError
@@ -67,10 +68,12 @@ def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     """Return one tool as `{"type": "function", "function": {…}}`; raises `MessageError`, naming `where`."""
-    if inspect.isclass(tool) and hasattr(tool, "model_json_schema"):
-        return _of_model(tool)
-    if inspect.isroutine(tool) or inspect.isfunction(tool):
-        return _of_function(tool, where=where)
+    if _is_model(tool):
+        return _of_model(tool, id(getattr(tool, "__pydantic_core_schema__", None)))
+    if inspect.isfunction(tool):
+        return _of_function(tool, where, tool.__doc__, id(tool.__annotations__))
+    if inspect.isroutine(tool):
+        return _described(tool, where)
     data = _plain(tool)
     if not isinstance(data, Mapping):
         expected = "an object, a function or a pydantic model"
@@ -87,6 +90,11 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
     return {"type": "function", "function": _flat(data)}
 
 
+def _is_model(tool: Any) -> bool:
+    """Return whether `tool` is a pydantic model's class."""
+    return inspect.isclass(tool) and hasattr(tool, "model_json_schema")
+
+
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the function of a tool that is written flat, its schema under any of the known names."""
     function = {name: value for name, value in data.items() if name in _KEPT and value is not None}
@@ -94,13 +102,21 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
     return function if schema is None else {**function, "parameters": schema}
 
 
-def _of_model(model: Any) -> Mapping[str, Any]:
+@lru_cache(maxsize=MAX_TOOLS)
+def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
+    """Describe a pydantic model; it is asked again when it was built again."""
     schema = without_titles(model.model_json_schema())
     description = schema.pop("description", "")
     return {"type": "function", "function": {"name": model.__name__, "description": description, "parameters": schema}}
 
 
-def _of_function(function: Callable[..., Any], *, where: str) -> Mapping[str, Any]:
+@lru_cache(maxsize=MAX_TOOLS)
+def _of_function(function: Callable[..., Any], where: str, _doc: str | None, _hints: int) -> Mapping[str, Any]:
+    """Describe a function once, as long as it keeps its docstring and its hints."""
+    return _described(function, where)
+
+
+def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
     """Describe a function by its type hints, and by its docstring as Google's style guide lays it out.
 
     The conventions are those of `transformers.utils.get_json_schema`; the schema is pydantic's.

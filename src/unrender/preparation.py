@@ -87,11 +87,12 @@ def prepared(
     cache: bool,
     bounds: Bounds | None,
     grammar: Grammar | None = None,
+    beside: Template | None = None,
 ) -> Turn:
     """Render a conversation and return the turn that answers it: `ChatTemplate.prepare` with arguments that are read.
 
     `given` is used instead of the format that analysis derives; a `grammar` made by hand, to read and write the answer.
-    `cache` says whether analyses are kept on disk.
+    `cache` says whether analyses are kept on disk; `beside` is the template for requests with, or without, tools.
     """
     if grammar is not None:
         check_request(request)
@@ -106,7 +107,7 @@ def prepared(
         written = begun_text(last, known, request, continued, where=f"messages[{len(before)}]")
         conversation = tuple(before)
     shown, media = shown_media(conversation, template, capabilities)
-    check_variables(variables, template, capabilities)
+    check_variables(variables, template, capabilities, beside=beside)
     context = _context(() if plan.withholds else offer.plain, capabilities, documents, variables)
     injected = _injection(plan, offer, request)
     shaped = shape_messages(plan.inject(_with_known_roles(shown, template), injected), capabilities)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unrender.errors import StateError
 from unrender.format import Format
 from unrender.grammar.nodes import Grammar
 from unrender.messages import Message, Request
@@ -140,12 +139,9 @@ class Turn:
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
         """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
 
-        Raises `StateError` when the state belongs to another turn's format or tools, or was changed, and for a turn with a
-        grammar made by hand.
+        Raises `StateError` when the state belongs to another turn's format, tools or grammar, or was changed.
         """
-        if self.grammar is not None:
-            raise StateError("state: no parser of a grammar made by hand has saved it")
-        return Parser.restore(self.format, self.request, state, ids=ids)
+        return Parser.restore(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Return the message that a whole answer means; never raises on account of the text. `ids` as for `parser`."""

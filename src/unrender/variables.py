@@ -58,18 +58,22 @@ def variables_of(template: Template, capabilities: Capabilities) -> Mapping[str,
     }
 
 
-def check_variables(given: Mapping[str, Any], template: Template, capabilities: Capabilities) -> None:
+def check_variables(
+    given: Mapping[str, Any], template: Template, capabilities: Capabilities, *, beside: Template | None = None
+) -> None:
     """Raise `MessageError`, naming the nearest known name, for a variable that the template does not read.
 
-    A switch for thinking that the template does not have is a `TemplateWarning`: servers set it for every model.
+    What the template `beside` it reads, which is taken for requests with other tools, is no mistake. A switch for thinking that the template does not have is a `TemplateWarning`: servers set it for every model.
     """
+    if not given:
+        return
     for name in ("messages", "add_generation_prompt"):
         if name in given:
             raise MessageError(f"{name}: set by prepare() itself, found it among the template's variables")
     thinking = given.get(THINKING)
     if not isinstance(thinking, bool | None):
         raise MessageError(f"{THINKING}: expected True or False, found {thinking!r:.60}")
-    known = template.variables | _GIVEN | {THINKING}
+    known = template.variables | _GIVEN | {THINKING} | (beside.variables if beside else frozenset())
     for name in given.keys() - known:
         raise MessageError(f"{name}: expected a variable that the template reads{_nearest(name, known)}")
     if thinking is not None and not capabilities.supports_enable_thinking and THINKING not in template.variables:

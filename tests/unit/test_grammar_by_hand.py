@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +34,7 @@ from unrender.grammar import (
     zero_or_more,
 )
 from unrender.messages import CallStatus
-from unrender.parsing.events import ContentText, Malformed, ToolCallFinished
+from unrender.parsing.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
 from unrender.verify.engines import lark_reader
@@ -225,8 +227,6 @@ def test_a_parser_for_a_prompt_that_was_rendered_elsewhere():
         (lambda t: t.parser(reasoning_format="none"), GrammarError, "reasoning_format"),
         (lambda t: t.prepare(ASK, tool_format="tool-call-json"), MessageError, "tool_format"),
         (lambda t: t.response_template(), ExportError, "made by hand"),
-        (lambda t: t.parser().state(), StateError, "made by hand"),
-        (lambda t: t.prepare(ASK).restore({}), StateError, "made by hand"),
         (lambda t: template(Grammar(ref("a"))), GrammarError, "rule 'a' is not defined"),
     ],
 )
@@ -234,6 +234,72 @@ def test_what_a_grammar_made_by_hand_cannot_do(use, error, message):
     """Each refusal names what was asked for."""
     with pytest.raises(error, match=message):
         use(template())
+
+
+WRITTEN = '<think>Hm.</think>Look: !get_weather {"city": "Oslo"}!get_time {}'
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("text", [WRITTEN, "Look: !get_time {} and !rm {}", "!get_time {"])
+def test_a_parser_goes_on_in_another_process(text, strict):
+    """Saved as JSON anywhere in the answer, it gives the events that the original gives, and calls keep their ids."""
+    for at in range(len(text) + 1):
+        found = turn()
+        parser = found.parser(strict=strict)
+        try:
+            parser.feed(text[:at])
+        except MalformedOutput:
+            return
+        restored = found.restore(json.loads(json.dumps(parser.state())))
+        assert restored.message == parser.message
+        assert outcome(restored, text[at:]) == outcome(parser, text[at:])
+
+
+def outcome(parser, text):
+    """Return what happens next; ids made from here on are random."""
+    ids = [made.id for made in parser.message.tool_calls]
+    try:
+        events = [*parser.feed(text), *parser.finish()]
+    except MalformedOutput as error:
+        return str(error)
+    kept = [made.id for made in parser.message.tool_calls[: len(ids)]]
+    said = [replace(event, id="") if isinstance(event, ToolCallStarted) else event for event in events]
+    return kept == ids, said, parser.spans
+
+
+def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
+    """Also what the prompt has begun, the ids of earlier calls, and text that only looks like a special token."""
+    found = template().prepare(ASK, tools=TOOLS, thinking=True)
+    parser = found.parser(policy=Policy(unknown_tools=UnknownTools.CALL), ids=numbered_id)
+    parser.feed("a <thi", special=False)
+    restored = found.restore(parser.state(), ids=numbered_id)
+    for one in (parser, restored):
+        one.feed("nk> b", special=False)
+        one.feed("</think>!rm {}", special=True)
+        one.finish()
+
+    assert restored.message == parser.message
+    assert restored.message.reasoning == "a <think> b"
+    assert found.restore(restored.state()).finish() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version"),
+        ({"fed": [{"kind": "unknown", "text": "!get_time {}"}]}, "digest"),
+        ({"for": ""}, "for"),
+    ],
+)
+def test_a_state_that_was_changed_is_refused(change, message):
+    """As for every parser: of another version, of another grammar, or with another text."""
+    found = turn()
+    state = found.parser().state() | change
+
+    with pytest.raises(StateError, match=message):
+        found.restore(state)
+    with pytest.raises(StateError, match="for"):
+        turn(Grammar(content(rest()))).restore(found.parser().state())
 
 
 def test_special_tokens_are_those_of_the_grammar():

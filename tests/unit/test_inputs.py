@@ -77,6 +77,26 @@ def test_a_function_is_described_by_its_hints_and_docstring():
     }
 
 
+def test_a_function_is_described_once_until_it_changes():
+    """Requests with the same function share its description; a new docstring or new hints are seen."""
+
+    def add(a: int) -> int:
+        """Add."""
+        return a
+
+    first = plain_tool(add)
+    assert plain_tool(add) is first
+    add.__doc__ = "Add one."
+    assert plain_tool(add)["function"]["description"] == "Add one."
+    add.__annotations__ = {"a": str}
+    assert plain_tool(add)["function"]["parameters"]["properties"]["a"]["type"] == "string"
+
+
+def test_a_pydantic_model_is_described_once():
+    """Requests with the same model share its description."""
+    assert plain_tool(Weather) is plain_tool(Weather)
+
+
 def test_a_pydantic_model_is_a_tool():
     """Its name, docstring and fields describe it; OpenAI's helper says the same."""
     function = plain_tool(Weather)["function"]

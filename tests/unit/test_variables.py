@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from unrender import ChatTemplate, MessageError, TemplateWarning
@@ -37,6 +39,19 @@ def test_a_typo_is_an_error_that_names_the_nearest(typo, nearest):
     """What the template does not read is refused, with the name that was meant, or all there are."""
     with pytest.raises(MessageError, match=f"^{typo}: expected a variable that the template reads.*{nearest}"):
         ChatTemplate.from_string(SWITCHED).prepare([USER], **{typo: "required"})
+
+
+def test_what_only_the_other_named_template_reads_is_accepted(tmp_path):
+    """A server sets one set of variables, whether a request has tools or not; what neither reads is still a typo."""
+    named = [{"name": "default", "template": PLAIN}, {"name": "tool_use", "template": PLAIN + "{{ effort }}"}]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": named}))
+    template = ChatTemplate.from_pretrained(tmp_path)
+    tools = [{"name": "now", "parameters": {"type": "object"}}]
+
+    assert template.prepare([USER], effort="high").prompt == template.prepare([USER]).prompt
+    assert template.prepare([USER], tools=tools, effort="high", tool_format="none").prompt.endswith("high")
+    with pytest.raises(MessageError, match="efort"):
+        template.prepare([USER], efort="high")
 
 
 @pytest.mark.parametrize("name", ["messages", "add_generation_prompt"])

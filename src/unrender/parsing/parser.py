@@ -7,43 +7,35 @@ what the request allows, not on its tools (save where nothing but their names sh
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
-from unrender.assemble import assemble, names_matter, offered
-from unrender.errors import GrammarError, StateError
+from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
-from unrender.formats.reasoning import known_reasoning
-from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
 from unrender.grammar.nodes import Grammar, Role
-from unrender.messages import Message, Request, Tool, ToolChoice
+from unrender.messages import Message, Request
 from unrender.parsing.begun import prefill
 from unrender.parsing.cleaning import BrokenText, Cleaner
-from unrender.parsing.combinators import compile_combinators
-from unrender.parsing.engine import Program as EngineProgram
-from unrender.parsing.events import Event, Malformed, MessageFinished
+from unrender.parsing.events import Event, MessageFinished
+from unrender.parsing.fed import Fed
 from unrender.parsing.ids import CallIds, IdMaker, id_maker
-from unrender.parsing.machine import Machine, Program
+from unrender.parsing.machine import Machine
 from unrender.parsing.message import MessageFold
-from unrender.parsing.policy import Policy
-from unrender.parsing.program import CONTENT_HUB, compile_grammar
+from unrender.parsing.policy import Policy, read_policy, save_policy
+from unrender.parsing.program import CONTENT_HUB
 from unrender.parsing.quoting import Quoter
+from unrender.parsing.readers import fed_begun, machine_for, reader_for
 from unrender.parsing.saved import MOST, Saved
+from unrender.parsing.sealed import STATE_VERSION, opened, sealed
 from unrender.parsing.state import read_events, read_machine, save_events, save_machine
 from unrender.parsing.tagged import TaggedReader
 from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
-STATE_VERSION = 1
-"""Version of what `Parser.state` writes; other versions are refused."""
-_KEPT = ("_cleaner", "_finished", "_fold", "_format", "_machine", "_quoter", "_waiting")
+_KEPT = ("_cleaner", "_fed", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_waiting")
 """What a parser is made of, beside what goes straight through it."""
-_IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +108,8 @@ class Parser:
         known_ids: Sequence[str] = (),
     ) -> None:
         self._format = format
+        self._grammar = grammar
+        self._fed: Fed | None = None
         self._fold = MessageFold()
         self._cleaner = Cleaner()
         self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
@@ -129,7 +123,7 @@ class Parser:
         calls = CallIds(ids or id_maker(format.tools), known_ids)
         self._machine: Machine | TaggedReader
         if grammar is None:
-            self._machine = _machine(format, request, strict=strict, ids=calls)
+            self._machine = machine_for(format, request, strict=strict, ids=calls)
             self._machine.policy = policy or Policy()
             self._machine.base = -len(begun)
             self._machine.given = not continued
@@ -139,11 +133,12 @@ class Parser:
                 self._machine.pc = CONTENT_HUB
             read = self._machine.feed(begun)
         else:
-            self._machine = _reader(
+            self._machine = reader_for(
                 format, grammar, request, ids=calls, policy=policy, begun=begun, given=not continued
             )
-            read = _fed_begun(self._machine, begun)
+            read = fed_begun(self._machine, begun)
             self._machine.strict = strict
+            self._fed = Fed(begun=begun, continued=continued, known_ids=tuple(known_ids))
         if continued or not format.reasoning.closed_in(begun):  # Words in a closed thought are the prompt's.
             self._waiting = self._emit(read)
 
@@ -154,7 +149,8 @@ class Parser:
         """
         self._stop_flow()
         other = type(self).__new__(type(self))
-        other._format = self._format
+        other._format, other._grammar = self._format, self._grammar
+        other._fed = self._fed and self._fed.copy()
         other._machine = self._machine.copy()
         if ids is not None:
             other._machine.ids.make = ids
@@ -179,16 +175,14 @@ class Parser:
         """Return where the parser is as plain JSON data, for `restore` in another process.
 
         It holds the message so far, the spans, and what is held back of the text; nothing of the prompt. The caller's
-        format and request are not in it, only their digest. Unlike a pickle, it can be read without trust.
-
-        Raises `StateError` for a parser of a grammar made by hand: `copy` it instead.
+        format and request are not in it, only their digest. Unlike a pickle, it can be read without trust. Of a parser
+        of a grammar made by hand it holds all the text that was fed, which `restore` reads again.
         """
-        if isinstance(self._machine, TaggedReader):
-            raise StateError("state: a parser of a grammar made by hand cannot be saved as JSON; copy() it")
+        if self._fed is not None:
+            return sealed(self._fed_state(self._fed), self._format, self._machine.request, self._grammar)
+        assert isinstance(self._machine, Machine)
         self._stop_flow()
         body = {
-            "version": STATE_VERSION,
-            "for": _digest(_described(self._format, self._machine.request)),
             "finished": self._finished,
             "message": self._fold.state(),
             "waiting": save_events(self._waiting),
@@ -197,24 +191,40 @@ class Parser:
             "quoting": self._quoter.state(),
             "machine": save_machine(self._machine),
         }
-        return {**body, "digest": _digest(json.dumps(body, sort_keys=True))}
+        return sealed(body, self._format, self._machine.request, None)
+
+    def _fed_state(self, fed: Fed) -> dict[str, Any]:
+        return {
+            **fed.state(),
+            "finished": self._finished,
+            "length_limited": self._machine.length_limited,
+            "message": self._fold.state(),
+            "policy": save_policy(self._machine.policy),
+            "strict": self._machine.strict,
+            "tokens": self._quoter.state()["tokens"],
+        }
 
     @classmethod
     def restore(
-        cls, format: Format, request: Request, state: Mapping[str, Any], *, ids: IdMaker | None = None
+        cls,
+        format: Format,
+        request: Request,
+        state: Mapping[str, Any],
+        *,
+        grammar: Grammar | None = None,
+        ids: IdMaker | None = None,
     ) -> Parser:
         """Return the parser that `state` was taken from; it goes on exactly as that one would have, with `ids` as for a new parser.
 
-        Raises `StateError` when the state is of another version, format or request (tools included), was changed, or
-        holds anything that no parser has written. Nothing in it is executed.
+        Raises `StateError` when the state is of another version, format, request (tools included) or `grammar`, was
+        changed, or holds anything that no parser has written. Nothing in it is executed.
         """
-        saved = Saved(state)
-        saved.require("version", saved.number("version") == STATE_VERSION, f"{STATE_VERSION}, what this release writes")
-        described = _digest(_described(format, request))
-        saved.require("for", saved.text("for") == described, f"{described}, the digest of this format and request")
-        saved.require("digest", saved.text("digest") == _body_digest(state), "the digest of the rest")
+        saved = opened(state, format, request, grammar)
+        maker = ids or id_maker(format.tools)
+        if grammar is not None:
+            return cls._read_again(format, request, grammar, saved, maker)
         parser = cls.__new__(cls)
-        parser._format = format
+        parser._format, parser._grammar, parser._fed = format, None, None
         parser._no_flow()
         parser._finished = saved.flag("finished")
         parser._fold = MessageFold.restore(saved.part("message"))
@@ -224,9 +234,45 @@ class Parser:
         parser._cleaner = Cleaner()
         parser._cleaner.called = saved.flag("called")
         parser._cleaner.held, counts = read_events(saved.objects("broken"), parser._fold.calls, MOST)
-        parser._machine = _machine(format, request, strict=False, ids=CallIds(ids or id_maker(format.tools)))
+        parser._machine = machine_for(format, request, strict=False, ids=CallIds(maker))
         read_machine(saved.part("machine"), parser._machine, counts[-1])
         saved.require("finished", parser._finished == parser._machine.final, "what the machine says")
+        return parser
+
+    @classmethod
+    def _read_again(cls, format: Format, request: Request, grammar: Grammar, saved: Saved, maker: IdMaker) -> Parser:
+        """Return a parser of a grammar made by hand that was fed what is saved, and whose calls have the ids they had."""
+        fed = Fed.restore(saved)
+        given = [call.text("id") for call in saved.part("message").objects("calls")]
+        first = len(fed.known_ids)
+
+        def same(position: int, name: str) -> str:
+            at = position - first
+            return given[at] if at < len(given) else maker(position, name)
+
+        try:
+            parser = cls(
+                format,
+                request,
+                grammar=grammar,
+                begun=fed.begun,
+                continued=fed.continued,
+                strict=saved.flag("strict"),
+                policy=read_policy(saved.part("policy")),
+                special_tokens=saved.texts("tokens"),
+                ids=same,
+                known_ids=fed.known_ids,
+            )
+            for special, text in fed:
+                parser.feed(text, special=special)
+            if saved.flag("finished"):
+                parser.finish("length" if saved.flag("length_limited") else None)
+        except (MalformedOutput, GrammarError) as error:
+            raise StateError(f"state.fed: expected what a parser has read, found that it is refused: {error}") from None
+        parser._machine.ids.make = maker
+        saved.require(
+            "message", parser._fold.state() == MessageFold.restore(saved.part("message")).state(), "what the text says"
+        )
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
@@ -255,6 +301,8 @@ class Parser:
         if self._finished:
             raise ValueError("feed() after finish(): the output has ended")
         self._stop_flow()
+        if self._fed is not None:
+            self._fed.add(text, special)
         if special is not None:
             text = self._quoter.release() + text if special else self._quoter.ordinary(text)
         machine = self._machine
@@ -345,88 +393,3 @@ class Parser:
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)
-
-
-def _machine(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
-    roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
-    return Machine(_program(format, request), request, strict=strict, ids=ids, roles=roles)
-
-
-@lru_cache(maxsize=64)
-def _handmade_program(made: Identity, ends: tuple[str, ...]) -> EngineProgram:
-    return compile_combinators(stopped_at(made.grammar, ends), ends)
-
-
-def _reader(
-    format: Format,
-    grammar: Grammar,
-    request: Request,
-    *,
-    ids: CallIds,
-    policy: Policy | None,
-    begun: str,
-    given: bool,
-) -> TaggedReader:
-    check_request(request)
-    program = _handmade_program(Identity(grammar), ends_of(format.turn))
-    return TaggedReader(program, request, strict=False, ids=ids, policy=policy, begun=len(begun), given=given)
-
-
-def _fed_begun(reader: TaggedReader, begun: str) -> list[Event | BrokenText]:
-    """Feed what the prompt has begun; raises `GrammarError` where the grammar has no such answer."""
-    events = reader.feed(begun)
-    if any(isinstance(event, Malformed) for event in events):
-        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
-    return events
-
-
-def _described(format: Format, request: Request) -> str:
-    """Return everything of format and request that decides how text is read."""
-    tools = None if request.tools is None else [tool.to_openai() for tool in request.tools]
-    said = [
-        *(tools, request.tool_choice, request.named_tool, request.parallel_tool_calls),
-        *(request.response_schema, request.reasoning_format),
-    ]
-    return _format_json(format) + json.dumps(said, sort_keys=True, default=str)
-
-
-@lru_cache(maxsize=64)
-def _format_json(format: Format) -> str:
-    return format.to_json(indent=None)
-
-
-def _body_digest(state: Mapping[str, Any]) -> str:
-    try:
-        return _digest(json.dumps({key: value for key, value in state.items() if key != "digest"}, sort_keys=True))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StateError(f"state: expected plain JSON data: {error}") from None
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-
-def _shape(request: Request) -> Request:
-    """Return the request without what does not change the program."""
-    some = None if request.calls_allowed else ()
-    return replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
-
-
-def _program(format: Format, request: Request) -> Program:
-    shape = _shape(request)
-    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
-    names = [tool.name for tool in tools or ()]
-    if shape.response_schema is not None:
-        return _compiled(format, shape, names)
-    return _cached_program(format, shape, tuple(names))
-
-
-@lru_cache(maxsize=256)
-def _cached_program(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
-    return _compiled(format, shape, names)
-
-
-def _compiled(format: Format, shape: Request, names: Sequence[str]) -> Program:
-    """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
-    shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
-    return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+
+from unrender.parsing.saved import Saved
 
 
 class UnknownTools(StrEnum):
@@ -57,3 +59,18 @@ class Policy:
     calls_in_reasoning: CallsInReasoning = CallsInReasoning.RESCUE
     malformed: DeadCalls = DeadCalls.CONTENT
     undeclared_reasoning: UndeclaredReasoning = UndeclaredReasoning.READ
+
+
+def save_policy(policy: Policy) -> dict[str, str]:
+    """Return a policy as JSON data."""
+    return {field.name: getattr(policy, field.name).value for field in fields(policy)}
+
+
+def read_policy(saved: Saved) -> Policy:
+    """Return a saved policy; raises `StateError` for words that no policy has."""
+    return Policy(
+        unknown_tools=saved.choice("unknown_tools", {word.value: word for word in UnknownTools}),
+        calls_in_reasoning=saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning}),
+        malformed=saved.choice("malformed", {word.value: word for word in DeadCalls}),
+        undeclared_reasoning=saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning}),
+    )

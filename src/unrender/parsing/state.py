@@ -35,7 +35,7 @@ from unrender.parsing.ids import CallIds
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.joined import JoinedScanner
 from unrender.parsing.machine import ABANDONED, Machine, Program
-from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
+from unrender.parsing.policy import read_policy, save_policy
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.saved import MOST, Saved
@@ -127,10 +127,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "steps": machine.steps,
         "reread": machine.reread,
         **_save_ids(machine.ids),
-        "unknown_tools": machine.policy.unknown_tools.value,
-        "calls_in_reasoning": machine.policy.calls_in_reasoning.value,
-        "malformed": machine.policy.malformed.value,
-        "undeclared_reasoning": machine.policy.undeclared_reasoning.value,
+        **save_policy(machine.policy),
         "roles": [role.value for role in machine.span_roles],
         "ends": list(machine.span_ends),
         "carried": list(machine.carried),
@@ -158,13 +155,7 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     _read_ids(saved, machine.ids)
     machine.closed = saved.number("closed", 0, ABANDONED)
     machine.steps, machine.reread = saved.number("steps"), saved.number("reread")
-    unknown = saved.choice("unknown_tools", {word.value: word for word in UnknownTools})
-    inside = saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning})
-    dead = saved.choice("malformed", {word.value: word for word in DeadCalls})
-    undeclared = saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning})
-    machine.policy = Policy(
-        unknown_tools=unknown, calls_in_reasoning=inside, malformed=dead, undeclared_reasoning=undeclared
-    )
+    machine.policy = read_policy(saved)
     _read_spans(saved, machine)
     machine.events, counts = read_events(saved.objects("events"), calls, MOST)
     machine.calls = saved.number("calls", counts[-1], counts[-1])

@@ -1,0 +1,90 @@
+"""A format, or a grammar made by hand, and a request → the machine that reads answers, its program compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from unrender.assemble import assemble, names_matter, offered
+from unrender.errors import GrammarError
+from unrender.format import Format
+from unrender.formats.reasoning import known_reasoning
+from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
+from unrender.grammar.nodes import Grammar, Role
+from unrender.messages import Request, Tool, ToolChoice
+from unrender.parsing.cleaning import BrokenText
+from unrender.parsing.combinators import compile_combinators
+from unrender.parsing.engine import Program as EngineProgram
+from unrender.parsing.events import Event, Malformed
+from unrender.parsing.ids import CallIds
+from unrender.parsing.machine import Machine, Program
+from unrender.parsing.policy import Policy
+from unrender.parsing.program import compile_grammar
+from unrender.parsing.tagged import TaggedReader
+
+_IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
+
+
+def machine_for(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
+    """Return a machine at the beginning of an answer in `format`."""
+    roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
+    return Machine(_program(format, request), request, strict=strict, ids=ids, roles=roles)
+
+
+@lru_cache(maxsize=64)
+def _handmade_program(made: Identity, ends: tuple[str, ...]) -> EngineProgram:
+    return compile_combinators(stopped_at(made.grammar, ends), ends)
+
+
+def reader_for(
+    format: Format,
+    grammar: Grammar,
+    request: Request,
+    *,
+    ids: CallIds,
+    policy: Policy | None,
+    begun: str,
+    given: bool,
+) -> TaggedReader:
+    """Return a reader of a grammar made by hand, at the beginning of an answer.
+
+    Raises `GrammarError` for a request that no such grammar can be asked for, and for a grammar that cannot be compiled.
+    """
+    check_request(request)
+    program = _handmade_program(Identity(grammar), ends_of(format.turn))
+    return TaggedReader(program, request, strict=False, ids=ids, policy=policy, begun=len(begun), given=given)
+
+
+def fed_begun(reader: TaggedReader, begun: str) -> list[Event | BrokenText]:
+    """Feed what the prompt has begun; raises `GrammarError` where the grammar has no such answer."""
+    events = reader.feed(begun)
+    if any(isinstance(event, Malformed) for event in events):
+        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
+    return events
+
+
+def _shape(request: Request) -> Request:
+    """Return the request without what does not change the program."""
+    some = None if request.calls_allowed else ()
+    return replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
+
+
+def _program(format: Format, request: Request) -> Program:
+    shape = _shape(request)
+    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
+    names = [tool.name for tool in tools or ()]
+    if shape.response_schema is not None:
+        return _compiled(format, shape, names)
+    return _cached_program(format, shape, tuple(names))
+
+
+@lru_cache(maxsize=256)
+def _cached_program(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
+    return _compiled(format, shape, names)
+
+
+def _compiled(format: Format, shape: Request, names: Sequence[str]) -> Program:
+    """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
+    shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
+    return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
