@@ -14,14 +14,15 @@ from collections.abc import Callable
 
 from unrender.emit.answer import Answer
 from unrender.errors import SchemaWarning
-from unrender.format import Arguments, Codec, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools, Turn
+from unrender.format import Arguments, Codec, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools, Turn, Typing
 from unrender.messages import JsonSchema, Request, Tool
 
 COUNTS = (1, 10, 100)
 ROUNDS = 5
 
+_RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 JSON_CALLS = Tools(
-    mode=ToolMode.JSON_NATIVE,
+    mode=ToolMode.TAG_WITH_JSON,
     call_start="<tool_call>\n",
     call_end="\n</tool_call>",
     separator="\n",
@@ -34,7 +35,7 @@ TAGGED_CALLS = Tools(
     separator="\n",
     function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>\n"),
     arguments=Arguments(
-        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=Codec(strings=Strings.RAW)
+        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=_RAW
     ),
 )
 PYTHONIC_CALLS = Tools(
@@ -48,7 +49,7 @@ PYTHONIC_CALLS = Tools(
         end=")",
         entry=(Slot.KEY, "=", Slot.VALUE),
         separator=", ",
-        codec=Codec(strings=Strings.RAW),
+        codec=_RAW,
     ),
 )
 CALLS = {"json": JSON_CALLS, "tagged": TAGGED_CALLS, "pythonic": PYTHONIC_CALLS}

@@ -19,6 +19,7 @@ from math import prod
 from typing import Any
 
 from unrender.errors import GrammarError
+from unrender.grammar import shapes
 from unrender.grammar.admission import admits, as_json, canonical, exclusive
 from unrender.grammar.complements import ANNOTATIONS
 from unrender.grammar.finite import finite_definitions, without_endless
@@ -73,7 +74,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     """
     reader = _Reader(References(schema), longest)
     start = reader.references.start()
-    shape = reader.shape((reader.references.follow(at, start) or start,))
+    shape = reader.shape(((None if at == "#" else reader.references.follow(at, start)) or start,))
     definitions = finite_definitions(reader.definitions)
     if len(definitions) < len(reader.definitions):
         shape = without_endless(shape, definitions)
@@ -113,6 +114,9 @@ class _Reader:
 
     def shape(self, places: tuple[Place, ...]) -> Shape:
         """Return the shape of the values that obey all of `places`."""
+        if len(places) == 1 and (plain := _plain(places[0].schema)) is not None:
+            self.count += 1
+            return plain
         places = self.flatten(places)
         if any(place.schema is False for place in places):
             return Nothing()
@@ -171,7 +175,7 @@ class _Reader:
             added, rest = unfolded(place, self.references, self.report)
             self.adopt(place, added)
             queue.extendleft(reversed(added))
-            if any(keyword not in ANNOTATIONS for keyword in rest.mapping):
+            if rest.mapping.keys() - ANNOTATIONS:
                 found.append(rest)
         return tuple(found)
 
@@ -269,5 +273,23 @@ class _Reader:
         return list(found.values())
 
 
+def _plain(schema: JsonSchema) -> Shape | None:
+    """Return the shape of a schema that says no more than one scalar type, which most do; None for any other."""
+    if isinstance(schema, bool):
+        return None
+    kind = schema.get("type")
+    if not isinstance(kind, str) or kind not in _SCALARS or schema.keys() - _SAYING_NOTHING:
+        return None
+    return _SCALARS[kind]
+
+
+_SAYING_NOTHING = ANNOTATIONS | {"type"}
+_SCALARS: Mapping[str, Shape] = {
+    "string": shapes.Text(),
+    "integer": shapes.Integer(),
+    "number": shapes.Number(),
+    "boolean": shapes.Boolean(),
+    "null": shapes.Null(),
+}
 _VALUES_PER_STEP = 10
 """Listed values that cost as much as reading one conjunct."""

@@ -34,6 +34,8 @@ _SCALAR = frozenset(
     ("type", "enum", "const", *(word for word, kind in TYPE_OF.items() if kind in ("string", "number")))
 )
 
+_NOTHING_EXCLUDED = Excluded()
+_ALL_TYPES = frozenset(TYPES)
 UNSAID: Mapping[str, str] = {
     "if": "conditions cannot be decided while the value is written",
 }
@@ -42,6 +44,8 @@ UNSAID: Mapping[str, str] = {
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[Places, Excluded]:
     """Take `not` out of `places`; report those that cannot be decided."""
+    if not any("not" in place.mapping for place in places):
+        return places, _NOTHING_EXCLUDED
     types: set[str] = set()
     values: list[Any] = []
     for place in places:
@@ -106,9 +110,12 @@ def leaf(places: Places, excluded: Excluded, context: Context) -> Shape:
     types = allowed - excluded.types
     if not types:
         return Nothing()
-    if types == set(TYPES) and excluded == Excluded() and not any(place.mapping.keys() & TYPE_OF for place in places):
+    said = any(not TYPE_OF.keys().isdisjoint(place.mapping) for place in places)
+    if types == _ALL_TYPES and not said and excluded == _NOTHING_EXCLUDED:
         return Anything()
-    if any(text[0] == sign for text in excluded.values for sign, kind in _CONTAINERS if kind in types):
+    if excluded.values and any(
+        text[0] == sign for text in excluded.values for sign, kind in _CONTAINERS if kind in types
+    ):
         context.report(places[0].path, "not", "single lists and objects cannot be excluded")
     readers = _READERS if not types >= {"number", "integer"} else {k: v for k, v in _READERS.items() if k != "integer"}
     found = [reader(places, excluded, context) for kind, reader in readers.items() if kind in types]

@@ -26,6 +26,8 @@ def unfolded(place: Place, references: References, report: Report) -> tuple[list
 
     Raises `GrammarError` for references that lead nowhere, and for lists and objects that are none.
     """
+    if _REWRITERS.keys().isdisjoint(place.mapping):
+        return [], place
     present = [keyword for keyword in _REWRITERS if keyword in place.mapping]
     added: list[Place] = []
     done: list[str] = []
