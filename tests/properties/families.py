@@ -608,6 +608,34 @@ REPEATED = Family(
     markers=('<invoke name="now">\n', "</invoke>", '<param name="', '<param name="tags">', "</param>\n"),
 )
 
+JOINED = Family(
+    name="joined",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            call_start="<|do|>",
+            call_end="<|done|>",
+            function=(NAME, ARGUMENTS),
+            arguments=Arguments(
+                start="(",
+                end=")",
+                entry=(KEY, "=", VALUE),
+                separator=", ",
+                codec=Codec(
+                    strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.JOINED, item_separator=","
+                ),
+            ),
+        ),
+    ),
+    outputs=(
+        "Let me see.\n<|do|>get_weather(city=Paris, days=3)<|done|><|do|>get_time(city=Rome)<|done|><|end|>\n",
+        "<|do|>now(tags=a,b,(c), exact=true, note=it's, or not)<|done|>",
+        '<|do|>now(tags=, options={"a": [1, 2]}, city=a=b)<|done|>',
+    ),
+    markers=("<|do|>", ")<|done|>", "now(", ", ", ", city=", ")"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -629,4 +657,5 @@ FAMILIES = (
     ESCAPED,
     SINGLE,
     REPEATED,
+    JOINED,
 )

@@ -30,7 +30,7 @@ def opened(state: Mapping[str, Any], format: Format, request: Request, grammar: 
     saved.require("version", saved.number("version") == STATE_VERSION, f"{STATE_VERSION}, what this release writes")
     described = _digest(_described(format, request, grammar))
     saved.require("for", saved.text("for") == described, f"{described}, the digest of this format and request")
-    saved.require("digest", saved.text("digest") == _body_digest(state), "the digest of the rest")
+    saved.require("digest", saved.text("digest") == body_digest(state), "the digest of the rest")
     return saved
 
 
@@ -50,7 +50,8 @@ def _format_json(format: Format) -> str:
     return format.to_json(indent=None)
 
 
-def _body_digest(state: Mapping[str, Any]) -> str:
+def body_digest(state: Mapping[str, Any]) -> str:
+    """Return the digest of a state but for its own; raises `StateError` for what is not plain JSON data."""
     try:
         return _digest(json.dumps({key: value for key, value in state.items() if key != "digest"}, sort_keys=True))
     except (TypeError, ValueError, RecursionError) as error:
