@@ -14,7 +14,19 @@ from collections.abc import Callable
 
 from unrender.emit.answer import Answer
 from unrender.errors import SchemaWarning
-from unrender.format import Arguments, Codec, Format, Reasoning, ReasoningMode, Slot, Strings, ToolMode, Tools, Turn, Typing
+from unrender.format import (
+    Arguments,
+    Codec,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Strings,
+    ToolMode,
+    Tools,
+    Turn,
+    Typing,
+)
 from unrender.messages import JsonSchema, Request, Tool
 
 COUNTS = (1, 10, 100)
@@ -34,9 +46,7 @@ TAGGED_CALLS = Tools(
     call_end="</tool_call>",
     separator="\n",
     function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>\n"),
-    arguments=Arguments(
-        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=_RAW
-    ),
+    arguments=Arguments(entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=_RAW),
 )
 PYTHONIC_CALLS = Tools(
     mode=ToolMode.TAG_WITH_TAGGED,
