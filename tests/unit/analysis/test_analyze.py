@@ -174,6 +174,24 @@ def test_content_beside_calls_may_be_written_as_reasoning():
     assert (turn.start_to_content, turn.reasoning_to_content, turn.start_to_tools) == ("\n", "\n", "")
 
 
+def test_layout_may_show_with_thinking_off_alone():
+    """White space that begins an answer only then is what a model may write, and markers after it are not."""
+    text = (
+        "{% for m in messages %}<{{ m.role }}>"
+        "{{ '\\n' if m.role == 'assistant' and enable_thinking is false and loop.index == 2 }}"
+        "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or '' }}"
+        "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}: {{ c.function.arguments | tojson }}</call>"
+        "{% endfor %}{{ '<end>' if m.role == 'assistant' }}{% endfor %}"
+        "{{ '<assistant>' ~ ('<think></think>' if enable_thinking is false else '') if add_generation_prompt }}"
+    )
+
+    analysis = analyze(Template(text))
+    turn = analysis.format.turn
+
+    assert analysis.diagnostics == ()
+    assert (turn.start_to_content, turn.start_to_tools) == ("\n", "\n")
+
+
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_attributes_keep_their_quotes(quote):
     """Arguments as attributes of the call's own tag end with the quote with which they begin."""

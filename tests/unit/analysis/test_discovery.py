@@ -169,6 +169,13 @@ def test_a_word_that_is_only_said_is_no_switch():
     assert not analyze(Template(source)).capabilities.supports_enable_thinking
 
 
+def test_plan_in_the_wrapper_of_content_is_content():
+    """What stands in the same pair of markers as content alone is no reasoning."""
+    source = plans_where("<say>", "</say>", "<say>").replace("{{ m.content }}", "{{ m.content }}</say>")
+
+    assert discover(Prober(template=Template(source))).capabilities.reasoning_field == ""
+
+
 LOOP = "{%% for m in messages %%}<{{ m.role }}>{{ m.content or '' }}%s{%% endfor %%}%s{{ '<assistant>' if add_generation_prompt }}"
 CALLS = "{% for c in m.tool_calls or [] %}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}"
 CALLING = {
@@ -240,6 +247,11 @@ OBSERVED = {
     ),
     "content that may be parts": (
         "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}",
+        {"supports_typed_content": True},
+    ),
+    "content that may be parts of the usual type": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for p in m.content if p.type == 'text' %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}",
         {"supports_typed_content": True},
     ),
     "results are ignored": (
@@ -395,6 +407,14 @@ OBSERVED = {
             "thinking_off": (("enable_thinking", False),),
         },
     ),
+    "a switch that shows before the question": (
+        "{{ 'A' if enable_thinking }}" + written(),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("enable_thinking", True),),
+            "thinking_off": (("enable_thinking", False),),
+        },
+    ),
     "a switch of words": (
         written(after="{% if mode_of_thought == 'on' %}A{% elif mode_of_thought == 'off' %}B{% endif %}"),
         {
@@ -461,6 +481,20 @@ OBSERVED = {
         },
     ),
 }
+
+
+OFF = ["disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink"]
+ON = ["enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive"]
+
+
+@pytest.mark.parametrize(("on", "off"), [*(("on", word) for word in OFF), *((word, "off") for word in ON)])
+def test_words_switch_thinking(on, off):
+    """A variable that is compared with a usual word for on and one for off is a switch between them, among other words."""
+    test = f"{{{{ 'x' if thinking in ['some', '{off}', 'more', '{on}'] }}}}{{{{ 'y' if thinking == '{off}' }}}}"
+
+    observed = discover(Prober(template=Template(written(after=test)))).capabilities
+
+    assert (observed.thinking_on, observed.thinking_off) == ((("thinking", on),), (("thinking", off),))
 
 
 @pytest.mark.parametrize(("source", "expected"), OBSERVED.values(), ids=OBSERVED)

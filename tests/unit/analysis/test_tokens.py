@@ -104,6 +104,15 @@ def counted(before, items, betweens, after):
 
 
 ONE = (NAME,)
+
+
+def test_numbers_in_other_scripts_count_nothing():
+    """Digits that are no decimal number, as in `x²`, are text like any other."""
+    texts = Row(before="²", items=((Slot.NAME,), (Slot.NAME,)), betweens=("³",), after="")
+
+    assert mark_counters(texts) == (texts, None)
+
+
 COUNTERS = {
     "in markers on both sides": (
         ("<0>", [ONE] * 2, ["</0>\n<1>"], "</1>"),

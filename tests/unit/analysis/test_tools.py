@@ -315,6 +315,19 @@ SYNTAXES = {
         PLAIN | {"parallel": False},
         {"end": "<end>"},
     ),
+    "content after a name that is no call": (
+        written() | {"mixed": f"{NAME} {C}<end>"},
+        {},
+        PLAIN,
+        {"end": "<end>"},
+    ),
+    "calls end their turn with a marker of their own": (written(end="<stop>"), {}, PLAIN, {"end": "<stop>"}),
+    "a section ends the turn": (
+        written(section=("<s>", "</s>"), end=""),
+        {},
+        PLAIN | {"section_start": "<s>", "section_end": "</s>"},
+        {"end": "</s>"},
+    ),
     "a wrapper that is not written empty": (
         written(lead="<say></say>") | {"mixed": f"<say>{C}</say>{ONE}<end>"},
         {"content": SAY},

@@ -160,6 +160,26 @@ FRAMES = {
         },
         {"lead": "</u>/think<bot>", "header": "<bot>"},
     ),
+    "an answer with thinking off is refused": (
+        {"bare": "</u>/think", "bare_no_thinking": "</u>/no", "answers": both("</u>/think<bot>")},
+        {"lead": "</u>/think<bot>", "header": "<bot>"},
+    ),
+    "a prompt that does not ask": (
+        {"prompt": "</u>", "bare": "</u>", "answers": both("</u><bot>")},
+        {"lead": "</u><bot>", "header": "<bot>"},
+    ),
+    "words after a prompt that does not ask": (
+        {"prompt": "</u>", "bare": "</u>", "answers": both("</u>so ")},
+        {"lead": "</u>", "header": "</u>"},
+    ),
+    "white space before every answer may be theirs": (
+        {"prompt": "</u><bot>[on]", "bare": "</u>", "answers": both("</u><bot>\n")},
+        {"lead": "</u><bot>", "header": "<bot>", "prefill": "[on]"},
+    ),
+    "a marker that is closed before it is the header's": (
+        {"bare": "</msg>", "answers": both("</msg><msg>")},
+        {"lead": "</msg><msg>", "header": "<msg>"},
+    ),
     "a question alone is refused with thinking on": (
         {"bare_no_thinking": "</u>", "answers": both("</u><bot>"), "no_thinking": f"</u><bot>{C}"},
         {"lead": "</u><bot>", "header": "</u><bot>"},
