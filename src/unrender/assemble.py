@@ -275,6 +275,8 @@ class _Generation:
         if turn.tools_to_content.strip():
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
         behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
+        if not turn.tools_to_content + wrapper.start + wrapper.end:
+            return Choice((content, behind))  # Content may be empty.
         return Choice((content, only_calls, behind))
 
     def content(self, joint: str, wrapper: Content) -> Node:

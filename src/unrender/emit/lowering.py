@@ -112,6 +112,9 @@ def references(node: Node | Stopped) -> Iterator[str]:
         yield from (below.rule for below in nodes.walk(node) if isinstance(below, Ref))
 
 
+MOST_APART = 4_000
+"""Options that are taken apart for a lexer; a grammar of tools needs a few dozen, and patterns can have no end of them."""
+
 Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
 
@@ -138,6 +141,7 @@ class _Lowering:
         self.looped: dict[str, Node] = {}
         self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
         self.steps = 0
+        self.apart = 0
 
     def step(self) -> None:
         self.steps += 1
@@ -314,10 +318,11 @@ class _Lowering:
     def factored(self, options: list[Rest]) -> Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
         options = list(dict.fromkeys(options))
-        if self.forks is None or len(options) == 1:
+        if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
             return choice([self.rest(option) for option in options])
         if not self.forks.confused(map(Sequence, options)):
             return choice([self.rest(option) for option in options])
+        self.apart += len(options)
         if mixture := self.beginnings.mixture(options):
             return self.mixed(mixture)
         return choice(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))

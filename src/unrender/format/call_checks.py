@@ -281,6 +281,8 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
         yield f"{where}.item_tag", "expected a tag's name where, and only where, containers are `xml`"
     if codec.containers is Containers.JOINED and not codec.strings.unquoted:
         yield f"{where}.containers", "lists are joined only where strings have no quotes"
+    if codec.containers is Containers.BARE and codec.strings.unquoted:
+        yield f"{where}.containers", "keys without quotes stand only where strings have quotes"
     if codec.cdata and codec.strings is not Strings.RAW:
         yield f"{where}.cdata", "only raw strings stand in CDATA"
     yield from _entities(codec, f"{where}.entities")

@@ -12,7 +12,7 @@ from unrender.format import Codec, Containers, Strings, Typing
 from unrender.grammar.nodes import Role
 from unrender.grammar.notations import Decoder, notation_of
 from unrender.parsing.code_value import CodeValueScanner
-from unrender.parsing.coercion import ANY, BARE_KEYS, PLAIN, STRING
+from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
@@ -180,32 +180,21 @@ class Value:
         if self.codec.containers is Containers.JOINED and is_list(types := self._types(call)):
             return JoinedScanner(self.suffix, types, self.codec.item_separator)
         if quoted and isinstance(self.suffix, Follow):
-            return CodeValueScanner(RawScanner(self.suffix, self._types(call), self.inside))
+            return CodeValueScanner(RawScanner(self.suffix, self._types(call)))
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:
             return XmlScanner(self.tags, call.key, call.types)
         match self.codec.strings:
             case Strings.RAW:
-                return RawScanner(self.suffix, self._types(call), self.inside)
+                return RawScanner(self.suffix, self._types(call))
             case Strings.ESCAPED:
                 assert self.decoder is not None
-                return EscapedScanner(
-                    self.suffix,
-                    self._types(call),
-                    self.decoder,
-                    whole=self.codec.escaped_containers,
-                    inside=self.inside,
-                )
+                return EscapedScanner(self.suffix, self._types(call), self.decoder, whole=self.codec.escaped_containers)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:
                 assert_never(self.codec.strings)
-
-    @property
-    def inside(self) -> LiteralStyle:
-        """How lists and objects are read among values without quotes."""
-        return BARE_KEYS if self.style.bare_keys else PLAIN
 
     def _types(self, call: CallState) -> frozenset[str]:
         match self.codec.typed_by:
@@ -224,7 +213,8 @@ def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
     return LiteralStyle(
-        stop=min(literals, key=len, default="")[:1],
+        # A letter ends no word: it may stand in one.
+        stop=min((literal for literal in literals if not literal[0].isalnum()), key=len, default="")[:1],
         ends=tuple(sorted({core[0] for literal in literals if (core := literal.strip())})),
         quote_open=verbatim.open if verbatim else "",
         quote_close=verbatim.close if verbatim else "",

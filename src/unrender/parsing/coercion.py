@@ -24,10 +24,6 @@ from unrender.parsing.values import LiteralScanner, LiteralStyle, Status
 ANY: frozenset[str] = frozenset()
 """No statement about the type."""
 STRING = frozenset(("string",))
-PLAIN = LiteralStyle()
-"""JSON, and what Python and models write instead."""
-BARE_KEYS = LiteralStyle(bare_keys=True)
-"""The same, with keys that have no quotes."""
 MAX_KNOWN = 256
 """Tools whose schemas stay read."""
 
@@ -152,9 +148,9 @@ def _said(shape: Shape) -> Shape | None:
     return None if isinstance(shape, shapes.Nothing | shapes.Anything) else shape
 
 
-def read_literal(text: str, style: LiteralStyle = PLAIN) -> tuple[str, str]:
+def read_literal(text: str) -> tuple[str, str]:
     """Read all of `text` as one JSON or Python value: its JSON type and JSON text, or ("", "") when it is none."""
-    scanner = LiteralScanner(style)
+    scanner = LiteralScanner(LiteralStyle())
     at, result, status = scanner.scan(text, 0, final=True)
     if status is not Status.DONE or text[at:].strip():
         return "", ""
@@ -176,14 +172,14 @@ def _literal_kind(json_text: str) -> str:
     return "number" if any(char in json_text for char in ".eE") else "integer"
 
 
-def coerce(text: str, types: frozenset[str], style: LiteralStyle = PLAIN) -> str:
-    """Return raw `text` as the JSON text of a value of one of `types` (empty: any), its lists and objects in `style`.
+def coerce(text: str, types: frozenset[str]) -> str:
+    """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
 
     Of all that the text can be read as, the first that the schema admits; if it admits none, what the text looks like.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)
-    kind, value = read_literal(text, style)
+    kind, value = read_literal(text)
     if kind == "string":
         # Quotes belong to a raw string; they are notation only where no string is allowed to be raw.
         kind = ""

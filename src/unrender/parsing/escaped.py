@@ -7,12 +7,11 @@ an object that is escaped as a whole is held until its end marker.
 from __future__ import annotations
 
 from unrender.grammar.notations import Decoder
-from unrender.parsing.coercion import PLAIN, coerce, read_literal
+from unrender.parsing.coercion import coerce, read_literal
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import ESCAPED, Taker
 from unrender.parsing.follow import Follow
 from unrender.parsing.raw import RawScanner
-from unrender.parsing.values import LiteralStyle
 
 
 def decoded(decoder: Decoder, kept: str, text: str) -> tuple[str, str]:
@@ -27,16 +26,8 @@ class EscapedScanner(RawScanner):
 
     __slots__ = ("decoder", "kept", "whole")
 
-    def __init__(
-        self,
-        finder: Finder | Follow,
-        types: frozenset[str],
-        decoder: Decoder,
-        *,
-        whole: bool,
-        inside: LiteralStyle = PLAIN,
-    ) -> None:
-        super().__init__(finder, types, inside)
+    def __init__(self, finder: Finder | Follow, types: frozenset[str], decoder: Decoder, *, whole: bool) -> None:
+        super().__init__(finder, types)
         self.decoder = decoder
         self.whole = whole
         self.kept = ""
@@ -52,7 +43,7 @@ class EscapedScanner(RawScanner):
         return ESCAPED + self.decoder.leads
 
     def _new(self) -> RawScanner:
-        other = EscapedScanner(self.finder, self.types, self.decoder, whole=self.whole, inside=self.inside)
+        other = EscapedScanner(self.finder, self.types, self.decoder, whole=self.whole)
         other.kept = self.kept
         return other
 
@@ -66,5 +57,5 @@ class EscapedScanner(RawScanner):
         return text
 
     def _coerced(self, text: str) -> str:
-        plain = not self.whole and read_literal(text, self.inside)[0] in ("object", "array")
-        return coerce(text if plain else self.decoder.decode(text), self.types, self.inside)
+        plain = not self.whole and read_literal(text)[0] in ("object", "array")
+        return coerce(text if plain else self.decoder.decode(text), self.types)

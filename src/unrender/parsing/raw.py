@@ -7,7 +7,7 @@ and no word any more, whatever follows.
 
 from __future__ import annotations
 
-from unrender.parsing.coercion import PLAIN, STRING, coerce
+from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import ESCAPED, Taker
 from unrender.parsing.follow import Follow
@@ -20,13 +20,11 @@ _STRUCTURED = frozenset(("object", "array"))
 class RawScanner:
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
-    __slots__ = ("begun", "blank", "finder", "head", "held", "inside", "is_string", "literal", "types")
+    __slots__ = ("begun", "blank", "finder", "head", "held", "is_string", "literal", "types")
 
-    def __init__(self, finder: Finder | Follow, types: frozenset[str], inside: LiteralStyle = PLAIN) -> None:
+    def __init__(self, finder: Finder | Follow, types: frozenset[str]) -> None:
         self.finder = finder
         self.types = types
-        self.inside = inside
-        """How lists and objects are read."""
         self.is_string = types == STRING
         """The value is certain to be a string."""
         self.begun = False
@@ -53,7 +51,7 @@ class RawScanner:
         return other
 
     def _new(self) -> RawScanner:
-        return RawScanner(self.finder, self.types, self.inside)
+        return RawScanner(self.finder, self.types)
 
     @property
     def flow(self) -> Taker | None:
@@ -85,9 +83,10 @@ class RawScanner:
             self.literal = self.structured()
         return self.literal.scan(text, start, final=final)
 
-    def structured(self) -> LiteralScanner:
+    @staticmethod
+    def structured() -> LiteralScanner:
         """Return a new scanner for a list or an object."""
-        return LiteralScanner(self.inside)
+        return LiteralScanner(LiteralStyle())
 
     def _take(self, piece: str) -> str:
         if not self.is_string:
@@ -127,4 +126,4 @@ class RawScanner:
 
     def _coerced(self, text: str) -> str:
         """Return all that was held as a value."""
-        return coerce(text, self.types, self.inside)
+        return coerce(text, self.types)

@@ -180,6 +180,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"tools": {**RAW, "function": ["<f>", SLOT["name"], ">", SLOT["arguments"]], "call_end": ""}},
         "format.tools.arguments.end",
     ),
+    "bare keys beside raw strings": (entry("<p>", SLOT["key"], "=", SLOT["value"], "</p>", containers="bare"), "codec.containers"),
+    "calls that nothing shows inside reasoning": (
+        {"reasoning": {**THINK, "holds_calls": True}, **tools(TAG, function=[SLOT["name"], "<a>", SLOT["arguments"], "</f>"])},
+        "format.reasoning.holds_calls",
+    ),
     "no end of a raw value": (entry("<p>", SLOT["key"], "=", SLOT["value"]), "format.tools.arguments.entry"),
     # Envelopes.
     "no envelope": (tools(NATIVE, envelope=None), "format.tools.envelope"),
