@@ -1,0 +1,124 @@
+"""TRL: a tokenizer of any chat template that trainers can read answers with, and masks as columns of a dataset.
+
+TRL reads tool calls by `tokenizer.parse_response`, for templates that it knows, by comparing them with files of its own.
+`install` gives a tokenizer one that reads by the format derived from its template.
+
+>>> class Tokenizer:  # any tokenizer of transformers will do
+...     chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+...     name_or_path, bos_token, eos_token = "", None, "</>"
+...     def decode(self, ids, **options):
+...         return "".join(map(chr, ids))
+>>> tokenizer = install(Tokenizer())
+>>> tokenizer.parse_response([72, 105], prefix="<user>Hello</><assistant>")
+{'role': 'assistant', 'content': 'Hi'}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import ExportError
+from unrender.format import Format
+from unrender.integrations.transformers import chat_template
+from unrender.masks import assistant_mask
+from unrender.messages import Message, Request
+from unrender.offer import read_offer
+from unrender.parsing.parser import Parser
+from unrender.preparation import ended
+
+Tokenizer = TypeVar("Tokenizer")
+_AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+
+
+def install(tokenizer: Tokenizer, template: ChatTemplate | None = None) -> Tokenizer:
+    """Give a tokenizer, and return it, a `parse_response` that reads any template's answers, as GRPO and other trainers use it.
+
+    It takes what transformers' own takes (text or ids, one or a batch, `prefix` with the prompt, `tools`) and returns messages
+    whose calls have their arguments as objects. It raises on no text: what cannot be read as a call is content. Without
+    `tools`, any name is a tool's. `response_template` is set as well, since trainers look for it: to the format's export, or to
+    a mark where the format has none. `template` is the tokenizer's own unless given. Raises `TemplateError` when it has none.
+    """
+    found: Any = tokenizer
+    read = template or chat_template(found)
+    found.parse_response = _Responses(found, ended(read.format, read.loaded.eos_token))
+    found.response_template = _exported(read)
+    return tokenizer
+
+
+def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any]], dict[str, list[int]]]:
+    """Return a function for `dataset.map` that turns a row's `messages` (and `tools`) into tokens and what the model wrote of them.
+
+    Its columns, `input_ids` and `assistant_masks`, are those that TRL's SFT takes ready-made, for any template. The tokenizer has to
+    be a fast one. Calling it raises `TemplateError` or `MessageError` where a mask cannot be told for certain.
+    """
+    template = chat_template(tokenizer)
+
+    def tokenized(row: Mapping[str, Any]) -> dict[str, list[int]]:
+        mask = assistant_mask(template, row["messages"], tools=row.get("tools"), **template_kwargs)
+        encoded = tokenizer(mask.text, add_special_tokens=False, return_offsets_mapping=True)
+        return {
+            "input_ids": list(encoded["input_ids"]),
+            "assistant_masks": mask.tokens(encoded["offset_mapping"]),
+        }
+
+    return tokenized
+
+
+def _exported(template: ChatTemplate) -> dict[str, Any]:
+    try:
+        return dict(template.response_template().template)
+    except ExportError as error:
+        return {"read_by": "unrender", "why": str(error)}
+
+
+class _Responses:
+    """`parse_response` of one tokenizer."""
+
+    def __init__(self, tokenizer: Any, format: Format) -> None:
+        self._tokenizer = tokenizer
+        self._format = format
+
+    def __call__(
+        self, response: Any, schema: object = None, *, prefix: Any = None, tools: Sequence[Any] | None = None
+    ) -> Any:
+        """Return the message that a response means, or the messages of a batch. `schema` is not needed."""
+        del schema
+        offered = None if tools is None else read_offer(list(tools), repeats=True).tools
+        texts, prefixes = self._texts(response), self._texts("" if prefix is None else prefix)
+        if isinstance(texts, str):
+            return self._read(texts, prefixes if isinstance(prefixes, str) else prefixes[0], Request(tools=offered))
+        before = [prefixes] * len(texts) if isinstance(prefixes, str) else prefixes
+        return [self._read(text, prompt, Request(tools=offered)) for text, prompt in zip(texts, before, strict=True)]
+
+    def _read(self, text: str, prompt: str, request: Request) -> dict[str, Any]:
+        parser = Parser(self._format, request, prompt=prompt)
+        parser.feed(text)
+        parser.finish()
+        return _as_trained(parser.message)
+
+    def _texts(self, given: Any) -> str | list[str]:
+        """Return a text, or the texts of a batch, of what may be ids, and may be an array."""
+        if hasattr(given, "tolist"):
+            given = given.tolist()
+        if isinstance(given, str):
+            return given
+        if given and isinstance(given[0], str):
+            return list(given)
+        if given and not isinstance(given[0], int):
+            return [self._decoded(ids) for ids in given]
+        return self._decoded(given)
+
+    def _decoded(self, ids: Any) -> str:
+        listed = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+        return str(self._tokenizer.decode(listed, **_AS_WRITTEN))
+
+
+def _as_trained(message: Message) -> dict[str, Any]:
+    """Return the message with arguments as objects, which templates and trainers want."""
+    plain = message.to_openai()
+    for call in plain.get("tool_calls", ()):
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return plain

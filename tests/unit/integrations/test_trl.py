@@ -1,0 +1,114 @@
+"""Tokenizers that trainers read answers with, and masks as columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrender import ChatTemplate, TemplateError
+from unrender.integrations.trl import install, masked
+
+SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
+TOOL = {
+    "type": "function",
+    "function": {"name": "now", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+}
+CALL = 'Ok.\n<tool_call>\n{"name": "now", "arguments": {"n": 1}}\n</tool_call><|end|>'
+PROMPT = "<|user|>\nHello<|end|>\n<|assistant|>\n"
+
+
+class Tokenizer:
+    """Each character is a token."""
+
+    name_or_path = "stand-in"
+    bos_token = None
+    eos_token = "<|end|>"
+
+    def __init__(self, source=SOURCE):
+        self.chat_template = source
+
+    def decode(self, ids, *, skip_special_tokens, clean_up_tokenization_spaces):
+        assert not skip_special_tokens
+        assert not clean_up_tokenization_spaces
+        return "".join(map(chr, ids))
+
+    def __call__(self, text, *, add_special_tokens, return_offsets_mapping):
+        assert not add_special_tokens
+        assert return_offsets_mapping
+        return {"input_ids": list(map(ord, text)), "offset_mapping": [(at, at + 1) for at in range(len(text))]}
+
+
+class Array(list[Any]):
+    """An array of numpy or torch, as far as it is used."""
+
+    def tolist(self):
+        return [item.tolist() if isinstance(item, Array) else item for item in self]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return install(Tokenizer())
+
+
+@pytest.mark.parametrize("form", [str, lambda text: list(map(ord, text)), lambda text: Array(map(ord, text))])
+def test_reads_one_response(tokenizer, form):
+    """Text, ids and arrays are read alike; arguments are objects."""
+    message = tokenizer.parse_response(form(CALL), prefix=form(PROMPT), tools=[TOOL])
+
+    (call,) = message["tool_calls"]
+    assert (message["role"], message["content"]) == ("assistant", "Ok.")
+    assert call["function"] == {"name": "now", "arguments": {"n": 1}}
+
+
+def test_reads_batches(tokenizer):
+    """A batch has a prefix for all, or one for each."""
+    ids = [list(map(ord, CALL)), list(map(ord, "Yes."))]
+    for response, prefix in ((ids, PROMPT), ([CALL, "Yes."], [PROMPT, PROMPT]), (Array(map(Array, ids)), None)):
+        first, second = tokenizer.parse_response(response, prefix=prefix)
+        assert first["tool_calls"][0]["function"]["name"] == "now"
+        assert second == {"role": "assistant", "content": "Yes."}
+
+
+def test_text_never_raises(tokenizer):
+    """Broken calls are content, and calls of tools that were not offered as well."""
+    for text in (CALL[:-30], CALL.replace('{"n": 1}', "oops"), CALL.replace("now", "other")):
+        message = tokenizer.parse_response(text, prefix=PROMPT, tools=[TOOL])
+        assert "tool_calls" not in message
+        assert "<tool_call>" in message["content"]
+
+
+def test_trainers_find_a_response_template(tokenizer):
+    """The export is where trainers look; a format without one has a mark there."""
+    assert "fields" in tokenizer.response_template
+    assert (
+        tokenizer.response_template
+        == ChatTemplate.from_string(SOURCE, eos_token="<|end|>").response_template().template
+    )
+
+
+def test_a_tokenizer_without_template_is_refused():
+    """There is nothing to read by."""
+    with pytest.raises(TemplateError, match="stand-in"):
+        install(Tokenizer(source=None))
+
+
+def test_masks_are_columns():
+    """Tokens are masked where the model wrote them, calls included."""
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "now", "arguments": json.dumps({"n": 1})}}
+    row = {
+        "messages": [
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Ok.", "tool_calls": [call]},
+        ],
+        "tools": [TOOL],
+    }
+    columns = masked(Tokenizer())(row)
+
+    assert len(columns["input_ids"]) == len(columns["assistant_masks"])
+    written = "".join(chr(id) for id, own in zip(columns["input_ids"], columns["assistant_masks"], strict=True) if own)
+    assert "Ok." in written
+    assert '"name": "now"' in written
+    assert "Hello" not in written
