@@ -1,0 +1,73 @@
+"""MLX-LM: a template into a tool parser, the module that its server asks for by the name in `tool_parser_type`.
+
+The server finds the literal markers of a region of calls by itself, and hands over what stands between them when the region
+has ended. So arguments do not stream; put the gateway in front of the server where they should.
+
+>>> from unrender import ChatTemplate
+>>> source = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}|{% endfor %}"
+>>> module = install(ChatTemplate.from_string(source))
+>>> module.tool_call_start, module.tool_call_end
+('<call>', '</call>')
+>>> module.parse_tool_call('{"name": "now", "arguments": {}}', None)[0]["name"]
+'now'
+
+Written for the interface of MLX-LM 0.32; it has not been run on Apple's machines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import ExportError
+from unrender.format import Format, ToolMode
+from unrender.messages import CallStatus, Request
+from unrender.offer import read_offer
+from unrender.parsing.parser import Parser
+
+_PACKAGE = "mlx_lm.tool_parsers"
+
+
+def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
+    """Register, and return, the module `mlx_lm.tool_parsers.NAME`, for `tokenizer_config={"tool_parser_type": NAME}`.
+
+    Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`, and raises `ValueError`
+    when there is none, which the server takes for text that is no call. Raises `ExportError` when calls have no marker
+    that opens them.
+    """
+    start, end = _markers(template.format)
+    module = ModuleType(f"{_PACKAGE}.{name}", f"Calls as a chat template writes them: {start} … {end}")
+    vars(module).update(tool_call_start=start, tool_call_end=end, parse_tool_call=_parser(template.format, start, end))
+    sys.modules[module.__name__] = module
+    return module
+
+
+def _markers(format: Format) -> tuple[str, str]:
+    """Return what opens and closes a region of calls; "" where nothing but the end of the answer closes it."""
+    tools = format.tools
+    if tools.mode is ToolMode.NONE:
+        raise ExportError("tool parser: the format has no calls")
+    of_section = bool(tools.section_start.strip())
+    start, end = (tools.section_start, tools.section_end) if of_section else (tools.call_start, tools.call_end)
+    if not start.strip():
+        raise ExportError("tool parser: calls have no marker that opens them, which MLX-LM looks for")
+    return start.strip(), end.strip()
+
+
+def _parser(format: Format, start: str, end: str) -> Any:
+    def parse_tool_call(text: str, tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+        """Return the calls in what stands between the markers. Raises `ValueError` when there is none."""
+        offered = None if tools is None else read_offer(list(tools), repeats=True).tools
+        parser = Parser(format, Request(tools=offered), begun="")
+        parser.feed(start + text + end)
+        parser.finish()
+        calls = [call for call in parser.message.tool_calls if call.status is CallStatus.COMPLETE]
+        if not calls:
+            raise ValueError(f"expected a call, found {text!r:.80}")
+        return [{"name": call.name, "arguments": json.loads(call.arguments), "id": call.id} for call in calls]
+
+    return parse_tool_call

@@ -1,0 +1,64 @@
+"""Templates into tool parsers with the interface of MLX-LM's."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate, ExportError
+from unrender.integrations.mlx_lm import install
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+TOOL = {
+    "type": "function",
+    "function": {"name": "now", "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}},
+}
+
+
+@pytest.fixture(autouse=True)
+def package(monkeypatch):
+    """Stand in for the package whose modules the server imports by name."""
+    package = type(sys)("mlx_lm.tool_parsers")
+    package.__path__ = []
+    for name, module in (("mlx_lm", type(sys)("mlx_lm")), ("mlx_lm.tool_parsers", package)):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "mlx_lm.tool_parsers.unrender", raising=False)
+
+
+@pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
+def test_reads_what_the_template_writes(name):
+    """What stands between the markers, as the server cuts it out, gives the calls that were written there."""
+    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+    install(template)
+    module = importlib.import_module("mlx_lm.tool_parsers.unrender")
+    turn = template.prepare([{"role": "user", "content": "?"}], tools=[TOOL], tool_choice="required")
+    text = next(text for seed in range(20) if module.tool_call_start in (text := turn.sample(seed)))
+    region = text.partition(module.tool_call_start)[2]
+    region = region.partition(module.tool_call_end)[0] if module.tool_call_end else region
+
+    read = module.parse_tool_call(region, [TOOL])
+    assert [call["name"] for call in read] == ["now"] * len(read)
+    assert all(isinstance(call["arguments"], dict) for call in read)
+    first = turn.parse(text).tool_calls[0]
+    assert json.loads(first.arguments) == read[0]["arguments"]
+
+
+def test_what_is_no_call_is_refused():
+    """Text that is no call of an offered tool raises what the server expects."""
+    module = install(ChatTemplate.from_file(TEMPLATES / "json-tags.jinja"))
+
+    for text in ("", "{", '\n{"name": "other", "arguments": {}}\n'):
+        with pytest.raises(ValueError, match="expected a call"):
+            module.parse_tool_call(text, [TOOL])
+    assert module.parse_tool_call('\n{"name": "other", "arguments": {}}\n', None)[0]["name"] == "other"
+
+
+@pytest.mark.parametrize("name", ["answer-opened", "json-bare"])
+def test_formats_without_markers_are_refused(name):
+    """A format without calls, or whose calls nothing opens, has no such parser."""
+    with pytest.raises(ExportError, match="tool parser"):
+        install(ChatTemplate.from_file(TEMPLATES / f"{name}.jinja"))
