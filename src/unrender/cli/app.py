@@ -25,6 +25,7 @@ from unrender.cli.grammar import grammar
 from unrender.cli.inspect import inspect
 from unrender.cli.lint import lint_
 from unrender.cli.parse import parse
+from unrender.cli.playground import playground
 from unrender.cli.read import read
 from unrender.cli.replay import replay_
 from unrender.cli.serve import serve
@@ -125,6 +126,7 @@ for command in (
     audit,
     serve,
     engine_args,
+    playground,
 ):
     command.params += [plain_option, verbose_option]
     app.add_command(command)

@@ -1,0 +1,54 @@
+"""A turn and an output → what each chunk brings: the film that the page's slider runs through.
+
+Rules: positions count characters of the output. The film has a bounded number of steps; a long output in small chunks is fed in
+larger ones, and the film says in which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from unrender.parsing.deltas import deltas
+from unrender.parsing.events import Event
+from unrender.parsing.ids import numbered_id
+from unrender.turn import Turn
+
+MOST = 5_000
+"""Steps of a film."""
+
+
+def film(turn: Turn, text: str, chunk: int) -> dict[str, Any]:
+    """Return every step with its events and deltas, the spans of the whole, and the message. No text raises."""
+    size = max(chunk, 1, -(-len(text) // MOST))
+    return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
+
+
+def recorded(turn: Turn, chunks: Sequence[str]) -> dict[str, Any]:
+    """Return the film of a recorded stream in its own chunks, neighbours joined where there are too many."""
+    together = max(1, -(-len(chunks) // MOST))
+    return _film(turn, ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]) | {"chunk": 0}
+
+
+def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
+    parser, steps, fed = turn.parser(ids=numbered_id), [], 0
+    for chunk in chunks:
+        events = parser.feed(chunk)
+        fed += len(chunk)
+        steps.append({"fed": fed, "settled": parser.settled, **_said(events)})
+    last = parser.finish()
+    steps.append({"fed": fed, "settled": fed, **_said(last)})
+    message = parser.message
+    return {
+        "steps": steps,
+        "spans": [{"role": str(span.role), "start": span.start, "end": span.end} for span in parser.spans],
+        "message": message.to_openai(),
+        "statuses": [str(call.status) for call in message.tool_calls],
+        "finish_reason": message.finish_reason(),
+    }
+
+
+def _said(events: Sequence[Event]) -> dict[str, Any]:
+    named = [{"event": type(event).__name__, **asdict(event)} for event in events]
+    return {"events": named, "deltas": list(deltas(events))}

@@ -1,0 +1,149 @@
+"""The playground on a socket of this machine: the page's files, and one path that answers its questions.
+
+Rules: for the person at this machine alone. A request under another host's name, or from another site's page, is refused, and so is
+a body beyond the limit; the page may load nothing but its own files. Questions are answered in threads, a few at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from unrender.chat_template import ChatTemplate
+from unrender.playground.questions import answer
+
+LONGEST_BODY = 8_000_000
+"""Bytes of a question."""
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
+"""Names under which the page may be asked for; others are another site's, pointed at this machine."""
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_AT_ONCE = 2
+_PAGE = files("unrender.playground").joinpath("page")
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/playground.js": ("playground.js", "text/javascript"),
+    "/backend.js": ("backend.js", "text/javascript"),
+    "/examples.json": ("examples.json", "application/json"),
+    "/playground.css": ("playground.css", "text/css"),
+}
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
+    """Return the playground as an ASGI application; `templates` are offered on the page by their names."""
+    offered = [_described(name, template) for name, template in (templates or {}).items()]
+    desk = _Desk(offered)
+    routes = [Route(path, _file(name, kind)) for path, (name, kind) in _FILES.items()]
+    routes += [
+        Route("/templates", desk.templates),
+        Route("/ask/{question}", desk.ask, methods=["POST"]),
+    ]
+    guards = [Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)), Middleware(_Careful)]
+    return Starlette(routes=routes, middleware=guards)
+
+
+def server(application: Starlette, *, port: int) -> uvicorn.Server:
+    """Return a server at the loopback address; `run()` serves until a signal ends it."""
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=port, log_level="warning", access_log=False, server_header=False
+    )
+    return uvicorn.Server(config)
+
+
+def _described(name: str, template: ChatTemplate) -> dict[str, str]:
+    loaded = template.loaded
+    return {"name": name, "source": loaded.with_tools, "bos_token": loaded.bos_token, "eos_token": loaded.eos_token}
+
+
+def _file(name: str, kind: str) -> Any:
+    data = _PAGE.joinpath(name).read_bytes()
+
+    async def serve(_: Request) -> Response:
+        return Response(data, media_type=kind)
+
+    return serve
+
+
+class _Desk:
+    """Where questions are answered."""
+
+    def __init__(self, offered: Sequence[Mapping[str, str]]) -> None:
+        self._offered = offered
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    async def templates(self, _: Request) -> Response:
+        """List the templates that were named at the start."""
+        return _json(self._offered)
+
+    async def ask(self, request: Request) -> Response:
+        """Answer a question of the page."""
+        if not _from_page(request):
+            return _json({"error": "expected a question of this page, found another site's"}, 403)
+        body = await _body(request)
+        if body is None:
+            return _json({"error": f"expected at most {LONGEST_BODY} bytes"}, 413)
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            return _json({"error": f"expected JSON: {error}"}, 400)
+        if not isinstance(data, dict):
+            return _json({"error": f"expected an object, found {type(data).__name__}"}, 400)
+        async with self._room:
+            return _json(await asyncio.to_thread(answer, request.path_params["question"], data))
+
+
+def _from_page(request: Request) -> bool:
+    """Return whether the page itself asks: a form of another site has another type of content, its scripts another origin."""
+    kind = request.headers.get("content-type", "").split(";")[0].strip()
+    origin = request.headers.get("origin")
+    return kind == "application/json" and origin in (None, f"{request.url.scheme}://{request.headers.get('host')}")
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body; None where it is too long, of which no more than the limit is read."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST_BODY:
+            return None
+    return bytes(body)
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(json.dumps(body), status, media_type="application/json")
+
+
+class _Careful:
+    """Adds to every response what keeps a browser from doing more than the page asks for."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.lower().encode(), value.encode()) for name, value in _HEADERS.items()),
+                ]
+            await send(message)
+
+        await self._inner(scope, receive, guarded)

@@ -1,0 +1,96 @@
+"""A folder with the page and its Python, for any static host: unrender runs on Pyodide in a worker of the browser.
+
+Rules: the Python files go in as two archives, unrender and what it needs (Jinja2, MarkupSafe), both as they are installed here. Pyodide
+itself is not ours to ship: it comes from a folder or an address that the caller names.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator
+from html import escape
+from importlib import metadata
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+from unrender.errors import UnrenderError
+
+_NEEDED = ("jinja2", "markupsafe")
+_POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+
+
+class StaticError(UnrenderError):
+    """The folder cannot be written; the message says why."""
+
+
+def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
+    """Write the page and its Python into `folder`, which is made where it is missing; return the files.
+
+    `pyodide` is a folder that holds Pyodide (npm's package `pyodide` unpacked), which is copied, or the address of one.
+    Raises `StaticError` when it is neither, or when a file cannot be written.
+    """
+    source = Path(pyodide)
+    if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
+        raise StaticError(f"{pyodide}: expected an address, or a folder that holds pyodide.mjs")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if "://" in pyodide:
+            where = pyodide.rstrip("/") + "/"
+        else:
+            shutil.copytree(source, folder / "pyodide", dirs_exist_ok=True)
+            where = "./pyodide/"
+        return tuple(_written(folder, _contents(where)))
+    except OSError as error:
+        raise StaticError(f"{error.filename or folder}: {error.strerror}") from error
+
+
+def _written(folder: Path, contents: dict[str, bytes]) -> Iterator[Path]:
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+        yield folder / name
+
+
+def _contents(where: str) -> dict[str, bytes]:
+    """Return the folder's files by name; `where` is the address of Pyodide."""
+    page = files("unrender.playground").joinpath("page")
+    names = ("playground.js", "backend.js", "worker.js", "playground.css", "examples.json")
+    contents = {name: page.joinpath(name).read_bytes() for name in names}
+    contents["index.html"] = _alone(page.joinpath("index.html").read_text(encoding="utf-8"), where).encode()
+    contents["unrender.zip"] = _archive(_modules("unrender", Path(str(files("unrender")))))
+    contents["needed.zip"] = _archive(pair for name in _NEEDED for pair in _distribution(name))
+    contents["templates"] = b"[]"
+    return contents
+
+
+def _alone(html: str, where: str) -> str:
+    """Return the page with Pyodide behind it, and with the policy that a server would send in a header."""
+    origin = f" {'/'.join(where.split('/')[:3])}" if "://" in where else ""
+    said = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY.format(origin=origin))}">'
+    behind = f'<meta name="pyodide" content="{escape(where)}">'
+    return html.replace('<meta name="pyodide" content="">', f"{said}\n{behind}", 1)
+
+
+def _modules(name: str, root: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a pure-Python package, by their path in an archive."""
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts:
+            yield str(PurePosixPath(name, *path.relative_to(root).parts)), path.read_bytes()
+
+
+def _distribution(name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield what is installed of a distribution, licences included, without what is compiled."""
+    for found in metadata.files(name) or ():
+        path = Path(str(found.locate()))
+        if path.suffix not in {".pyc", ".so", ".pyd"} and ".." not in found.parts and path.is_file():
+            yield str(found), path.read_bytes()
+
+
+def _archive(contents: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return a zip archive, the same for the same contents."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents:
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return data.getvalue()
