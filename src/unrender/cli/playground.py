@@ -37,14 +37,19 @@ def playground(templates: tuple[str, ...], *, port: int, opened: bool, static: s
         _write(Path(static), pyodide)
         return
     try:
-        from unrender.playground.server import app, server  # noqa: PLC0415 - an extra
+        from unrender.playground.server import app, bound, serve  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise BadInput(f"{error.name} is missing: pip install 'unrender[gateway]'") from error
     application = app({name: load(name) for name in templates})
-    remark(f"the playground is at http://127.0.0.1:{port}/")
+    try:
+        listener = bound(port)
+    except OSError as error:
+        raise BadInput(f"port {port}: {error.strerror}") from error
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    remark(f"the playground is at {address}")
     if opened:
-        click.launch(f"http://127.0.0.1:{port}/")
-    server(application, port=port).run()
+        click.launch(address)
+    serve(application, listener)
 
 
 def _write(folder: Path, pyodide: str) -> None:

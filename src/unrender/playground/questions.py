@@ -41,7 +41,7 @@ def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
     >>> answer("prompt", {"source": "<user>{{ messages[0].content }}</user>"})["prompt"]
     '<user>Hello</user>'
     >>> answer("prompt", {"source": "{% if"})
-    {'error': "template, line 1: unexpected end of template, expected expression"}
+    {'error': "template, line 1: unexpected 'end of template'"}
     """
     if question not in QUESTIONS:
         return {"error": f"expected a question of {', '.join(QUESTIONS)}; found {question!r:.80}"}
@@ -116,9 +116,9 @@ def _read(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _texts(chunks: list[Any]) -> list[str]:
-    wrong = next((chunk for chunk in chunks if not isinstance(chunk, str)), None)
-    if wrong is not None:
-        raise BadQuestion(f"chunks: expected texts, found {wrong!r:.80}")
+    for chunk in chunks:
+        if not isinstance(chunk, str):
+            raise BadQuestion(f"chunks: expected texts, found {chunk!r:.80}")
     return chunks
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -60,12 +61,22 @@ def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
     return Starlette(routes=routes, middleware=guards)
 
 
-def server(application: Starlette, *, port: int) -> uvicorn.Server:
-    """Return a server at the loopback address; `run()` serves until a signal ends it."""
-    config = uvicorn.Config(
-        application, host="127.0.0.1", port=port, log_level="warning", access_log=False, server_header=False
-    )
-    return uvicorn.Server(config)
+def bound(port: int) -> socket.socket:
+    """Return a socket at the loopback address; port 0 is any that is free. Raises `OSError` when the port is taken."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(application: Starlette, listener: socket.socket) -> None:
+    """Serve until a signal ends it."""
+    config = uvicorn.Config(application, log_level="warning", access_log=False, server_header=False)
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 def _described(name: str, template: ChatTemplate) -> dict[str, str]:

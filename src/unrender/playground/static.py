@@ -60,7 +60,6 @@ def _contents(where: str) -> dict[str, bytes]:
     contents["index.html"] = _alone(page.joinpath("index.html").read_text(encoding="utf-8"), where).encode()
     contents["unrender.zip"] = _archive(_modules("unrender", Path(str(files("unrender")))))
     contents["needed.zip"] = _archive(pair for name in _NEEDED for pair in _distribution(name))
-    contents["templates"] = b"[]"
     return contents
 
 

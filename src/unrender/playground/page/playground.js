@@ -162,7 +162,7 @@ function choose(button, piece, evidence) {
 function comparison(item) {
   const { prefix, suffix } = item.split;
   const side = (shown, only) =>
-    make("figure", { style: "margin:0" }, make("figcaption", { className: "hint", textContent: shown.what }), framed(prefix, only, suffix, shown.what));
+    make("figure", {}, make("figcaption", { className: "hint", textContent: shown.what }), framed(prefix, only, suffix, shown.what));
   const rule = item.rule ? ` Decided by: ${item.rule}.` : "";
   const head = make("p", { className: "hint", textContent: `${item.name ? `${item.name}: ` : ""}${item.finding}${rule}` });
   const sides = make("div", { className: "sides" }, side(item.left, item.split.left), side(item.right, item.split.right));
@@ -266,7 +266,7 @@ const drawPrompt = latest(async (current) => {
 });
 
 function promptParts(turn) {
-  const points = Array.from(turn.prompt);
+  const points = Array.from(turn.prompt); // Python counts characters, JavaScript UTF-16 units.
   const total = points.length;
   const begun = turn.begun && turn.prompt.endsWith(turn.begun) ? total - Array.from(turn.begun).length : total;
   const history = Math.min(turn.history ?? begun, begun);
@@ -290,12 +290,21 @@ const read = latest(async (current) => {
   const cut = recording ? { chunks: recording } : { output, chunk: Number($("chunk").value) };
   const found = await ask("read", { ...question, ...cut });
   if (!current() || !usable(found, $("film"))) return;
-  film = { ...found, points: Array.from(output) };
+  film = { ...found, output, at: positions(output) };
   $("time").max = String(found.steps.length);
   $("time").value = String(found.steps.length);
   drawTime();
   await explain(current, question, output);
 });
+
+/** How Python's positions, which count characters, are found in a text of JavaScript, which counts UTF-16 units. */
+function positions(text) {
+  const points = Array.from(text);
+  if (points.length === text.length) return (position) => position;
+  const starts = [0];
+  for (const point of points) starts.push(starts.at(-1) + point.length);
+  return (position) => starts[position];
+}
 
 async function explain(current, question, output) {
   const found = await ask("explanation", { ...question, output });
@@ -315,7 +324,7 @@ function drawTime() {
   if (!film) return;
   const at = Number($("time").value);
   const step = at ? film.steps[at - 1] : { fed: 0, settled: 0 };
-  $("time-shown").textContent = `${step.fed} of ${film.points.length} characters, ${step.fed - step.settled} held back`;
+  $("time-shown").textContent = `${step.fed} of ${film.steps.at(-1).fed} characters, ${step.fed - step.settled} held back`;
   fill($("film"), ...filmParts(step));
   const seen = film.steps.slice(0, at);
   drawLog($("events"), seen, "events");
@@ -324,14 +333,15 @@ function drawTime() {
 }
 
 function filmParts(step) {
-  const { points, spans } = film;
+  const part = (start, end = film.steps.at(-1).fed) => film.output.slice(film.at(start), film.at(end));
   const parts = [];
-  for (const span of spans) {
+  for (const span of film.spans) {
     const end = Math.min(span.end, step.settled);
-    if (end > span.start) parts.push(coloured(points.slice(span.start, end).join(""), span.role));
+    if (end > span.start) parts.push(coloured(part(span.start, end), span.role));
   }
-  if (step.fed > step.settled) parts.push(coloured(points.slice(step.settled, step.fed).join(""), "held"));
-  if (step.fed < points.length) parts.push(make("span", { className: "later", textContent: points.slice(step.fed).join("") }));
+  if (step.fed > step.settled) parts.push(coloured(part(step.settled, step.fed), "held"));
+  const unseen = part(step.fed);
+  if (unseen) parts.push(make("span", { className: "later", textContent: unseen }));
   return parts;
 }
 

@@ -1,0 +1,151 @@
+"""What the page asks: every question's answer is JSON, and what is wrong with a question is said in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unrender.playground import QUESTIONS, answer
+
+SOURCE = (
+    "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|{{ m.role }}|>"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or '' }}"
+    "{% for c in m.tool_calls or [] %}<call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</call>"
+    "{% endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+TOOL = {
+    "type": "function",
+    "function": {"name": "find", "parameters": {"type": "object", "properties": {"what": {"type": "string"}}}},
+}
+TALK = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Hello!"},
+    {"role": "user", "content": "Find it"},
+]
+ASKED = {"source": SOURCE, "messages": TALK, "tools": [TOOL]}
+CALL = '<call>{"name": "find", "arguments": {"what": "it"}}</call>'
+
+
+def asked(question, **fields):
+    found = answer(question, {**ASKED, **fields})
+    assert json.loads(json.dumps(found)) is not None
+    return found
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_has_an_answer_in_json(question):
+    """With a good template each question is answered, in plain JSON."""
+    other = {"source": "{{ messages[0].content }}"}
+
+    assert "error" not in asked(question, output=CALL, before=ASKED, after=other)
+
+
+def test_the_format_is_a_row_of_parts():
+    """An answer's picture is its markers and the slots between them; each names the field that it comes from."""
+    (row,) = asked("format")["pictures"]
+
+    assert [(part["text"], part["role"]) for part in row][:4] == [
+        ("<think>", "marker"),
+        ("reasoning", "reasoning"),
+        ("</think>", "marker"),
+        ("content", "content"),
+    ]
+    assert row[0]["field"] == "reasoning.start"
+
+
+def test_evidence_has_both_renderings():
+    """What shows a part are two renderings: what they begin with, what each has alone, what they end in."""
+    found = next(item for item in asked("format")["evidence"] if item["name"] == "R1")
+    split = found["split"]
+
+    assert split["prefix"] + split["right"] + split["suffix"] == found["right"]["text"]
+    assert split["right"].startswith("<think>")
+
+
+def test_the_prompt_shows_what_the_model_wrote():
+    """Of a rendered conversation, the model's own words, and where the generation prompt begins."""
+    found = asked("prompt")
+    ((start, end),) = found["written"]
+
+    assert found["prompt"][start:end] == "Hello!<|end|>"
+    assert found["prompt"][found["history"] :] == "<|assistant|>"
+
+
+def test_reading_is_a_film():
+    """Every chunk is a step: how far the output was fed, how far its meaning is certain, and what came out."""
+    found = asked("read", output=f"Look: {CALL}<|end|>", chunk=1)
+    steps = found["steps"]
+    deltas = [delta for step in steps for delta in step["deltas"]]
+
+    assert [step["fed"] for step in steps[:3]] == [1, 2, 3]
+    assert all(step["settled"] <= step["fed"] for step in steps)
+    assert any(step["settled"] < step["fed"] for step in steps)
+    assert "".join(delta.get("content", "") for delta in deltas) == "Look: "
+    assert found["message"]["tool_calls"][0]["function"] == {"name": "find", "arguments": '{"what": "it"}'}
+
+
+def test_a_recording_keeps_its_chunks():
+    """A recorded stream is fed as it came."""
+    found = asked("read", chunks=["Hel", "lo", "!"])
+
+    assert [step["fed"] for step in found["steps"]] == [3, 5, 6, 6]
+
+
+def test_a_long_output_is_a_film_of_bounded_length():
+    """However small the chunks, a film has some thousand steps at most; the answer says how large the chunks are."""
+    found = asked("read", output="word " * 20_000, chunk=1)
+
+    assert len(found["steps"]) <= 5_001
+    assert found["chunk"] == 20
+
+
+def test_what_is_not_enforced_is_a_warning():
+    """A schema's keyword that no grammar holds is named beside the grammar."""
+    tool = {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "parameters": {"type": "object", "properties": {"n": {"type": "array", "uniqueItems": True}}},
+        },
+    }
+    found = asked("grammar", tools=[tool], dialect="lark")
+
+    assert any("uniqueItems" in warning for warning in found["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("question", "fields", "named"),
+    [
+        ("dance", {}, "dance"),
+        ("read", {"output": 3}, "output: expected a text, found 3"),
+        ("read", {"chunk": True}, "chunk: expected a whole number"),
+        ("read", {"chunks": ["a", None]}, "chunks: expected texts"),
+        ("prompt", {"messages": "Hi"}, "messages: expected a list"),
+        ("prompt", {"messages": [3]}, "messages[0]"),
+        ("prompt", {"tools": [{}]}, "tools[0]"),
+        ("prompt", {"thinking": "perhaps"}, "thinking: expected one of"),
+        ("prompt", {"source": "{% if"}, "template, line 1"),
+        ("prompt", {"source": "{{ raise_exception('no <b>') }}"}, "no <b>"),
+        ("format", {"source": "x" * 1_000_001}, "source: expected at most 1000000 characters"),
+        ("grammar", {"dialect": "yacc"}, "dialect: expected one of"),
+        ("compare", {"before": 3}, "before: expected an object"),
+        ("explanation", {"output": "x" * 100_001}, "output: at most 100000 characters"),
+        ("prompt", {"tool_choice": {"type": "function", "function": {"name": "other"}}}, "other"),
+    ],
+)
+def test_what_is_wrong_is_said(question, fields, named):
+    """A question that cannot be answered gives a sentence that names the field, and nothing else."""
+    found = asked(question, **fields)
+
+    assert list(found) == ["error"]
+    assert named in found["error"]
+
+
+def test_a_template_that_never_ends_is_stopped():
+    """A hostile template costs its budget and gives an error."""
+    found = answer(
+        "prompt", {"source": "{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}"}
+    )
+
+    assert "the template" in found["error"]

@@ -1,0 +1,82 @@
+"""The page in a folder, with its Python: what is written, and that it answers without what is installed here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from unrender.playground.static import StaticError, write
+
+ADDRESS = "https://pyodide.example/v1/full"
+
+
+def test_folder_holds_the_page_and_its_python(tmp_path):
+    """All that the page names lies beside it; Pyodide is taken from the address, and from nowhere else."""
+    names = {path.name for path in write(tmp_path / "site", pyodide=ADDRESS)}
+    page = (tmp_path / "site" / "index.html").read_text()
+
+    assert set(re.findall(r'(?:href|src)="([\w.]+)"', page)) <= names
+    assert {"worker.js", "unrender.zip", "needed.zip"} <= names
+    assert f'<meta name="pyodide" content="{ADDRESS}/">' in page
+    assert "script-src &#x27;self&#x27; &#x27;wasm-unsafe-eval&#x27; https://pyodide.example;" in page
+
+
+def test_archives_hold_all_that_python_needs(tmp_path):
+    """A Python that sees nothing but the two archives answers a question of the page."""
+    write(tmp_path, pyodide=ADDRESS)
+    for name in ("unrender.zip", "needed.zip"):
+        zipfile.ZipFile(tmp_path / name).extractall(tmp_path / "lib")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'lib')!r})\n"
+        "from unrender.playground import answer\n"
+        "print(answer('prompt', {'source': '{{ messages[0].content }}'})['prompt'])"
+    )
+    run = subprocess.run([sys.executable, "-ISc", code], capture_output=True, text=True, check=False)
+
+    assert (run.stdout, run.stderr) == ("Hello\n", "")
+
+
+def test_archives_hold_licences_and_nothing_compiled(tmp_path):
+    """What others wrote comes with its licence, and runs on any machine."""
+    write(tmp_path, pyodide=ADDRESS)
+    names = zipfile.ZipFile(tmp_path / "needed.zip").namelist()
+
+    assert sum("LICENSE" in name for name in names) == 2
+    assert not [name for name in names if name.endswith((".so", ".pyd", ".pyc"))]
+
+
+def test_the_same_files_make_the_same_archive(tmp_path):
+    """Archives hold no time, so a site that is built again does not change."""
+    for name in ("one", "two"):
+        write(tmp_path / name, pyodide=ADDRESS)
+
+    assert (tmp_path / "one" / "unrender.zip").read_bytes() == (tmp_path / "two" / "unrender.zip").read_bytes()
+
+
+def test_pyodide_of_a_folder_is_copied(tmp_path):
+    """A folder that holds Pyodide is copied beside the page."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "pyodide.mjs").write_text("// it")
+    write(tmp_path / "site", pyodide=str(tmp_path / "there"))
+
+    assert (tmp_path / "site" / "pyodide" / "pyodide.mjs").read_text() == "// it"
+    assert 'content="./pyodide/"' in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_a_folder_without_pyodide_is_refused(tmp_path):
+    """What is neither an address nor a folder with Pyodide is an error that says so, and nothing is written."""
+    with pytest.raises(StaticError, match=r"expected an address, or a folder that holds pyodide.mjs"):
+        write(tmp_path / "site", pyodide=str(tmp_path))
+
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
+    """The error names the path."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StaticError, match="file"):
+        write(tmp_path / "file" / "site", pyodide=ADDRESS)
