@@ -51,13 +51,13 @@ def test_page_is_written_into_a_folder(tmp_path):
 def test_page_is_served_until_a_signal(tmp_path):
     """The command says where the page is, serves it with the template that was named, and ends on a signal."""
     (tmp_path / "mine.jinja").write_text("{{ messages[0].content }}")
-    command = [sys.executable, "-m", "unrender", "playground", "mine.jinja", "--port", "0"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+    command = [sys.executable, "-m", "unrender", "playground", str(tmp_path / "mine.jinja"), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
         address = run.stderr.readline().split()[-1]
         with urllib.request.urlopen(f"{address}templates") as response:
             (offered,) = json.load(response)
         run.terminate()
 
-    assert offered["name"] == "mine.jinja"
+    assert offered["name"] == str(tmp_path / "mine.jinja")
     assert offered["source"] == "{{ messages[0].content }}"

@@ -5,7 +5,7 @@ import { alone, ask, offered } from "./backend.js";
 const $ = (id) => document.getElementById(id);
 const ROLES = ["reasoning", "content", "marker", "name", "id", "argument", "malformed", "held"];
 const TYPED = ["source", "bos_token", "eos_token", "tools", "thinking", "tool_choice", "output", "chunk"];
-const SHOWN = 300; // Events and deltas that are listed.
+const SHOWN = 100; // Events and deltas that are listed.
 const PAUSE = 250; // Milliseconds without typing before a question is asked.
 
 let messages = [{ role: "user", content: "Hello" }];
