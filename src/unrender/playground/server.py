@@ -67,6 +67,7 @@ def bound(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # Who is told the address may come before the server runs, and waits.
     except OSError:
         listener.close()
         raise

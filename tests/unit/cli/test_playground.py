@@ -54,10 +54,12 @@ def test_page_is_served_until_a_signal(tmp_path):
     command = [sys.executable, "-m", "unrender", "playground", str(tmp_path / "mine.jinja"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
-        address = run.stderr.readline().split()[-1]
-        with urllib.request.urlopen(f"{address}templates") as response:
-            (offered,) = json.load(response)
-        run.terminate()
+        try:
+            address = run.stderr.readline().split()[-1]
+            with urllib.request.urlopen(f"{address}templates") as response:
+                (offered,) = json.load(response)
+        finally:
+            run.terminate()
 
     assert offered["name"] == str(tmp_path / "mine.jinja")
     assert offered["source"] == "{{ messages[0].content }}"
