@@ -67,7 +67,7 @@ def shared_start(sequences: Sequence[Sequence[T]]) -> list[T]:
     """Return the items with which all sequences begin."""
     shared = []
     for items in zip(*sequences, strict=False):
-        if any(item != items[0] for item in items):
+        if items.count(items[0]) < len(items):
             break
         shared.append(items[0])
     return shared

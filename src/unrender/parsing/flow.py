@@ -13,7 +13,7 @@ to the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 DEEPEST = 12
@@ -53,18 +53,29 @@ class Flow:
 
     __slots__ = ("_ends", "_made_of", "_whole")
 
+    _ends: Callable[[str], re.Match[str] | None]
+    """Finds what ends the text, or may be the beginning of that."""
+    _whole: Callable[[str], re.Match[str] | None]
+    """Finds a literal, as far as it is looked at, or one of the characters."""
+
     def __init__(self, literals: Iterable[str] = (), characters: str = "", last: str = "") -> None:
         """`last` is a literal that counts at the end of a chunk alone."""
         self._made_of = (tuple(literals), characters, last)
+        self._ends = self._first_ends
+
+    def _first_ends(self, text: str) -> re.Match[str] | None:
+        """Search for the first time: most places of a program are never looked at, and patterns take long to compile."""
+        literals, characters, last = self._made_of
         heads: dict[str, Any] = {}
-        for literal in self._made_of[0]:
+        for literal in literals:
             _plant(heads, literal, whole=True)
         _plant(heads, last, whole=False)
         options = [f"[{re.escape(characters)}]"] if characters else []
-        self._ends = re.compile("|".join([*options, *_branches(heads)]) or r"(?!)").search
-        """Finds what ends the text, or may be the beginning of that."""
-        options += [re.escape(literal[:DEEPEST]) for literal in self._made_of[0] if literal]
+        ends = re.compile("|".join([*options, *_branches(heads)]) or r"(?!)").search
+        options += [re.escape(literal[:DEEPEST]) for literal in literals if literal]
         self._whole = re.compile("|".join(options) or r"(?!)").search
+        self._ends = ends
+        return ends(text)
 
     def __reduce__(self) -> tuple[type[Flow], tuple[tuple[str, ...], str, str]]:
         return Flow, self._made_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +23,17 @@ class Facts:
 def read_facts(environment: jinja2.Environment, source: str) -> Facts:
     """Read the facts off a source that is known to compile in that environment."""
     tree = environment.parse(source)
-    strings, attributes = tuple(_strings(tree)), frozenset(_attribute_names(tree))
+    found = list(_depth_first(tree))
+    strings, attributes = tuple(_strings(found)), frozenset(_attribute_names(found))
     # Looking for variables folds constant lists, and the strings in them are found no more.
     variables = frozenset(meta.find_undeclared_variables(tree))
-    return Facts(
-        variables=variables, string_constants=strings, attribute_names=attributes, defaults=dict(_defaults(tree))
-    )
+    defaults = dict(_defaults(_depth_first(tree)))
+    return Facts(variables=variables, string_constants=strings, attribute_names=attributes, defaults=defaults)
 
 
-def _defaults(tree: nodes.Template) -> Iterator[tuple[str, Any]]:
+def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
     """Yield what variables are taken for when they are not there: `x | default(0)`, `x if x is defined else 0`, and so on."""
-    for node in _depth_first(tree):
+    for node in found:
         match node:
             case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[nodes.Const(value=value), *_]):
                 yield name, value
@@ -48,14 +48,14 @@ def _defaults(tree: nodes.Template) -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
-def _strings(tree: nodes.Template) -> Iterator[str]:
-    for node in _depth_first(tree):
+def _strings(found: Iterable[nodes.Node]) -> Iterator[str]:
+    for node in found:
         if isinstance(node, nodes.Const) and isinstance(node.value, str):
             yield node.value
 
 
-def _attribute_names(tree: nodes.Template) -> Iterator[str]:
-    for node in _depth_first(tree):
+def _attribute_names(found: Iterable[nodes.Node]) -> Iterator[str]:
+    for node in found:
         match node:
             case nodes.Getattr(attr=name):
                 yield name
@@ -69,6 +69,9 @@ def _attribute_names(tree: nodes.Template) -> Iterator[str]:
 
 
 def _depth_first(node: nodes.Node) -> Iterator[nodes.Node]:
-    yield node
-    for child in node.iter_child_nodes():
-        yield from _depth_first(child)
+    """Yield a node and all below it, each before what is inside it."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += [*found.iter_child_nodes()][::-1]
