@@ -79,6 +79,8 @@ class Alphabet:
     coded: str = ""
     """How a control character is written by its number, e.g. `\\x{:02x}`; empty: as it is."""
     table: Mapping[int, str] = field(init=False, repr=False, compare=False)
+    classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """Classes of characters as they are written here: most grammars use the same few."""
 
     def __post_init__(self) -> None:
         controls = {code: self.coded.format(code) for code in range(_CONTROLS) if self.coded}
@@ -192,6 +194,19 @@ def _encode(node: Node, alphabet: Alphabet) -> Node:
 
 
 def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
+    found = alphabet.classes.get(node)
+    if found is None:
+        found = _written_class(node, alphabet)
+        if len(alphabet.classes) < _MOST_CLASSES:
+            alphabet.classes[node] = found
+    return found
+
+
+_MOST_CLASSES = 512
+"""Classes of characters that are remembered for an alphabet."""
+
+
+def _written_class(node: Chars, alphabet: Alphabet) -> Node:
     ranges = complement(node.ranges) if node.negated else node.ranges
     escapes = [form for character, form in alphabet.escapes if _holds(ranges, character)]
     special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
