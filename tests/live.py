@@ -81,7 +81,7 @@ async def listening(
     await settled(lambda: asyncio.all_tasks() - tasks == set() and open_sockets() <= sockets)
 
 
-async def settled(holds: Any, within: float = 2.0) -> None:
+async def settled(holds: Any, within: float = 10.0) -> None:
     """Wait until something holds; fails when it does not in time."""
     for _ in range(int(within / 0.01)):
         if holds():

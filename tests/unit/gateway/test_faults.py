@@ -113,7 +113,7 @@ def test_engine_that_fails_later_ends_the_stream(path, more):
     """What came before is delivered, an error in the API's own shape follows, and another stream is untouched."""
 
     async def run():
-        async with between([SAID[:130], 0.02, *more], idle=0.15) as (gateway, engine):
+        async with between([SAID[:130], 0.02, *more], idle=0.6) as (gateway, engine):
             broken = asyncio.create_task(gateway.ask(path, stream=True))
             await settled(lambda: "/completion" in str(engine.asked))
             engine.answers = {**ENGINE, "/completion": [SAID[:100], 0.05, SAID[100:]]}
@@ -152,7 +152,8 @@ def test_slow_reader_fills_no_memory():
     async def run():
         async with between([word] * 5000) as (gateway, engine):
             _, writer = await gateway.send(request(PATHS[0], stream=True))
-            sent, before = 1, 0
+            await settled(lambda: engine.said)
+            sent, before = engine.said, 0
             while sent != before:
                 before = sent
                 await asyncio.sleep(0.3)
@@ -236,7 +237,7 @@ def test_second_signal_ends_and_time_runs_out():
 
     async def run():
         engine = Told(["Hello", 60.0, "never"])
-        async with listening(engine, drain=0.3) as gateway:
+        async with listening(engine, drain=1.5) as gateway:
             streams = [asyncio.create_task(gateway.ask(path, stream=True)) for path in PATHS]
             await settled(lambda: len(engine.jobs) == 3)
             gateway.server.handle_exit(15, None)
