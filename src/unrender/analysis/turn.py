@@ -187,8 +187,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
     far, lead = lead[:-_LONGEST_HEADER], lead[-_LONGEST_HEADER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
-        behind = lead[len("".join(parts)) :]
-        closed = any(closer in behind or any(closer in text for text in openings) for closer in closers_of(parts[-1]))
+        closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
         pair = [
             i
             for i, part in enumerate(parts)
@@ -204,7 +203,7 @@ def _without_opener(lead: str, answers: list[str]) -> str:
 def _natural(shared: str, rests: list[str]) -> str:
     """Step back to before a marker that every text completes with a word."""
     parts = lexemes(shared)
-    completed = all(rest and is_word(rest) and not _starts_with_needle(rest) for rest in rests)
+    completed = all(is_word(rest) and not _starts_with_needle(rest) for rest in rests)
     while parts and is_tag(parts[-1]) and completed:
         parts.pop()
         completed = bool(parts) and is_word(parts[-1])
@@ -247,7 +246,7 @@ def _tool_header(lead: str, tool_lead: str) -> str:
 def _appended(turns: Turns) -> str:
     """Compare an answer at the end of a conversation with one that a user's message follows."""
     last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
-    if not last or not followed or followed.startswith(last):
+    if followed.startswith(last):
         return ""
     opening = turns.opening.replace(BOS, "").lstrip()
     end = _without_opening(common_prefix([last, followed]), opening)

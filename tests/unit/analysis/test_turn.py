@@ -87,6 +87,15 @@ FRAMES = {
         },
         {"lead": "</u><bot>", "header": "<bot>", "prefill": "<t>"},
     ),
+    "an instruction that names the header": (
+        {
+            "prompt": "</u>After <bot> be brief.<bot><t>",
+            "prompt_no_thinking": "</u>After <bot> be brief.<bot>",
+            "bare": "</u>",
+            "answers": both("</u><bot>"),
+        },
+        {"lead": "</u><bot>", "header": "<bot>", "prefill": "<t>"},
+    ),
     "history always writes what the switch changes": (
         {
             "prompt": "</u><bot>[on]",
@@ -247,6 +256,7 @@ APPENDED = {
     "what ends the conversation ends other texts too": (f"{C}<end>", f"{C}<end>\n<user><end>{USER2}", "<user>", ""),
     "nothing after the last answer": (C, f"{C}<end><user>{USER2}", "<user>", ""),
     "no question after the answer": (f"{C}<end>Bye", None, "<user>", ""),
+    "the next turn's opener is no end": (f"{C}<end><s>", f"{C}<end><s>user{USER2}", "<s>user", ""),
     "nothing after EOS counts": (f"{C}<end>Bye{EOS}x", f"{C}<end>{EOS}<user>{USER2}", "<user>", "Bye"),
 }
 
