@@ -169,6 +169,14 @@ def test_a_word_that_is_only_said_is_no_switch():
     assert not analyze(Template(source)).capabilities.supports_enable_thinking
 
 
+def test_plan_is_found_where_content_alone_is_refused():
+    """The template that takes answers with calls only has a plan in markers, too."""
+    source = "{{ raise_exception('x') if messages[-1].role == 'assistant' and not messages[-1].tool_calls }}"
+    source += plans_where("<plan>", "</plan>")
+
+    assert discover(Prober(template=Template(source))).capabilities.reasoning_field == "plan"
+
+
 def test_plan_in_the_wrapper_of_content_is_content():
     """What stands in the same pair of markers as content alone is no reasoning."""
     source = plans_where("<say>", "</say>", "<say>").replace("{{ m.content }}", "{{ m.content }}</say>")

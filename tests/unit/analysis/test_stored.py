@@ -10,13 +10,16 @@ import pytest
 
 from unrender import ChatTemplate, analysis, preparation
 from unrender.analysis import stored
-from unrender.analysis.result import Analysis
+from unrender.analysis.result import Analysis, Evidence, Shown
+from unrender.format import Format
 from unrender.formats.folders import VARIABLE as OWN_FORMATS
 from unrender.template.budget import Limits
 from unrender.template.rendering import Template
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+
+SHOWN = Shown(what="content", text="Hi")
 
 
 @pytest.fixture
@@ -50,6 +53,23 @@ def test_a_later_process_reads_what_was_found(folder, monkeypatch):
 
     assert ChatTemplate.from_string(SOURCE).analysis == found
     assert len(files(folder)) == 1
+
+
+def test_all_that_an_analysis_says_comes_back(folder):
+    """Evidence, diagnostics, what was given up, and what it cost."""
+    template = Template(SOURCE)
+    found = Analysis(
+        format=Format(),
+        capabilities=analysis.Capabilities(supports_tools=True),
+        evidence=(Evidence(part="turn", comparison="R1", finding="?", left=SHOWN, right=SHOWN, rule="so"),),
+        diagnostics=("one", "two"),
+        given_up=("two",),
+        renderings=7,
+    )
+
+    stored.store(template, found)
+
+    assert stored.load(template) == found
 
 
 @pytest.mark.parametrize("path", TEMPLATES[::6], ids=lambda path: path.stem)
