@@ -10,8 +10,9 @@ bin=.venv-engines/bin
 "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
 # The CPU build first: xgrammar's own dependency would bring the one with CUDA.
 "$bin/python" -m pip install --quiet torch==2.13.0
-"$bin/python" -m pip install --quiet --editable '.[cli]' --group tests-and-engines --group exports
+"$bin/python" -m pip install --quiet --editable '.[cli,gateway]' --group tests-and-engines --group exports
 "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
 
 exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/emit tests/unit/testing tests/unit/integrations \
+    tests/unit/gateway/backends/test_transformers.py \
     tests/hunting/test_engines.py tests/conformance/test_{schemas,keywords,one_grammar,generation}.py "$@"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from unrender.gateway.config import Config
     from unrender.gateway.telemetry import Telemetry
 
-_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama")
+_BACKENDS = ("sampler", "llama-server", "vllm", "sglang", "openai", "ollama", "transformers")
+_ALONE = ("sampler", "transformers")
+"""Backends without an address."""
 _SAMPLED = "no model: every answer is random, well-formed text drawn from the format's grammar"
 _KEY = "UNRENDER_ENGINE_KEY"
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -83,17 +86,29 @@ def _model(given: Mapping[str, str]) -> dict[str, Any]:
         if found := next((name for name in ("backend", "url", "engine_model") if name in given), None):
             raise click.UsageError(f"--gguf is an engine of its own; expected no {found!r} beside it")
         return {**given, "backend": "gguf", "aliases": "*"}
-    kind = given.get("backend") or ("llama-server" if "url" in given else "sampler")
-    if kind == "sampler":
+    kind = given.get("backend") or ("llama-server" if "url" in given else _in_this_process(given.get("template")))
+    if kind in _ALONE:
         if "url" in given:
-            raise click.UsageError("the sampler has no URL; name the engine with --backend")
-        return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
+            raise click.UsageError(f"--backend {kind} has no URL; name the engine with --backend")
+        if kind == "sampler":
+            return {**given, "backend": kind, "aliases": "*", "rate": _RATE}
+        if "template" not in given:
+            raise click.UsageError("--backend transformers needs --model, a directory or a hub id")
+        own = {name: value for name, value in given.items() if name != "template"}
+        return {**own, "backend": kind, "path": given["template"], "aliases": "*"}
     if "url" not in given:
         raise click.UsageError(f"--backend {kind} needs the engine's URL")
     key = {"key_env": _KEY} if os.environ.get(_KEY) else {}
     if template := given.get("template"):
         load(template)  # for its errors, which name what was looked for
     return {**given, "backend": kind, "aliases": "*", **key}
+
+
+def _in_this_process(model: str | None) -> str:
+    """Return what runs a model that is no engine's: transformers where it has weights, else the sampler."""
+    folder = Path(model or "")
+    weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
+    return "transformers" if weights else "sampler"
 
 
 def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:

@@ -24,6 +24,7 @@ from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
+from unrender.gateway.backends.transformers import DIALECTS, load
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.gateway import Keys, Limits
@@ -105,6 +106,7 @@ def read_model(fields: Fields) -> Model:
         backend=backend,
         aliases=fields.texts("aliases", _MOST),
         reasoning_field=fields.word("reasoning_field", "reasoning_content", "reasoning") or "reasoning_content",
+        check=fields.flag("check"),
         **_given(attempts=fields.integer("attempts", 1, 10)),
     )
     _all_read(fields)
@@ -135,6 +137,14 @@ def _gguf(fields: Fields) -> Made:
     )
     url, process = start(path, **sizes)
     return LlamaServer(Connection(url), process=process), lambda: ChatTemplate.from_file(path)
+
+
+def _transformers(fields: Fields) -> Made:
+    path, place = fields.text("path"), fields.place("path")
+    if not path:
+        raise invalid(f"{place}: expected a model's directory or hub id, found none", param=place)
+    engine = load(path, device=fields.text("device") or "", masks=fields.word("masks", *DIALECTS) or "")
+    return engine, lambda: ChatTemplate.from_pretrained(path)
 
 
 async def _fetched(engine: LlamaServer) -> LoadedTemplates:
@@ -171,6 +181,7 @@ BACKENDS: Mapping[str, Callable[[Fields], Made]] = {
     "sampler": _sampler,
     "llama-server": _llama_server,
     "gguf": _gguf,
+    "transformers": _transformers,
     "vllm": _vllm,
     "sglang": _sglang,
     "openai": _openai,

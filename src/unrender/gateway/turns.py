@@ -38,6 +38,8 @@ _RESERVED = frozenset(
     if parameter.kind is not Parameter.VAR_KEYWORD and name != "documents"
 ) | {"add_generation_prompt", "bos_token", "eos_token"}
 """What no client may set as a variable of the template."""
+_WHOLE = ("structural_tag", "lark")
+"""Dialects whose grammars leave free text free without waiting for triggers."""
 _THREADS = 2
 _UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=WrittenGrammar(content(rest())))
 """A turn whose answer is all content, whatever it looks like."""
@@ -167,7 +169,7 @@ class Turns:
     def _constrained(self, turn: Turn, engine: Capabilities) -> bool:
         request = turn.request
         due = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) or request.response_schema is not None
-        free = request.calls_allowed and (engine.lazy or engine.dialect == "structural_tag")
+        free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
     def _grammar(self, turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...], str]:

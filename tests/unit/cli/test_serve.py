@@ -23,7 +23,9 @@ from unrender.cli.app import app
     ("arguments", "said"),
     [
         (["--backend", "vllm"], "needs the engine's URL"),
-        (["--backend", "sampler", "http://x"], "the sampler has no URL"),
+        (["--backend", "sampler", "http://x"], "--backend sampler has no URL"),
+        (["--backend", "transformers"], "needs --model"),
+        (["--backend", "transformers", "http://x"], "--backend transformers has no URL"),
         (["--backend", "vllm", "http://x"], "template: expected a model directory"),
         (["--backend", "vllm", "http://x", "--model", "nowhere.jinja"], "nowhere.jinja: expected"),
         (["http://127.0.0.1:9"], "cannot be reached"),

@@ -1,0 +1,323 @@
+"""A model's directory or hub id → an engine in this process: transformers generates, llguidance or xgrammar says what may come next.
+
+Rules: answers are generated one after the other, in a thread of its own, so that no stream waits for the model. A client that
+goes away, or reads slowly, stops the model at its next token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from unrender.gateway.backends.backend import Capabilities, EngineError, Grammar, Job, Piece
+from unrender.gateway.failure import invalid
+from unrender.parsing.completions import Usage
+
+_NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
+"""The values that change nothing: a model's own defaults are not OpenAI's."""
+DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
+"""The libraries that mask, the first that is installed; each takes one dialect."""
+_WAITING = 16
+"""Pieces that may wait to be sent, before the model waits."""
+_CONTEXT = 4096
+"""Tokens, where the model does not say how many it takes."""
+_PATIENCE = 0.05
+"""Seconds after which the model's thread looks whether anybody still waits."""
+
+
+def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
+    """Load a model and its tokenizer; `masks` is the library that holds grammars, the first that is installed by default.
+
+    Raises `Failure` when a package is missing or the model cannot be loaded.
+    """
+    found = next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
+    try:
+        library = importlib.import_module("transformers")
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        missing = f"transformers: {error.name} is missing: pip install 'unrender[transformers]'"
+        raise invalid(missing, param="backend") from None
+    try:
+        tokenizer = library.AutoTokenizer.from_pretrained(source)
+        model = library.AutoModelForCausalLM.from_pretrained(source, dtype="auto")
+    except Exception as error:
+        raise invalid(f"path: {source}: {error!s:.300}", param="path") from error
+    if not getattr(tokenizer, "is_fast", False):
+        raise invalid(f"path: {source}: expected a fast tokenizer, found {type(tokenizer).__name__}", param="path")
+    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or found)
+
+
+class Transformers:
+    """A loaded model."""
+
+    def __init__(self, model: Any, tokenizer: Any, torch: Any, *, masks: str) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.torch = torch
+        self.context: int = getattr(model.config, "max_position_embeddings", None) or _CONTEXT
+        self._masks = _MASKS[masks](model, tokenizer) if masks else None
+        self._dialect = DIALECTS.get(masks, "")
+        self._thread = ThreadPoolExecutor(1, "unrender-transformers")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Grammars by the library that masks."""
+        return Capabilities(dialect=self._dialect, logprobs=True, sampling=frozenset(_NEUTRAL))
+
+    async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
+        """Yield a piece for each token."""
+        run = Run(self, job, asyncio.get_running_loop())
+        self._thread.submit(run.work)
+        try:
+            while (item := await run.queue.get()) is not None:
+                if isinstance(item, EngineError):
+                    raise item
+                yield item
+        finally:
+            run.unwanted.set()
+
+    def matcher(self, grammar: Grammar | None) -> Any:
+        """Return what says which tokens may come next; None without a grammar. Raises `EngineError` for one it refuses."""
+        if grammar is None or self._masks is None:
+            return None
+        try:
+            return self._masks(grammar.text)
+        except (ValueError, RuntimeError) as error:
+            raise EngineError(f"the grammar is refused: {error!s:.300}", where="transformers", status=400) from error
+
+    async def count(self, text: str) -> int | None:
+        """Return the tokenizer's count."""
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    async def ready(self) -> str | None:
+        """It is, once it is loaded."""
+        return None
+
+    async def close(self) -> None:
+        """Take no more jobs."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Run:
+    """One answer: what transformers calls for every token, in the model's thread."""
+
+    def __init__(self, engine: Transformers, job: Job, loop: asyncio.AbstractEventLoop) -> None:
+        self.queue: asyncio.Queue[Piece | EngineError | None] = asyncio.Queue(_WAITING)
+        self.unwanted = threading.Event()
+        """Nobody waits for the rest."""
+        self._engine = engine
+        self._job = job
+        self._loop = loop
+        self._matcher: Any = None
+        self._scores: Any = None
+        """Log probabilities of the next token, where they are wanted."""
+        self._told: list[Mapping[str, Any]] = []
+        """Tokens whose text is not whole yet."""
+        self._tail = ""
+        self._count = 0
+        self._stopped = False
+        decoders = importlib.import_module("tokenizers.decoders")
+        self._decoder = decoders.DecodeStream(skip_special_tokens=False)
+        own = engine.model.generation_config.eos_token_id
+        listed = own if isinstance(own, list) else [] if own is None else [own]
+        ids = engine.tokenizer.convert_tokens_to_ids(list(job.turn.stop))
+        self._ends = {*listed, *(id for id in ids if id is not None and id != engine.tokenizer.unk_token_id)}
+
+    def work(self) -> None:
+        """Generate; whatever goes wrong is put among the pieces."""
+        try:
+            if not self.unwanted.is_set():
+                self._generate()
+            self._put(None)
+        except EngineError as error:
+            self._put(error)
+        except Exception as error:  # noqa: BLE001 - the model's thread goes on with the next answer
+            self._put(EngineError(f"{type(error).__name__}: {error!s:.300}", where="transformers"))
+
+    def _generate(self) -> None:
+        engine, job = self._engine, self._job
+        prompt = engine.tokenizer(job.turn.prompt, add_special_tokens=False, return_tensors="pt").to(
+            engine.model.device
+        )
+        length = prompt["input_ids"].shape[1]
+        room = engine.context - length
+        if room < 1:
+            message = f"expected a prompt of at most {engine.context - 1} tokens, found {length}"
+            raise EngineError(message, where="transformers", status=400)
+        self._matcher = engine.matcher(job.grammar)
+        if job.seed is not None:
+            engine.torch.manual_seed(job.seed % 2**63)
+        limit = room if job.limit is None else min(job.limit, room)
+        engine.model.generate(
+            input_ids=prompt["input_ids"],
+            attention_mask=prompt["attention_mask"],
+            max_new_tokens=limit,
+            logits_processor=[self._masked],
+            stopping_criteria=[self._taken],
+            eos_token_id=sorted(self._ends) or None,
+            pad_token_id=next(iter(self._ends), 0),
+            **_sampling(job.sampling),
+        )
+        usage = Usage(prompt_tokens=length, completion_tokens=self._count)
+        self._put(Piece("", 0, "stop" if self._stopped else "length", usage))
+
+    def _masked(self, _: Any, scores: Any) -> Any:
+        """Return the scores of the tokens that the grammar allows, the others impossible."""
+        if self._matcher is not None:
+            bits = self._matcher.bits().to(scores.device)
+            scores = scores.masked_fill(~_flags(self._engine.torch, bits, scores.shape[-1]), -float("inf"))
+        if self._job.logprobs is not None:
+            self._scores = self._engine.torch.log_softmax(scores[0].float(), -1)
+        return scores
+
+    def _taken(self, ids: Any, _: Any) -> Any:
+        """Send the token that was chosen; returns whether it is the last."""
+        token = int(ids[0, -1])
+        self._count += 1
+        ended = token in self._ends
+        if self._matcher is not None and not ended:
+            self._matcher.take(token)
+        if not ended:
+            self._send(token)
+        self._stopped = ended or any(stop in self._tail for stop in self._job.turn.stop)
+        return self._engine.torch.tensor([self._stopped or self.unwanted.is_set()], device=ids.device)
+
+    def _send(self, token: int) -> None:
+        if self._scores is not None:
+            self._told.append(self._token(token))
+        text = self._decoder.step(self._engine.tokenizer.backend_tokenizer, token) or ""
+        longest = max(map(len, self._job.turn.stop), default=0)
+        self._tail = (self._tail + text)[-longest - len(text) :]
+        if text or not self._told:
+            self._put(Piece(text, 1, logprobs=tuple(self._told)))
+            self._told.clear()
+
+    def _token(self, token: int) -> Mapping[str, Any]:
+        top = self._job.logprobs or 0
+        others = self._scores.topk(top) if top else None
+        listed = [] if others is None else zip(others.indices.tolist(), others.values.tolist(), strict=True)
+        plain = [self._plain(id, value) for id, value in listed if value > -float("inf")]
+        return {**self._plain(token, float(self._scores[token])), "top_logprobs": plain}
+
+    def _plain(self, token: int, value: float) -> dict[str, Any]:
+        text = self._engine.tokenizer.decode([token], skip_special_tokens=False)
+        return {"token": text, "logprob": value, "bytes": list(text.encode(errors="replace"))}
+
+    def _put(self, item: Piece | EngineError | None) -> None:
+        """Hand over a piece, and wait while too many are waiting, unless nobody wants it any more."""
+        if self.unwanted.is_set():
+            return
+        waiting = asyncio.run_coroutine_threadsafe(self.queue.put(item), self._loop)
+        while not self.unwanted.is_set():
+            try:
+                waiting.result(_PATIENCE)
+                return
+            except TimeoutError:
+                continue
+        waiting.cancel()
+
+
+def _sampling(asked: Mapping[str, float]) -> dict[str, Any]:
+    """Return the settings of a generation, all of them spelled out."""
+    said: dict[str, Any] = {**_NEUTRAL, **asked}
+    said["top_k"] = max(int(said["top_k"]), 0)
+    if said["temperature"] > 0:
+        return {**said, "do_sample": True}
+    return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+
+
+def _flags(torch: Any, bits: Any, size: int) -> Any:
+    """Return 32-bit words as flags, one for each of `size` tokens; tokens that the words leave out are not allowed."""
+    flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
+    flags = flags.flatten()[:size].bool()
+    return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
+
+
+class _Llguidance:
+    """llguidance's matcher of one answer."""
+
+    def __init__(self, matcher: Any, torch: Any) -> None:
+        self._matcher = matcher
+        self._torch = torch
+
+    def bits(self) -> Any:
+        """Return the tokens that may come next, a bit for each, in words of 32."""
+        return self._torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=self._torch.int32)
+
+    def take(self, token: int) -> None:
+        """Note the token that was chosen. Raises `ValueError` when the grammar does not allow it."""
+        if not self._matcher.consume_token(token):
+            raise ValueError(f"the grammar cannot go on: {self._matcher.get_error()}")
+
+
+def _llguidance(model: Any, tokenizer: Any) -> Callable[[str], _Llguidance]:
+    library, torch = importlib.import_module("llguidance"), importlib.import_module("torch")
+    wrapper = library.TokenizerWrapper(_Words(tokenizer, _vocabulary(model, tokenizer)))
+    words = library.LLTokenizer(wrapper)
+
+    def matcher(text: str) -> _Llguidance:
+        compiled = library.LLMatcher(words, library.LLMatcher.grammar_from_lark(text), log_level=0)
+        if compiled.is_error():
+            raise ValueError(compiled.get_error())
+        return _Llguidance(compiled, torch)
+
+    return matcher
+
+
+class _Words:
+    """What llguidance asks of a tokenizer, markers as plain text: a literal of a grammar matches no special token."""
+
+    def __init__(self, tokenizer: Any, size: int) -> None:
+        plain = importlib.import_module("llguidance.hf").from_tokenizer(tokenizer, n_vocab=size)
+        self.eos_token_id = tokenizer.eos_token_id
+        self.bos_token_id = None
+        self.special_token_ids = [tokenizer.eos_token_id]
+        self.tokens = [plain.decode_bytes([token]) for token in range(size)]
+        self._tokenizer = tokenizer
+
+    def __call__(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+
+class _Xgrammar:
+    """xgrammar's matcher of one answer."""
+
+    def __init__(self, matcher: Any, words: Any) -> None:
+        self._matcher = matcher
+        self._words = words
+
+    def bits(self) -> Any:
+        """Return the tokens that may come next, a bit for each, in words of 32."""
+        self._matcher.fill_next_token_bitmask(self._words)
+        return self._words[0]
+
+    def take(self, token: int) -> None:
+        """Note the token that was chosen. Raises `ValueError` when the grammar does not allow it."""
+        if not self._matcher.accept_token(token):
+            raise ValueError("the grammar cannot go on")
+
+
+def _xgrammar(model: Any, tokenizer: Any) -> Callable[[str], _Xgrammar]:
+    library = importlib.import_module("xgrammar")
+    size = _vocabulary(model, tokenizer)
+    compiler = library.GrammarCompiler(library.TokenizerInfo.from_huggingface(tokenizer, vocab_size=size))
+
+    def matcher(text: str) -> _Xgrammar:
+        compiled = compiler.compile_grammar(library.Grammar.from_structural_tag(text))
+        return _Xgrammar(library.GrammarMatcher(compiled), library.allocate_token_bitmask(1, size))
+
+    return matcher
+
+
+def _vocabulary(model: Any, tokenizer: Any) -> int:
+    return max(int(model.get_output_embeddings().weight.shape[0]), len(tokenizer))
+
+
+_MASKS: Mapping[str, Callable[[Any, Any], Callable[[str], Any]]] = {"llguidance": _llguidance, "xgrammar": _xgrammar}
