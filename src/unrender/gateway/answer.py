@@ -15,9 +15,9 @@ from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.choice import Choice
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.models import Model
+from unrender.gateway.promises import lacking
 from unrender.gateway.surfaces.surface import Outcome, Surface
 from unrender.gateway.turns import Prepared
-from unrender.messages import CallStatus, ToolChoice
 from unrender.parsing.completions import Usage
 
 _PAUSE = 0.2
@@ -69,12 +69,12 @@ class Answer:
         )
 
     @property
-    def lacks_call(self) -> bool:
-        """Whether a call was required, the engine could not be held to it, and a choice has none. False before the end."""
-        engine, wanted = self.model.backend.capabilities, self.prepared.turn.request.tool_choice
-        if wanted not in (ToolChoice.REQUIRED, ToolChoice.NAMED) or self.prepared.grammar or engine.obeys:
-            return False
-        return any(_uncalled(choice.outcome) for choice in self.choices)
+    def lacking(self) -> bool:
+        """Whether a finished choice lacks what was promised, and what the engine was not held to."""
+        return any(self._lacking(choice.outcome) for choice in self.choices)
+
+    def _lacking(self, outcome: Outcome) -> tuple[str, ...]:
+        return lacking(self.prepared, self.model.capabilities, outcome)
 
     async def _one(self, index: int) -> AsyncGenerator[bytes, None]:
         choice, surface = self.choices[index], self.surface
@@ -98,7 +98,9 @@ class Answer:
                 yield b"".join(held)
             raise _failure(error) from error
         last = surface.frames(index, choice.finish(), self._logprobs(choice))
-        yield b"".join([*held, last, surface.end(index, choice.outcome)])
+        outcome = choice.outcome
+        ended = surface.end(index, replace(outcome, warnings=self._lacking(outcome)))
+        yield b"".join([*held, last, ended])
 
     def _read(self, index: int, piece: Piece) -> bytes:
         choice = self.choices[index]
@@ -130,7 +132,7 @@ class Answer:
         ask = self.ask
         name = self.request_id if ask.choices == 1 else f"{self.request_id}-{index}"
         return Job(
-            turn=self.prepared.turn,
+            turn=self.model.sent(self.prepared.turn),
             request_id=name,
             grammar=self.prepared.grammar,
             limit=ask.limit,
@@ -165,10 +167,6 @@ class Answer:
             await queue.put(None)
         except Exception as error:  # noqa: BLE001 - whoever reads the queue raises it
             await queue.put(error)
-
-
-def _uncalled(outcome: Outcome) -> bool:
-    return all(call.status is not CallStatus.COMPLETE for call in outcome.message.tool_calls)
 
 
 def _failure(error: EngineError) -> Failure:

@@ -20,6 +20,7 @@ from unrender.gateway.body import Gone, Receive, read_json
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.gateway import Gateway
 from unrender.gateway.models import Model
+from unrender.gateway.promises import unbound, warnings_of
 from unrender.gateway.record import Record
 from unrender.gateway.stream import EventStream, Headers, Send
 from unrender.gateway.surfaces.surface import Api, Head, Surface
@@ -32,7 +33,6 @@ _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _LONGEST_HEADER = 1000
 """Characters of warnings that a header repeats; the body has them whole."""
 _FORWARDED = (b"traceparent", b"tracestate")
-_NO_CALL = "tool_choice: the model made no call, and the engine takes no grammar that would make it"
 _RETRY_AFTER = (b"retry-after", b"1")
 
 
@@ -149,7 +149,7 @@ class Exchange:
             task.cancel()
 
     async def _answered(self, ask: Ask, model: Model) -> None:
-        prepared = await model.turns.prepare(ask, model.backend.capabilities)
+        prepared = await model.turns.prepare(ask, model.capabilities)
         self._record.prepared = prepared
         if ask.store and not self._stores:
             ask = replace(ask, unheeded=(*ask.unheeded, "store"))
@@ -157,34 +157,47 @@ class Exchange:
         if warnings:
             self._own.append((b"x-unrender-warnings", _header("; ".join(warnings))))
         if not ask.stream:
-            await self._json(200, await self._whole(ask, model, prepared, warnings))
+            await self._generated(ask, model, prepared, warnings)
+            assert self._answer is not None
+            self._keep(self._answer.surface)
+            await self._json(200, self._answer.surface.body())
             return
         counted = await _counted(model, prepared) if self._api.counts else 0
         answer = self._answer = self._answer_to(ask, model, prepared, warnings, counted)
-        answer.finished = self._keep
         stream = self._stream = EventStream(
             self._send, self._own, ping=answer.surface.ping(), interval=self._gateway.limits.ping
         )
-        async with aclosing(answer.frames()) as frames:
-            async for frame in frames:
+        if model.check and unbound(prepared, model.capabilities):
+            frames = await self._generated(ask, model, prepared, warnings, counted)
+            self._keep(self._answer.surface)
+            await stream.end(b"".join(frames))
+            return
+        answer.finished = self._keep
+        async with aclosing(answer.frames()) as coming:
+            async for frame in coming:
                 self._record.framed()
                 await stream.send(frame)
         await stream.end()
 
-    async def _whole(self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...]) -> dict[str, Any]:
-        """Return a whole answer; one without the call that was required is asked for again, as often as jobs are sent."""
+    async def _generated(
+        self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int = 0
+    ) -> list[bytes]:
+        """Generate the whole answer, and return its frames.
+
+        One that lacks what was promised is asked for again, as often as jobs are sent; with a seed it would be the same.
+        """
+        frames: list[bytes] = []
         for left in reversed(range(model.attempts if ask.seed is None else 1)):
-            answer = self._answer = self._answer_to(ask, model, prepared, warnings)
-            async with aclosing(answer.frames()) as frames:
-                async for _ in frames:
+            frames.clear()
+            answer = self._answer = self._answer_to(ask, model, prepared, warnings, counted)
+            async with aclosing(answer.frames()) as coming:
+                async for frame in coming:
                     self._record.framed()
-            if not answer.lacks_call or not left:
+                    if ask.stream:
+                        frames.append(frame)
+            if not (left and answer.lacking):
                 break
-        self._keep(answer.surface)
-        body = answer.surface.body()
-        if not answer.lacks_call:
-            return body
-        return {**body, "warnings": [*body.get("warnings", ()), _NO_CALL]}
+        return frames
 
     def _answer_to(
         self, ask: Ask, model: Model, prepared: Prepared, warnings: tuple[str, ...], counted: int = 0
@@ -237,7 +250,7 @@ async def _counted(model: Model, prepared: Prepared) -> int:
 
 def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:
     """Return what the client should know: above all, which parameters have no effect."""
-    engine = model.backend.capabilities
+    engine = model.capabilities
     ignored = [name for name in ask.sampling if name not in engine.sampling]
     if ask.logprobs is not None and not engine.logprobs:
         ignored.append("logprobs")
@@ -246,7 +259,7 @@ def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:
     found = [f"{name}: not honoured" for name in (*ask.unheeded, *ignored)]
     if ask.model and ask.model not in (model.name, *model.aliases):
         found.append(f"model: answered by {model.name}")
-    return [*found, *prepared.warnings]
+    return [*found, *warnings_of(prepared, engine), *prepared.warnings]
 
 
 def _header(text: str) -> bytes:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from unrender.gateway.backends.backend import Backend
+from unrender.gateway.backends.backend import Backend, Capabilities
 from unrender.gateway.failure import Failure, Kind
+from unrender.gateway.probes import Findings, probe, without_first
 from unrender.gateway.turns import Turns
+from unrender.turn import Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,31 @@ class Model:
     attempts: int = 2
     """How often a job is sent to the engine, at most, before anything has come back."""
     created: int = 0
+    check: bool = False
+    """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""
+    found: Findings = field(default_factory=Findings)
+    """What was found of the engine when it was tried."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine honours, as far as it has been seen to."""
+        stated = self.backend.capabilities
+        return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
+
+    async def probe(self) -> bool:
+        """Try the engine, unless that has been done or is being done; returns whether it has been done now."""
+        if self.found.tried or self.found.trying:
+            return False
+        self.found.trying = True
+        try:
+            await probe(self.turns, self.backend, self.found)
+        finally:
+            self.found.trying = False
+        return self.found.tried
+
+    def sent(self, turn: Turn) -> Turn:
+        """Return the turn that the engine is given."""
+        return without_first(turn, self.turns.template.template.bos_token, self.found)
 
 
 @dataclass(slots=True)

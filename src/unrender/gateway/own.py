@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from unrender.gateway.models import Model
 from unrender.gateway.openapi import Path, document
 from unrender.gateway.surfaces import chat, messages
 from unrender.parsing.events import Malformed
+
+_log = logging.getLogger("unrender.gateway")
 
 _CHARACTERS = 4
 """Characters of a token, roughly."""
@@ -138,19 +141,41 @@ class Own:
         problems = {model.name: why for model, why in found if why}
         if self._gateway.draining:
             problems["gateway"] = "shutting down"
-        grammars = {model.name: model.backend.capabilities.dialect or None for model in self._gateway.models}
-        status = {"status": "not ready" if problems else "ready", "problems": problems, "grammars": grammars}
+        models = self._gateway.models
+        status = {
+            "status": "not ready" if problems else "ready",
+            "problems": problems,
+            "grammars": {model.name: model.capabilities.dialect or None for model in models},
+            "findings": {model.name: model.found.told() | {"said": _complaints(model)} for model in models},
+        }
         return answered(status, STATUSES[Kind.BUSY] if problems else 200)
 
     async def problems(self) -> list[str | None]:
-        """Return for each model why it cannot answer, None where it can."""
-        return await asyncio.gather(*(model.backend.ready() for model in self._gateway.models))
+        """Return for each model why it cannot answer, None where it can; an engine is tried when it is first there."""
+        return await asyncio.gather(*map(_problem, self._gateway.models))
 
     async def _body(self, request: Request) -> dict[str, Any]:
         body = await read_json(request.receive, self._gateway.limits.body)
         if not isinstance(body, dict):
             raise invalid(f"body: expected an object, found {type(body).__name__}")
         return body
+
+
+async def _problem(model: Model) -> str | None:
+    problem = await model.backend.ready()
+    if problem is None and await model.probe():
+        for complaint in _complaints(model):
+            _log.warning("%s: %s", model.name, complaint)
+    return problem
+
+
+def _complaints(model: Model) -> list[str]:
+    """Return what an operator should know of a model's engine."""
+    engine = model.backend.capabilities
+    none = (
+        [] if engine.dialect or engine.obeys else ["the engine takes no grammars: calls and formats are only asked for"]
+    )
+    return [*none, *model.found.complaints()]
 
 
 def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

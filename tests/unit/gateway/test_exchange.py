@@ -7,14 +7,19 @@ import json
 from typing import Any
 
 import pytest
-from serving import CALL, HELLO, TOOL, Told, browser, served
+from serving import CALL, HELLO, TOOL, WEATHER, Told, browser, served, template
 
-from unrender.gateway import EngineError, Keys, Limits, Piece
+from unrender.gateway import EngineError, Keys, Limits, Model, Piece, Turns, app
 
 
 async def asked(application, path="/v1/chat/completions", headers=None, **request):
     async with browser(application) as client:
         return await client.post(path, content=json.dumps({"messages": HELLO} | request), headers=headers)
+
+
+def served_by(engine, **settings):
+    """Return a gateway whose one model has these settings."""
+    return app([Model(name="m", turns=Turns(template=template()), backend=engine, **settings)])
 
 
 class Client:
@@ -193,16 +198,65 @@ def test_request_ids_and_traces_are_handed_on():
     assert engine.jobs[0].headers == {"traceparent": "00-1-2-01"}
 
 
-def test_required_call_that_was_not_made_is_asked_for_again():
-    """An engine without grammars is asked again for an answer that lacks the required call; then the lack is named."""
-    engine, right = Told("No."), Told(CALL)
+FLAT = {"type": "function", **WEATHER}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object", "required": ["n"]}}}
+
+
+@pytest.mark.parametrize(
+    ("request_", "wrong", "right", "said"),
+    [
+        ({"tools": [TOOL], "tool_choice": "required"}, "No.", CALL, "tool_choice: the model made no call"),
+        ({"response_format": SCHEMA}, "No.", '{"n": 1}', "response_format: the content is not JSON"),
+        ({"response_format": SCHEMA}, '{"m": 1}', '{"n": 1}', "response_format: the content is not what its schema"),
+    ],
+)
+def test_promise_that_no_grammar_holds_is_judged(request_, wrong, right, said):
+    """What an engine without grammars was only asked for is judged: asked for again, and named if it still lacks."""
+    name = said.partition(":")[0]
+    asked_for = f"{name}: only asked for, since no grammar binds the engine"
+    for stream, check, jobs in ((False, False, 2), (True, False, 1), (True, True, 2)):
+        engine, good = Told(wrong), Told(right)
+        answer = asyncio.run(asked(served_by(engine, check=check), stream=stream, **request_))
+        fine = asyncio.run(asked(served_by(good, check=check), stream=stream, **request_))
+
+        assert (len(engine.jobs), len(good.jobs)) == (jobs, 1)
+        assert said in answer.text
+        assert said not in fine.text
+        assert answer.headers["x-unrender-warnings"] == asked_for
+    seeded = Told(wrong)
+    asyncio.run(asked(served(seeded), seed=1, **request_))
+    assert len(seeded.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "request_"),
+    [
+        (
+            "/v1/responses",
+            {"input": "Hello", "tools": [FLAT], "tool_choice": "required"},
+        ),
+        (
+            "/v1/messages",
+            {"max_tokens": 9, "tools": [{"name": "f", "input_schema": {}}], "tool_choice": {"type": "any"}},
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_lack_is_named_by_every_surface(path, request_, stream):
+    """Each API names what an answer lacks, streamed or whole."""
+    answer = asyncio.run(asked(served(Told("No.")), path, stream=stream, **request_))
+
+    assert "the model made no call" in answer.text
+
+
+def test_answer_that_was_cut_off_is_not_judged():
+    """An answer that the limit cut off says that itself."""
+    engine = Told(["No.", Piece("", 0, "length")])
 
     answer = asyncio.run(asked(served(engine), tools=[TOOL], tool_choice="required"))
-    asyncio.run(asked(served(right), tools=[TOOL], tool_choice="required"))
-    asyncio.run(asked(served(free := Told("No.")), tools=[TOOL]))
 
-    assert (len(engine.jobs), len(right.jobs), len(free.jobs)) == (2, 1, 1)
-    assert "the model made no call" in answer.json()["warnings"][-1]
+    assert len(engine.jobs) == 1
+    assert "made no call" not in answer.text
 
 
 def test_slow_reader_slows_the_engine():

@@ -14,8 +14,6 @@ from unrender.parsing.completions import Usage
 _PATH = "/v1/completions"
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
-_PROBED = "unrender"
-"""The one word that a constrained answer may be; nobody would say it otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +56,14 @@ class Completions:
         self._kind = kind
         self._model = model
         self._where = connection.url + _PATH
-        self._constrains: bool | None = None if kind.constrains else False
-        """Whether a grammar has been seen to hold; None while nobody has looked."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """Structural tags where the engine takes them, and has not been seen to disregard them."""
-        dialect = "" if self._constrains is False else "structural_tag"
+        """Structural tags where the engine takes them.
+
+        One that was started with a parser of its own for reasoning takes grammars on this path and disregards them.
+        """
+        dialect = "structural_tag" if self._kind.constrains else ""
         return Capabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
@@ -133,31 +132,8 @@ class Completions:
         return number(checked(await self._connection.json("POST", self._kind.tokenize, body), self._where), "count")
 
     async def ready(self) -> str | None:
-        """Ask for its health and, the first time, see whether a grammar holds."""
-        problem = await self._connection.problem(self._kind.health)
-        if problem is None and self._constrains is None:
-            self._constrains = await self._holds()
-        return problem
-
-    async def _holds(self) -> bool | None:
-        """Return whether an answer obeys; None when the engine did not answer.
-
-        An engine that was started with a parser of its own for reasoning takes grammars on this path and disregards them.
-        """
-        body = {
-            "model": await self._name(),
-            "prompt": "Hello",
-            "max_tokens": 4,
-            "structured_outputs": {"choice": [_PROBED]},
-        }
-        try:
-            answer = checked(await self._connection.json("POST", _PATH, body), self._where)
-            text = text_of(checked(answer["choices"][0], self._where), "text", self._where)
-        except EngineError as error:
-            return None if error.status is None else False
-        except (KeyError, IndexError, TypeError):
-            return False
-        return bool(text) and _PROBED.startswith(text.strip()[: len(_PROBED)])
+        """Ask for its health."""
+        return await self._connection.problem(self._kind.health)
 
     async def close(self) -> None:
         """Close all connections."""

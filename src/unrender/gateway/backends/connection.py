@@ -97,9 +97,8 @@ class Connection:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=False)
         begun = False
         try:
-            async with self._session.request(
-                method, where, json=body, headers={**self._headers, **headers}, timeout=timeout, allow_redirects=False
-            ) as response:
+            sent = {"json": body, "headers": {**self._headers, **headers}, "timeout": timeout, "allow_redirects": False}
+            async with await _sent(self._session, method, where, sent) as response:
                 if response.status != 200:
                     raise EngineError(
                         f"{response.status} {_reason(await response.content.read(LONGEST_LINE))}",
@@ -114,6 +113,18 @@ class Connection:
         except aiohttp.ClientError as error:
             said = "the engine broke off" if begun else "the engine cannot be reached"
             raise EngineError(said, where=f"{where}: {type(error).__name__} {error}", transient=not begun) from error
+
+
+async def _sent(
+    session: aiohttp.ClientSession, method: str, where: str, said: Mapping[str, Any]
+) -> aiohttp.ClientResponse:
+    """Send a request; at once again where a connection that was kept open turns out to be closed, as llama-server's are."""
+    try:
+        return await session.request(method, where, **said)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        return await session.request(method, where, **said)
 
 
 def parsed(data: bytes, where: str) -> Any:

@@ -180,7 +180,8 @@ class ChatSurface:
     def end(self, index: int, outcome: Outcome) -> bytes:
         """Return the chunk with the finish reason."""
         self._outcomes[index] = outcome
-        return frame(self._completion.chunk(index, {}, finish_reason(outcome.message, outcome.reason)))
+        chunk = self._completion.chunk(index, {}, finish_reason(outcome.message, outcome.reason))
+        return frame(chunk | ({"warnings": list(outcome.warnings)} if outcome.warnings else {}))
 
     def finish(self, usage: Usage) -> bytes:
         """Return the usage, where it is wanted, and the end of the stream."""
@@ -197,7 +198,8 @@ class ChatSurface:
             if self._ask.logprobs is not None:
                 content = self._logprobs.get(choice["index"], [])
                 choice["logprobs"] = {"content": content, "refusal": None}
-        return body | ({"warnings": list(self._head.warnings)} if self._head.warnings else {})
+        warnings = [*self._head.warnings, *(warning for outcome in outcomes for warning in outcome.warnings)]
+        return body | ({"warnings": warnings} if warnings else {})
 
     def _with_custom(self, message: dict[str, Any]) -> dict[str, Any]:
         calls = message.get("tool_calls")

@@ -264,7 +264,9 @@ class MessagesSurface:
     def finish(self, usage: Usage) -> bytes:
         """Return why the message ended, what it cost, and its end."""
         self._usage = usage
-        return _frame("message_delta", delta=self._ending(), usage=self._cost()) + _frame("message_stop")
+        assert self._outcome is not None
+        lacking = {"warnings": list(self._outcome.warnings)} if self._outcome.warnings else {}
+        return _frame("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + _frame("message_stop")
 
     def body(self) -> dict[str, Any]:
         """Return the whole message; calls that broke off are not in it."""
@@ -273,7 +275,8 @@ class MessagesSurface:
 
     def _message(self, content: list[dict[str, Any]]) -> dict[str, Any]:
         head = self._head
-        warnings = {"warnings": list(head.warnings)} if head.warnings else {}
+        said = [*head.warnings, *(self._outcome.warnings if self._outcome else ())]
+        warnings = {"warnings": said} if said else {}
         body = {"id": head.id, "type": "message", "role": "assistant", "model": head.model, "content": content}
         return body | {"usage": self._cost()} | warnings
 

@@ -277,6 +277,7 @@ class ResponsesSurface:
 
     def _response(self, status: str) -> dict[str, Any]:
         echo = {name: value for name, value in self._ask.echo.items() if name != "sealed"}
+        warnings = [*self._head.warnings, *(self._outcome.warnings if self._outcome else ())]
         return {
             "id": self._head.id,
             "object": "response",
@@ -293,7 +294,7 @@ class ResponsesSurface:
             "store": self._head.stored,
             "truncation": "disabled",
             **echo,
-            **({"warnings": list(self._head.warnings)} if self._head.warnings else {}),
+            **({"warnings": warnings} if warnings else {}),
         }
 
     def _id(self, kind: str) -> str:

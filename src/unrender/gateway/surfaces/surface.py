@@ -23,6 +23,8 @@ class Outcome:
     """The engine's finish reason; None where it gave none."""
     stopped_by: str = ""
     """The client's stop text that ended the content."""
+    warnings: tuple[str, ...] = ()
+    """What was promised and is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -318,25 +318,6 @@ def test_incremental_sglang_is_read():
     assert pieces[-1].finish == "length"
 
 
-@pytest.mark.parametrize(("text", "dialect"), [("unrender", "structural_tag"), ("Hello, I am", "")])
-def test_vllm_that_disregards_grammars_is_found_out(text, dialect):
-    """Whether grammars hold is tried once; where they do not, none is sent."""
-
-    async def run():
-        answers = {
-            "/health": {},
-            "/v1/models": {"data": [{"id": "m"}]},
-            "/v1/completions": {"choices": [{"text": text}]},
-        }
-        async with EngineServer(answers) as engine:
-            backend = Completions(Connection(engine.url), VLLM)
-            assert await backend.ready() is None
-            await backend.close()
-            return backend.capabilities.dialect
-
-    assert asyncio.run(run()) == dialect
-
-
 def test_template_comes_from_llama_server():
     """llama-server tells its template and its tokens."""
 

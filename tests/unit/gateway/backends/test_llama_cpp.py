@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from importlib.resources import files
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from random_gguf import write_gguf
 from serving import HELLO, browser, openai_client
 
-from unrender.gateway import Model, app
+from unrender.gateway import Job, Model, app
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.config import read
 from unrender.gateway.failure import Failure
@@ -127,6 +128,32 @@ def test_client_that_goes_frees_the_slot(model):
         return slots
 
     assert not any(slot["is_processing"] for slot in asyncio.run(run()))
+
+
+def test_jobs_follow_each_other(model):
+    """A connection that llama.cpp has closed without a word costs no job."""
+
+    async def run():
+        turn = model.turns.template.prepare(HELLO)
+        for number in range(4):
+            async with aclosing(model.backend.generate(Job(turn=turn, request_id=str(number), limit=2))) as pieces:
+                assert [piece.finish async for piece in pieces][-1]
+        await model.backend.close()
+
+    asyncio.run(run())
+
+
+def test_engine_is_tried(model):
+    """Tried, llama.cpp holds to a grammar and lets markers through; the template writes no first token to be doubled."""
+
+    async def run():
+        assert await model.probe()
+        await model.backend.close()
+
+    asyncio.run(run())
+
+    assert (model.found.grammar, model.found.doubled) == (True, None)
+    assert model.found.markers is not False  # A random model may spell a marker in ordinary tokens.
 
 
 def test_tokens_are_counted(model):

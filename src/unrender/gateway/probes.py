@@ -1,0 +1,126 @@
+"""An engine → what only a try can tell: whether a grammar holds, markers come through, and prompts get a second first token.
+
+Strategy: a few tokens are generated at start. An answer that a grammar allows alone shows that the grammar holds; one that is a
+special token shows whether those are stripped; the engine's count of a prompt, beside its count of the prompt's text, shows
+whether it adds a token of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+
+from unrender.errors import GrammarError
+from unrender.gateway.ask import Ask
+from unrender.gateway.backends.backend import Backend, EngineError, Grammar, Job
+from unrender.gateway.failure import Failure
+from unrender.gateway.turns import Turns
+from unrender.parsing.completions import Usage
+from unrender.turn import Turn
+
+WORD = "unrender"
+"""What a constrained answer is; nobody would say it otherwise."""
+_LIMIT = 16
+"""Tokens of a probe's answer."""
+_FEW = 2
+"""Tokens of an answer that is one special token, and the end."""
+_SECONDS = 30
+"""A busy engine is not waited for longer."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What has been found of one model's engine; None while that is not known."""
+
+    grammar: bool | None = None
+    """A grammar holds."""
+    markers: bool | None = None
+    """Special tokens come through."""
+    doubled: bool | None = None
+    """The engine writes the first token although the prompt has it."""
+    tried: bool = False
+    trying: bool = False
+
+    def told(self) -> dict[str, bool | None]:
+        """Return them as `/ready` shows them."""
+        return {name: value for name, value in asdict(self).items() if name not in ("tried", "trying")}
+
+    def complaints(self) -> list[str]:
+        """Return what an operator should know."""
+        said = {
+            "the engine disregards grammars, so it gets none: calls and formats are only asked for": self.grammar
+            is False,
+            "the engine strips special tokens, so reasoning and calls cannot be read": self.markers is False,
+            "the engine adds the first token by itself, so prompts are sent without it": self.doubled is True,
+        }
+        return [sentence for sentence, holds in said.items() if holds]
+
+
+async def probe(turns: Turns, backend: Backend, found: Findings) -> None:
+    """Try an engine, and note what is found; an engine that fails or takes long leaves it unknown."""
+    if backend.capabilities.obeys:
+        found.tried = True
+        return
+    try:
+        turn, _ = await turns.turn(Ask(messages=({"role": "user", "content": "Hello"},)))
+        async with asyncio.timeout(_SECONDS):
+            await _probe(turn, turns.template.template.bos_token, backend, found)
+    except (EngineError, Failure, TimeoutError):
+        return
+
+
+async def _probe(turn: Turn, bos: str, backend: Backend, found: Findings) -> None:
+    dialect = backend.capabilities.dialect
+    text, usage = await _answer(turn, backend, _only(dialect, WORD) if dialect else None)
+    if dialect:
+        found.grammar = text.strip() == WORD
+    marker = next((token for token in turn.preserved_tokens if token not in turn.stop), "")
+    if found.grammar and marker:
+        found.markers = _kept(marker, *await _answer(turn, backend, _only(dialect, marker)))
+    if bos and turn.prompt.startswith(bos) and usage is not None and usage.prompt_tokens:
+        counted = await backend.count(turn.prompt)
+        found.doubled = None if counted is None else usage.prompt_tokens == counted + 1
+    found.tried = True
+
+
+def _kept(marker: str, text: str, usage: Usage | None) -> bool | None:
+    """Return whether a special token came through; None when the model may have spelled it in ordinary ones."""
+    if marker not in text:
+        return False
+    return True if usage and 0 < usage.completion_tokens <= _FEW else None
+
+
+async def _answer(turn: Turn, backend: Backend, grammar: Grammar | None) -> tuple[str, Usage | None]:
+    limit = 1 if grammar is None else _LIMIT
+    job = Job(turn=turn, request_id="unrender-probe", grammar=grammar, limit=limit, sampling={"temperature": 0.0})
+    texts: list[str] = []
+    usage = None
+    try:
+        async with aclosing(backend.generate(job)) as pieces:
+            async for piece in pieces:
+                texts.append(piece.text)
+                usage = piece.usage or usage
+    except EngineError as error:
+        if grammar is None or error.status is None:
+            raise
+        return "", None  # It refuses the simplest grammar.
+    return "".join(texts), usage
+
+
+def _only(dialect: str, text: str) -> Grammar:
+    """Return the grammar that allows nothing but a text."""
+    said = {
+        "gbnf": f"root ::= {json.dumps(text)}\n",
+        "lark": f"start: {json.dumps(text)}\n",
+        "structural_tag": json.dumps({"type": "structural_tag", "format": {"type": "const_string", "value": text}}),
+    }
+    if dialect not in said:
+        raise GrammarError(f"no grammar is written in {dialect!r}")
+    return Grammar(dialect=dialect, text=said[dialect])
+
+
+def without_first(turn: Turn, bos: str, found: Findings) -> Turn:
+    """Return a turn whose prompt lacks the token that the engine adds by itself."""
+    return replace(turn, prompt=turn.prompt.removeprefix(bos)) if found.doubled and bos else turn

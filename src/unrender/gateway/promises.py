@@ -1,0 +1,74 @@
+"""A request and its answer → what was promised and is not there, where no grammar has held the engine to it.
+
+Rule: with a grammar, or an engine that needs none, nothing is judged: the answer was bound while it was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+
+from unrender.errors import GrammarError
+from unrender.gateway.backends.backend import Capabilities
+from unrender.gateway.surfaces.surface import Outcome
+from unrender.gateway.turns import Prepared
+from unrender.grammar.admission import admits
+from unrender.grammar.json_schema import Reading, read_schema
+from unrender.messages import CallStatus, Message, Request, ToolChoice
+
+_READ = 64
+"""Schemas of responses that stay read."""
+_NO_CALL = "tool_choice: the model made no call, and no grammar made it"
+_NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
+_WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
+
+
+def unbound(prepared: Prepared, engine: Capabilities) -> bool:
+    """Return whether something is promised that the engine is not held to."""
+    return not (prepared.grammar or engine.obeys) and any(_promised(prepared.turn.request))
+
+
+def warnings_of(prepared: Prepared, engine: Capabilities) -> list[str]:
+    """Return what the client should know beforehand: what is only asked for."""
+    if not unbound(prepared, engine):
+        return []
+    return [f"{name}: only asked for, since no grammar binds the engine" for name in _promised(prepared.turn.request)]
+
+
+def _promised(request: Request) -> Iterator[str]:
+    if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+        yield "tool_choice"
+    if request.response_schema is not None:
+        yield "response_format"
+
+
+def lacking(prepared: Prepared, engine: Capabilities, outcome: Outcome) -> tuple[str, ...]:
+    """Return what a finished answer lacks, in words for the client. One that was cut off is told by its finish reason."""
+    if not unbound(prepared, engine) or outcome.reason == "length":
+        return ()
+    said = _said(prepared.turn.request, outcome.message)
+    return (said,) if said else ()
+
+
+def _said(request: Request, message: Message) -> str:
+    called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+        return "" if called else _NO_CALL
+    if called or request.response_schema is None:
+        return ""
+    try:
+        value = json.loads(message.content)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+    reading = _reading(json.dumps(request.response_schema))
+    return "" if reading is None or admits(reading.shape, value, reading.definitions) else _WRONG
+
+
+@lru_cache(_READ)
+def _reading(schema: str) -> Reading | None:
+    """Return a schema's reading; None for one that is none, by which nothing is judged."""
+    try:
+        return read_schema(json.loads(schema))
+    except (GrammarError, RecursionError):
+        return None

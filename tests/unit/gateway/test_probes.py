@@ -1,0 +1,127 @@
+"""What is found of an engine when it is tried, what follows from it, and where that is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+import pytest
+from serving import HELLO, TOOL, browser
+
+from unrender.chat_template import ChatTemplate
+from unrender.gateway import Capabilities, EngineError, Model, Piece, Turns, app
+from unrender.parsing.completions import Usage
+
+SOURCE = """\
+{{- bos_token }}
+{%- for message in messages %}
+{{- '<|' ~ message.role ~ '|>' ~ message.content }}
+{%- for call in message.tool_calls or [] %}
+{{- '<tool_call>' ~ {'name': call.function.name, 'arguments': call.function.arguments} | tojson ~ '</tool_call>' }}
+{%- endfor %}
+{{- '<|end|>' }}
+{%- endfor %}
+{%- for tool in tools or [] %}{{ tool | tojson }}{% endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"""
+CONSTRAINED = Capabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
+
+
+class Engine:
+    """An engine that obeys a grammar, or does not, strips special tokens, or writes a first token, as it is told."""
+
+    def __init__(self, *, holds=True, strips=False, doubles=False, capabilities=CONSTRAINED, fails=None):
+        self.holds, self.strips, self.doubles, self.fails = holds, strips, doubles, fails
+        self.capabilities = capabilities
+        self.jobs = []
+
+    async def generate(self, job):
+        self.jobs.append(job)
+        if self.fails is not None:
+            raise self.fails
+        text = "Hello there"
+        if job.grammar is not None and self.holds:
+            text = json.loads(job.grammar.text)["format"].get("value", text)
+        yield Piece("" if self.strips and text.startswith("<") else text)
+        yield Piece(
+            "", 0, "stop", Usage(prompt_tokens=await self.count(job.turn.prompt) + self.doubles, completion_tokens=2)
+        )
+
+    async def count(self, text):
+        return len(text)
+
+    async def ready(self):
+        return None
+
+    async def close(self):
+        """Hold nothing."""
+
+
+def model(engine):
+    template = ChatTemplate.from_string(SOURCE, bos_token="<s>")
+    return Model(name="m", turns=Turns(template=template), backend=engine)
+
+
+async def asked(application, method, path, **request):
+    async with browser(application) as client:
+        return (await client.request(method, path, **request)).json()
+
+
+@pytest.mark.parametrize(
+    ("engine", "found"),
+    [
+        (Engine(), {"grammar": True, "markers": True, "doubled": False}),
+        (Engine(holds=False), {"grammar": False, "markers": None, "doubled": False}),
+        (Engine(strips=True), {"grammar": True, "markers": False, "doubled": False}),
+        (Engine(doubles=True), {"grammar": True, "markers": True, "doubled": True}),
+        (Engine(capabilities=Capabilities()), {"grammar": None, "markers": None, "doubled": False}),
+        (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "markers": None, "doubled": None}),
+    ],
+    ids=["good", "disregards", "strips", "doubles", "without-grammars", "refuses"],
+)
+def test_engine_is_found_out(engine, found, caplog):
+    """`/ready` and the log tell what a few tokens have shown; an engine is tried once."""
+    application = app([model(engine)])
+    with caplog.at_level(logging.WARNING, "unrender.gateway"):
+        first = asyncio.run(asked(application, "GET", "/ready"))["findings"]["m"]
+    tries = len(engine.jobs)
+    second = asyncio.run(asked(application, "GET", "/ready"))["findings"]["m"]
+
+    said = first.pop("said")
+    assert first == found
+    assert second == first | {"said": said}
+    assert len(engine.jobs) == tries > 0
+    assert [record.getMessage() for record in caplog.records] == [f"m: {sentence}" for sentence in said]
+    assert bool(said) == (found != {"grammar": True, "markers": True, "doubled": False})
+
+
+def test_findings_are_acted_upon():
+    """An engine that disregards grammars gets none, and the client is told; one that doubles the first token gets prompts without."""
+    loose, doubling = model(Engine(holds=False)), model(Engine(doubles=True))
+
+    async def run(one):
+        application = app([one])
+        request = {"messages": HELLO, "tools": [TOOL], "tool_choice": "required"}
+        before = await asked(application, "POST", "/v1/chat/completions", json=request)
+        await one.probe()
+        return before, await asked(application, "POST", "/v1/chat/completions", json=request)
+
+    _, after = asyncio.run(run(loose))
+    assert loose.backend.jobs[0].grammar is not None
+    assert loose.backend.jobs[-1].grammar is None
+    assert after["warnings"][0] == "tool_choice: only asked for, since no grammar binds the engine"
+    asyncio.run(run(doubling))
+    assert doubling.backend.jobs[0].turn.prompt.startswith("<s><|user|>")
+    assert doubling.backend.jobs[-1].turn.prompt.startswith("<|user|>")
+
+
+def test_engine_that_is_not_there_is_tried_later():
+    """An engine that cannot be reached leaves everything unknown, and is tried again."""
+    engine = Engine(fails=EngineError("refused"))
+    one = model(engine)
+
+    asyncio.run(one.probe())
+    assert (one.found.tried, one.found.grammar) == (False, None)
+    engine.fails = None
+    asyncio.run(one.probe())
+    assert one.found.grammar is True
