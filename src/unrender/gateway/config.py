@@ -107,6 +107,7 @@ def read_model(fields: Fields) -> Model:
         aliases=fields.texts("aliases", _MOST),
         reasoning_field=fields.word("reasoning_field", "reasoning_content", "reasoning") or "reasoning_content",
         check=fields.flag("check"),
+        probes=fields.flag("probe", default=True),
         **_given(attempts=fields.integer("attempts", 1, 10)),
     )
     _all_read(fields)

@@ -28,6 +28,8 @@ class Model:
     created: int = 0
     check: bool = False
     """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""
+    probes: bool = False
+    """Its engine is tried when it is first there."""
     found: Findings = field(default_factory=Findings)
     """What was found of the engine when it was tried."""
 

@@ -163,7 +163,7 @@ class Own:
 
 async def _problem(model: Model) -> str | None:
     problem = await model.backend.ready()
-    if problem is None and await model.probe():
+    if problem is None and model.probes and await model.probe():
         for complaint in _complaints(model):
             _log.warning("%s: %s", model.name, complaint)
     return problem

@@ -59,7 +59,7 @@ class Engine:
 
 def model(engine):
     template = ChatTemplate.from_string(SOURCE, bos_token="<s>")
-    return Model(name="m", turns=Turns(template=template), backend=engine)
+    return Model(name="m", turns=Turns(template=template), backend=engine, probes=True)
 
 
 async def asked(application, method, path, **request):

@@ -22,8 +22,6 @@ class Kind:
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of every request."""
-    unlimited: int | None = 4096
-    """What `max_tokens` is when nobody has set a limit; without it, engines stop after 16."""
     sampling: frozenset[str] = _COMMON
     constrains: bool = False
     """It takes structural tags."""
@@ -32,6 +30,8 @@ class Kind:
     """The path that counts tokens; "" for none."""
 
 
+_UNLIMITED = 4096
+"""What `max_tokens` is when nobody has set a limit and the engine does not say what fits; without it, engines stop after 16."""
 PLAIN = Kind()
 VLLM = Kind(
     fixed={
@@ -40,7 +40,6 @@ VLLM = Kind(
         "spaces_between_special_tokens": False,
         "return_token_ids": True,
     },
-    unlimited=None,
     sampling=_COMMON | _MORE,
     constrains=True,
     health="/health",
@@ -56,6 +55,8 @@ class Completions:
         self._kind = kind
         self._model = model
         self._where = connection.url + _PATH
+        self._context: int | None = None
+        """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -88,7 +89,7 @@ class Completions:
             "prompt": job.turn.prompt,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "max_tokens": self._kind.unlimited if job.limit is None else job.limit,
+            "max_tokens": await self._limit(job),
             "stop": list(job.turn.stop)[:4],
             **self._kind.fixed,
             **{name: value for name, value in job.sampling.items() if name in self._kind.sampling},
@@ -118,11 +119,30 @@ class Completions:
 
     async def _name(self) -> str:
         """Return the model's name at the engine."""
-        if not self._model:
+        if not self._model or (self._kind.tokenize and self._context is None):
             where = f"{self._connection.url}/v1/models"
             listed = checked(await self._connection.json("GET", "/v1/models"), where).get("data") or [{}]
-            self._model = text_of(checked(listed[0], where), "id", where)
+            known = next(
+                (item for item in listed if isinstance(item, dict) and item.get("id") == self._model), listed[0]
+            )
+            self._model = self._model or text_of(checked(known, where), "id", where)
+            self._context = number(known, "max_model_len")
         return self._model
+
+    async def _limit(self, job: Job) -> int:
+        """Return how many tokens may be generated: what fits, where nobody says, or wants more than that.
+
+        The engine takes null for 16, and refuses what does not fit. A token is at least one byte, so most prompts need no
+        counting.
+        """
+        context = self._context or 0
+        if job.limit is not None and (
+            not context or job.limit + len(job.turn.prompt.encode(errors="replace")) <= context
+        ):
+            return job.limit
+        counted = await self.count(job.turn.prompt) if context else None
+        room = _UNLIMITED if counted is None else max(context - counted, 1)
+        return room if job.limit is None else min(job.limit, room)
 
     async def count(self, text: str) -> int | None:
         """Return the engine's own count, where it has one."""

@@ -64,9 +64,15 @@ class SGLang:
                 info = {}
             self._incremental = isinstance(info, dict) and bool(info.get("incremental_streaming_output"))
 
-    async def count(self, text: str) -> int | None:  # noqa: ARG002
-        """It does not tell."""
-        return None
+    async def count(self, text: str) -> int | None:
+        """Return its own count; None where it is too old to tell."""
+        try:
+            body = {"prompt": text, "add_special_tokens": False}
+            return number(checked(await self._connection.json("POST", "/tokenize", body), self._where), "count")
+        except EngineError as error:
+            if error.status is None:
+                raise
+            return None
 
     async def ready(self) -> str | None:
         """Ask `/health`."""

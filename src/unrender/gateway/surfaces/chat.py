@@ -83,7 +83,10 @@ def read_variables(fields: Fields) -> dict[str, Any]:
 
 def read_sampling(fields: Fields) -> dict[str, float]:
     """Take what steers sampling."""
-    found = {name: fields.number(name, low, high) for name, (low, high) in SAMPLING.items()}
+    found: dict[str, float | None] = {
+        name: fields.integer(name, int(low), int(high)) if name == "top_k" else fields.number(name, low, high)
+        for name, (low, high) in SAMPLING.items()
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 

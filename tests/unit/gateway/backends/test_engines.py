@@ -279,12 +279,32 @@ def test_vllm_is_asked():
     body = asked("vllm", sampling=SAMPLING, grammar=Grammar(dialect="structural_tag", text="{}"), seed=3)
 
     assert body["model"] == "its-name"
-    assert body["max_tokens"] is None
+    assert body["max_tokens"] == 4096  # null would be 16
     assert (body["add_special_tokens"], body["skip_special_tokens"], body["spaces_between_special_tokens"]) == (
         False,
     ) * 3
     assert body["structured_outputs"] == {"structural_tag": "{}"}
     assert (body["temperature"], body["top_k"], body["seed"]) == (0.5, 4.0, 3)
+
+
+@pytest.mark.parametrize(("limit", "sent"), [(None, 700), (5000, 700), (5, 5)])
+def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
+    """Without a limit, or with one that does not fit, what fits after the prompt is asked for."""
+    kind = KINDS["vllm"]
+    answers = {
+        "/v1/models": {"data": [{"id": "m", "max_model_len": 1000}]},
+        "/tokenize": {"count": 300},
+        kind.path: kind.answer,
+    }
+
+    async def run():
+        async with EngineServer(answers) as engine:
+            backend = Completions(Connection(engine.url), VLLM)
+            body = await backend._body(job(limit=limit))
+            await backend.close()
+            return body
+
+    assert asyncio.run(run())["max_tokens"] == sent
 
 
 def test_sglang_is_asked():
@@ -346,7 +366,7 @@ def test_tokens_are_counted():
             await asyncio.gather(*(backend.close() for backend in backends))
             return counts
 
-    assert asyncio.run(run()) == [3, 4, None, None, None]
+    assert asyncio.run(run()) == [3, 4, 4, None, None]
 
 
 def test_log_probabilities_take_one_form():

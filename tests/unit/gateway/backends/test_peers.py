@@ -1,0 +1,103 @@
+"""What vLLM and SGLang are sent, judged by their own request classes.
+
+Optional: it runs where both are installed (`scripts/peers.sh`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from unrender.verify.engines import installed
+
+NEEDED = ("vllm", "sglang", "aiohttp", "openai", "anthropic")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="vllm and sglang are needed"),
+]
+SAMPLING = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "top_k": 5,
+    "min_p": 0.1,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+    "repetition_penalty": 1.1,
+}
+
+
+def jobs():
+    """Return a bare job, and one that asks for all that a job can."""
+    from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where their packages are
+
+    from unrender.gateway import Grammar, Job  # noqa: PLC0415
+
+    turn = template().prepare(HELLO, tools=[TOOL], tool_choice="required")
+    grammar = Grammar(dialect="structural_tag", text=json.dumps(turn.structural_tag()))
+    full: dict[str, Any] = {"grammar": grammar, "limit": 9, "sampling": SAMPLING, "seed": 3, "logprobs": 2}
+    return [Job(turn=turn, request_id="r"), Job(turn=turn, request_id="r", **full)]
+
+
+def test_vllm_understands_every_field():
+    """VLLM's request class knows every field, and has the values that were meant."""
+    from unrender.gateway.backends.completions import VLLM, Completions  # noqa: PLC0415
+    from unrender.gateway.backends.connection import Connection  # noqa: PLC0415
+
+    request_class = importlib.import_module("vllm.entrypoints.openai.completion.protocol").CompletionRequest
+    backend = Completions(Connection("http://engine"), VLLM, model="m")
+    backend._context = 0  # The engine would say.
+    for job in jobs():
+        body = asyncio.run(backend._body(job))
+        request = request_class.model_validate(body)
+
+        assert set(body) <= set(request_class.model_fields)
+        assert (request.add_special_tokens, request.skip_special_tokens) == (False, False)
+        assert (request.max_tokens, request.seed, request.logprobs) == (job.limit or 4096, job.seed, job.logprobs)
+        assert {name: getattr(request, name) for name in job.sampling} == job.sampling
+        if job.grammar is not None:
+            assert request.structured_outputs.structural_tag == job.grammar.text
+
+
+def test_sglang_understands_every_field():
+    """SGLang's request and sampling classes know every field, and find the values in order."""
+    from unrender.gateway.backends.sglang import _body  # noqa: PLC0415
+
+    if not installed("torchvision"):
+        for name in ("torchvision", "torchvision.io", "torchvision.transforms", "torchvision.transforms.functional"):
+            sys.modules.setdefault(name, Absent(name))
+    request_class = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput
+    sampling_class = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams
+    for job in jobs():
+        body = _body(job)
+        request = request_class(**body)
+        request.normalize_batch_and_arguments()
+        sampling = sampling_class(**request.sampling_params)
+        sampling.normalize(None)
+        sampling.verify(1000)
+
+        assert (request.stream, request.rid) == (True, "r")
+        assert (sampling.max_new_tokens, sampling.sampling_seed) == (job.limit, job.seed)
+        assert {name: getattr(sampling, name) for name in job.sampling} == job.sampling
+        assert isinstance(sampling.top_k, int)
+        assert sampling.skip_special_tokens is False
+        assert sampling.structural_tag == (job.grammar and job.grammar.text)
+
+
+class Absent(ModuleType):
+    """A package whose parts are only named, never used."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.__path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return sys.modules.setdefault(f"{self.__name__}.{name}", Absent(f"{self.__name__}.{name}"))
