@@ -112,3 +112,34 @@ def test_masks_are_columns():
     assert "Ok." in written
     assert '"name": "now"' in written
     assert "Hello" not in written
+
+
+def test_the_real_libraries_read_with_it():
+    """TRL's own function gives our messages, with a tokenizer of transformers; without `install` it knows no such template."""
+    utils = pytest.importorskip("trl.chat_template_utils", exc_type=ImportError)
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer as Fast  # noqa: PLC0415
+    from tokenizers import decoders, models, pre_tokenizers  # noqa: PLC0415
+
+    letters = {letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    fast = Fast(models.BPE(vocab=letters, merges=[]))
+    fast.pre_tokenizer, fast.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=fast, eos_token="<|end|>", additional_special_tokens=["<tool_call>", "</tool_call>"]
+    )
+    tokenizer.chat_template = SOURCE
+    with pytest.raises(ValueError, match="Unrecognized chat template"):
+        utils.add_response_schema(tokenizer)
+    install(tokenizer)
+    prompt, answer, broken = (
+        tokenizer(text, add_special_tokens=False)["input_ids"] for text in (PROMPT, CALL, CALL.replace("1", "oops"))
+    )
+    read = utils.parse_response(tokenizer, answer, prefix=prompt, tools=[TOOL])
+
+    assert read["tool_calls"][0]["function"] == {"name": "now", "arguments": {"n": 1}}
+    assert "oops" in utils.parse_response(tokenizer, broken, prefix=prompt, tools=[TOOL])["content"]
+    row = masked(tokenizer)(
+        {"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hé."}]}
+    )
+    own = [id for id, ours in zip(row["input_ids"], row["assistant_masks"], strict=True) if ours]
+    assert tokenizer.decode(own).endswith("Hé.<|end|>")
