@@ -43,7 +43,7 @@ def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()
     calls = calls_of(format, request)
     parts = tuple(_parts(format, request, calls, known))
     reads = Answer(parts=parts, lead=format.turn.start_to_content, trail=_trail(format), cleans=format.cleans_content)
-    written = _Generation(format, request, calls[0] if calls else None).answer()
+    written = _Generation(format, request, calls[0] if calls else None).whole()
     return AnswerGrammar(reads, Grammar(written))
 
 
@@ -180,9 +180,10 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 
 def ending(format: Format) -> Node:
-    """Return the layout between a closing marker and the token that ends the turn, which a model writes."""
+    """Return the layout between a closing marker and the token that ends the turn, which a model writes, or the end of it."""
     trail = _trail(format)
-    return Optional(Literal(trail)) if trail else Literal("")
+    ways = tuple(Literal(trail[at:]) for at in range(len(trail) + 1))
+    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if trail else Literal("")
 
 
 def _trail(format: Format) -> str:
@@ -206,8 +207,13 @@ class _Generation:
     request: Request
     calls: Calls | None
 
+    def whole(self) -> Node:
+        """Return the whole answer, after the header where no prompt writes it."""
+        unasked = self.format.turn.unasked
+        return _sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
+
     def answer(self) -> Node:
-        """Return the whole answer: reasoning or none, and what follows it."""
+        """Return the answer after its header: reasoning or none, and what follows it."""
         turn, markers = self.format.turn, self.format.reasoning
         direct = self.said(turn.start_to_content, turn.start_to_tools, self.wrapper_alone())
         if not markers.end:

@@ -101,6 +101,17 @@ def ways(texts):
 WRITTEN = {
     "free text": (Format(), TALK, "content:text"),
     "free text up to the end of the turn": (Format(turn=Turn(end="\n<end>")), TALK, "content:text[<end>]"),
+    "a header that no prompt writes": (Format(turn=Turn(unasked="<bot>\n")), TALK, "['<bot>\\n'] content:text"),
+    "as much layout before the end of the turn as there is": (
+        Format(tools=CALL, turn=Turn(end="\n\n<end>")),
+        ASK,
+        "content:text[<end> <c>] (calls ('\\n\\n' | '\\n' | '') | '') | calls ('\\n\\n' | '\\n' | '')",
+    ),
+    "a call that begins a line with a tool's name": (
+        Format(tools=BARE, turn=Turn(content_to_tools="\n")),
+        ASK,
+        "content:text[f:{ g:{] ('\\n' one call | '') | one call",
+    ),
     "a response schema": (Format(), Request(response_schema={}), "content:json"),
     "reasoning": (
         Format(reasoning=THINK),

@@ -117,7 +117,7 @@ def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     >>> preserved_tokens(Format(reasoning=reasoning))
     ('<think>', '</think>')
     """
-    answer = replace(fmt.turn, headers=())
+    answer = replace(fmt.turn, headers=(), unasked="")
     parts = (fmt.reasoning, *fmt.wrappers, fmt.tools, answer.end, answer.ends, answer, fmt.ignored)
     texts = (text for part in parts for text in _texts(part))
     tolerated = (tag for tag in special_tokens(_texts(fmt.tolerated)) if tag in source)
@@ -166,7 +166,8 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     turn = Turn(
         headers=tuple(text for text in (header, frame.tool_header) if text.strip()),
         end=end,
-        ends=tuple(dict.fromkeys(text for text in ends if text and text != end)),
+        ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
+        unasked=frame.unasked,
         prefill=frame.prefill,
         prefill_no_thinking=frame.prefill_no_thinking,
         start_to_content=_space(openings.content)

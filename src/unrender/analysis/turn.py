@@ -33,6 +33,8 @@ class Frame:
     tool_header: str = ""
     prefill: str = ""
     prefill_no_thinking: str = ""
+    unasked: str = ""
+    """The header, where no prompt asks for an answer."""
     appended: str = ""
     """What the template appends to a whole conversation, after the end of the last turn."""
 
@@ -54,6 +56,7 @@ def find_frame(turns: Turns, *, part_opener: str = "") -> Frame:
         header=_without_sentinels(_header(lead, asked.bare)),
         tool_lead=tool_lead,
         tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
+        unasked=_without_sentinels(_unasked(lead, asked)),
         prefill=_after_lead(asked.prompt, lead),
         prefill_no_thinking=_after_lead(asked.prompt_no_thinking, lead),
         appended=_appended(turns),
@@ -232,6 +235,12 @@ def _header(lead: str, bare: str | None) -> str:
     if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
         return lead[len(bare) :]
     return lead
+
+
+def _unasked(lead: str, asked: Asked) -> str:
+    """Return what stands between the question's turn and every answer, where the prompts end with the question's turn."""
+    never_asks = asked.bare is not None and {asked.prompt, asked.prompt_no_thinking} <= {asked.bare, None}
+    return lead[len(asked.bare) :] if never_asks and asked.bare and lead.startswith(asked.bare) else ""
 
 
 def _tool_header(lead: str, tool_lead: str) -> str:

@@ -341,6 +341,8 @@ class Turn:
     """What the generation prompt writes after the header when thinking is on, e.g. `<think>\\n`."""
     prefill_no_thinking: str = ""
     """The same when thinking is off, e.g. `<think>\\n\\n</think>\\n\\n`."""
+    unasked: str = ""
+    """The header where no generation prompt writes it, e.g. `<|assistant|>\\n`: the model may."""
     start_to_content: str = ""
     """Layout that the history writes before an answer but the generation prompt does not."""
     reasoning_to_content: str = ""
