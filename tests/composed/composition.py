@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from random import Random
+from typing import Any
 
 from composed.parts import CALLS, FRAMES, THOUGHTS, Calls, Frame, Thoughts
 
@@ -27,6 +28,12 @@ ODDITIES = (
     "header once",
     "null content",
     "spaces after content",
+    "alternates",
+    "thinking field",
+    "reasoning field",
+    "asks otherwise with tools",
+    "macro",
+    "results name their call",
 )
 
 
@@ -56,7 +63,25 @@ def drawn(seed: int) -> Recipe:
 
 def template(recipe: Recipe) -> str:
     """Return the source of the template that a recipe makes."""
-    return _Writer(FRAMES[recipe.frame], THOUGHTS[recipe.thoughts], CALLS[recipe.calls], recipe.oddity).template()
+    return composed(FRAMES[recipe.frame], THOUGHTS[recipe.thoughts], CALLS[recipe.calls], recipe.oddity)
+
+
+def composed(frame: Frame, thoughts: Thoughts, calls: Calls, oddity: str = "") -> str:
+    """Return the source of the template that these parts make."""
+    placed = {"⟦header⟧": frame.answer[0], "⟦end⟧": frame.answer[1]}
+    return _Writer(frame, _placed(thoughts, placed), _placed(calls, placed), oddity).template()
+
+
+def _placed(part: Any, placed: dict[str, str]) -> Any:
+    """Return the part with the frame's texts where it names them."""
+    changed = {}
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, str):
+            for place, text in placed.items():
+                value = value.replace(place, text)
+            changed[field.name] = value
+    return replace(part, **changed)
 
 
 def written(text: str) -> str:
@@ -77,6 +102,16 @@ def _if(condition: str, yes: str, no: str = "") -> str:
     return "{%- if " + condition + " -%}" + yes + other + "{%- endif -%}" if yes or no else ""
 
 
+_ALTERNATES = (
+    "{%- if message.role in ('user', 'assistant') and not message.tool_calls -%}"
+    "{%- if state.asked == (message.role == 'user') -%}"
+    "{{- raise_exception('Roles must alternate user/assistant/user/assistant') -}}"
+    "{%- endif -%}{%- set state.asked = message.role == 'user' -%}{%- endif -%}"
+    "{%- if message.role"
+)
+_FIELDS = {"thinking field": "message.thinking", "reasoning field": "message.reasoning"}
+
+
 @dataclass(frozen=True, slots=True)
 class _Writer:
     frame: Frame
@@ -86,6 +121,11 @@ class _Writer:
 
     def template(self) -> str:
         loop = "{%- for message in messages -%}" + self._message() + "{%- endfor -%}"
+        if self.oddity == "macro":
+            macro = "{%- macro turn(message, loop) -%}" + self._message() + "{%- endmacro -%}"
+            loop = macro + "{%- for message in messages -%}{{- turn(message, loop) -}}{%- endfor -%}"
+        if self.oddity == "alternates":
+            loop = "{%- set state = namespace(asked=false) -%}" + loop.replace("{%- if message.role", _ALTERNATES, 1)
         before = "" if self.oddity == "tools before the last question" else self._tools()
         return written(self.frame.first) + before + loop + self._asks()
 
@@ -106,7 +146,8 @@ class _Writer:
         frame = self.frame
         said = "«" + self._said() + "»"
         question = written(frame.question[0] + said + frame.question[1])
-        result = written(frame.result[0] + said + frame.result[1]) if any(frame.result) else question
+        named = "«message.name or 'tool'»: " if self.oddity == "results name their call" else ""
+        result = written(frame.result[0] + named + said + frame.result[1]) if any(frame.result) else question
         system = written(frame.system[0] + said + frame.system[1])
         refused = "{{- raise_exception('Only user, assistant and tool roles are known') -}}"
         if self.oddity == "no system":
@@ -163,6 +204,7 @@ class _Writer:
                 "message.content or ''",
                 "(message.content if message.content is string else message.content | map(attribute='text') | join('')) or ''",
             )
+        split = split.replace("message.reasoning_content", _FIELDS.get(self.oddity, "message.reasoning_content"))
         if not thoughts.start and not thoughts.end:
             return split
         condition = "thought"
@@ -175,9 +217,10 @@ class _Writer:
 
     def _says(self) -> str:
         calls = self.calls
-        said = _if("said", written(self.frame.space + "«said»"))
+        left, right = self.thoughts.says
+        said = _if("said", written(self.frame.space + left + "«said»" + right))
         if self.oddity == "spaces after content":
-            said = _if("said", written(self.frame.space + "«said + '\\n'»"))
+            said = _if("said", written(self.frame.space + left + "«said + '\\n'»" + right))
         if self.oddity == "content or calls":
             return _if("message.tool_calls", self._calls(), said)
         between = calls.after_content
@@ -210,6 +253,8 @@ class _Writer:
                 else _if("enable_thinking is defined and not enable_thinking", off)
             )
         asked = written(header) + prefill
+        if self.oddity == "asks otherwise with tools":
+            asked = _if("tools", written("<|use tools|>")) + asked
         if self.oddity == "header once":
             asked = _if("messages[-1].role != 'tool'", written(header)) + prefill
         return _if("add_generation_prompt", asked) if asked else ""

@@ -48,6 +48,8 @@ class Thoughts:
     last_only: bool = False
     """Reasoning of turns before the last question is dropped."""
     unless_calls: bool = False
+    says: tuple[str, str] = ("", "")
+    """Around content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +228,43 @@ FRAMES: dict[str, Frame] = {
     "double new line": Frame(answer=("### Assistant:\n", "\n\n"), question=("### User:\n", "\n\n")),
 }
 
+FRAMES |= {
+    "corners": Frame(answer=("【助手】", "【完】\n"), question=("【用户】", "【完】\n"), result=("【工具】", "【完】\n")),
+    "angle quotes": Frame(answer=("‹assistant›\n", "‹/›\n"), question=("‹user›\n", "‹/›\n")),
+    "pictures": Frame(answer=("🤖: ", "«eos_token»"), question=("👤: ", "\n\n"), asks="🤖:"),
+    "rounds": Frame(
+        answer=("答：", "\n\n"), question=("[Round «loop.index0 // 2 + 1»]\n\n问：", "\n\n"), asks="答："
+    ),
+    "dated": _chatml(first="«bos_token»<|im_start|>system\nToday is «strftime_now('%d %b %Y')».<|im_end|>\n"),
+    "examples first": _chatml(
+        first="«bos_token»<|im_start|>system\nWrite <think>\nthoughts\n</think>\n\n first, then an answer or "
+        + '<tool_call>\n«{"name": "f", "arguments": {}} | tojson»\n</tool_call><|im_end|>\n'
+    ),
+    "ends twice": Frame(
+        answer=("<|im_start|>assistant\n", "<|im_end|><|endoftext|>\n"), question=("<|im_start|>user\n", "<|im_end|>\n")
+    ),
+    "headings": Frame(answer=("## Assistant\n\n", "\n\n"), question=("## User\n\n", "\n\n")),
+    "unused tokens": Frame(
+        answer=("<unused3>", "<unused0>"), question=("<unused2>", "<unused0>"), result=("<unused4>", "<unused0>")
+    ),
+    "attributes": Frame(
+        answer=('<turn role="assistant">\n', "\n</turn>\n"),
+        question=('<turn role="user">\n', "\n</turn>\n"),
+        system=('<turn role="system">\n', "\n</turn>\n"),
+        result=('<turn role="tool">\n', "\n</turn>\n"),
+    ),
+    "numbered turns": Frame(
+        answer=("<|turn «loop.index»|>assistant\n", "<|end|>\n"),
+        question=("<|turn «loop.index»|>user\n", "<|end|>\n"),
+        asks="<|turn «messages | length + 1»|>assistant\n",
+    ),
+    "named messages": Frame(
+        answer=("<|msg|>assistant<|body|>", "<|/msg|>"),
+        question=("<|msg|>user<|body|>", "<|/msg|>"),
+        result=("<|msg|>tool «message.name or 'tool'»<|body|>", "<|/msg|>"),
+    ),
+}
+
 _THINK = Thoughts(start="<think>\n", end="\n</think>", joint="\n\n")
 
 THOUGHTS: dict[str, Thoughts] = {
@@ -268,6 +307,19 @@ THOUGHTS: dict[str, Thoughts] = {
     "dropped": Thoughts(inline=True),
     "dropped, opened": Thoughts(inline=True, prefill="<think>\n"),
     "with calls alone": Thoughts(start="<plan>", end="</plan>", unless_calls=True),
+}
+
+THOUGHTS |= {
+    "tildes": Thoughts(start="~~", end="~~", joint="\n"),
+    "one token": Thoughts(start="<|think|>", end="<|think|>"),
+    "one token, opened": Thoughts(start="<|think|>", end="<|think|>", prefill="<|think|>"),
+    "fence": Thoughts(start="```thinking\n", end="\n```", joint="\n\n"),
+    "headings": Thoughts(start="### Thinking\n\n", end="\n\n### Answer", joint="\n\n"),
+    "corners": Thoughts(start="〔思考〕", end="〔/思考〕", joint="\n"),
+    "attribute": Thoughts(start='<think effort="high">\n', end="\n</think>", joint="\n"),
+    "channel and message": Thoughts(start="<|channel|>analysis<|message|>", end="<|/channel|>"),
+    "thinking and answer": Thoughts(start="<thinking>\n", end="\n</thinking>\n", says=("<answer>\n", "\n</answer>")),
+    "a message of its own": Thoughts(start="<|thoughts|>", end="⟦end⟧", joint="⟦header⟧"),
 }
 
 _OBJECT = '{"name": "' + NAME + '", "arguments": ' + JSON + "}"
@@ -456,5 +508,41 @@ CALLS: dict[str, Calls] = {
         + "{"
         + _EACH
         + "«key»:«value | tojson»«'' if loop.last else ','»{%- endfor -%}}<tool_call|>",
+    ),
+}
+
+CALLS |= {
+    "attributes": Calls(call='<call name="' + NAME + "\" arguments='" + JSON + "'/>", separator="\n"),
+    "typed attributes": Calls(call="<call:" + NAME + _EACH + " «key»=«value | tojson»{%- endfor -%}/>", separator="\n"),
+    "yaml": Calls(
+        call="<tool_call>\nname: " + NAME + "\narguments:\n" + _EACH + "  «key»: «value | tojson»\n{%- endfor -%}</tool_call>",
+        separator="\n",
+    ),
+    "tool_call fence": Calls(call="```tool_call\n" + _OBJECT + "\n```", separator="\n", after_content="\n"),
+    "numbered lines": Calls(call="«loop.index». " + NAME + ": " + JSON, separator="\n", after_content="\n"),
+    "numbered tokens": Calls(call="<|call_«loop.index0»|>" + NAME + "<|args|>" + JSON),
+    "list in an object": Calls(start='{"tool_calls": [', call=_OBJECT, separator=", ", end="]}", after_content="\n"),
+    "list in an object in tokens": Calls(start='<|tools|>{"calls": [', call=_OBJECT, separator=", ", end="]}<|/tools|>"),
+    "name in the header": Calls(call="⟦end⟧⟦header⟧to=" + NAME + "\n" + JSON, ends_with=None),
+    "name and arguments in tags": Calls(
+        call="<tool_use>\n<name>" + NAME + "</name>\n<arguments>" + JSON + "</arguments>\n</tool_use>", separator="\n"
+    ),
+    "arrow": Calls(call="→ " + NAME + "(" + JSON + ")", separator="\n", after_content="\n"),
+    "corners": Calls(call="【" + NAME + "】" + JSON + "【/】"),
+    "three tokens": Calls(call="<|tc|>" + NAME + "<|ts|>" + JSON + "<|te|>"),
+    "slash": Calls(call="/" + NAME + " " + JSON, separator="\n", after_content="\n"),
+    "at": Calls(call="@" + NAME + " <<" + JSON + ">>", separator="\n", after_content="\n"),
+    "typed objects on lines": Calls(
+        call='{"type": "tool_use", "name": "' + NAME + '", "input": ' + JSON + "}", separator="\n", after_content="\n"
+    ),
+    "id and name": Calls(call='<invoke id="' + ID + '" name="' + NAME + '">' + JSON + "</invoke>", separator="\n"),
+    "arguments before the name": Calls(
+        call='<tool_call>{"arguments": ' + JSON + ', "name": "' + NAME + '"}</tool_call>', separator="\n"
+    ),
+    "equal fences": Calls(call="```\n" + _OBJECT + "\n```", separator="\n", after_content="\n"),
+    "equal tokens": Calls(call="<|call|>" + NAME + JSON + "<|call|>"),
+    "tag of the name": Calls(call="<" + NAME + ">" + JSON + "</" + NAME + ">", separator="\n", after_content="\n"),
+    "keys on lines": Calls(
+        call="[[" + NAME + "]]\n" + _EACH + "«key» = «value | tojson»\n{%- endfor -%}[[end]]", separator="\n"
     ),
 }
