@@ -11,7 +11,7 @@ from unrender.format import Arguments, Skeleton, Slot, ToolMode, Tools
 
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
 _ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
-_OPEN_TAG = re.compile(r"(?:<[^<>]*|\[[^\[\]]*)$")
+_OPEN_TAG = re.compile(r"(?:<+[^<>]*|\[+[^\[\]]*)$")
 _LONGEST_LINE = 1000
 """Characters before a name in which an attribute is looked for, which takes time by their square."""
 _NAMESPACE = re.compile(r"[\w.]*")
