@@ -245,6 +245,8 @@ class _Writer:
         frame, thoughts = self.frame, self.thoughts
         header = frame.answer[0] if frame.asks is None else frame.asks
         prefill = written(thoughts.prefill)
+        if not header and frame.answer[0].strip():
+            return ""  # Where no header asks for an answer, nothing of it is begun either.
         if thoughts.prefill_off:
             off = written(thoughts.prefill_off)
             prefill = (

@@ -229,16 +229,16 @@ FRAMES: dict[str, Frame] = {
 }
 
 FRAMES |= {
-    "corners": Frame(answer=("【助手】", "【完】\n"), question=("【用户】", "【完】\n"), result=("【工具】", "【完】\n")),
+    "corners": Frame(
+        answer=("【助手】", "【完】\n"), question=("【用户】", "【完】\n"), result=("【工具】", "【完】\n")
+    ),
     "angle quotes": Frame(answer=("‹assistant›\n", "‹/›\n"), question=("‹user›\n", "‹/›\n")),
     "pictures": Frame(answer=("🤖: ", "«eos_token»"), question=("👤: ", "\n\n"), asks="🤖:"),
-    "rounds": Frame(
-        answer=("答：", "\n\n"), question=("[Round «loop.index0 // 2 + 1»]\n\n问：", "\n\n"), asks="答："
-    ),
+    "rounds": Frame(answer=("答：", "\n\n"), question=("[Round «loop.index0 // 2 + 1»]\n\n问：", "\n\n"), asks="答："),
     "dated": _chatml(first="«bos_token»<|im_start|>system\nToday is «strftime_now('%d %b %Y')».<|im_end|>\n"),
     "examples first": _chatml(
         first="«bos_token»<|im_start|>system\nWrite <think>\nthoughts\n</think>\n\n first, then an answer or "
-        + '<tool_call>\n«{"name": "f", "arguments": {}} | tojson»\n</tool_call><|im_end|>\n'
+        '<tool_call>\n«{"name": "f", "arguments": {}} | tojson»\n</tool_call><|im_end|>\n'
     ),
     "ends twice": Frame(
         answer=("<|im_start|>assistant\n", "<|im_end|><|endoftext|>\n"), question=("<|im_start|>user\n", "<|im_end|>\n")
@@ -515,14 +515,20 @@ CALLS |= {
     "attributes": Calls(call='<call name="' + NAME + "\" arguments='" + JSON + "'/>", separator="\n"),
     "typed attributes": Calls(call="<call:" + NAME + _EACH + " «key»=«value | tojson»{%- endfor -%}/>", separator="\n"),
     "yaml": Calls(
-        call="<tool_call>\nname: " + NAME + "\narguments:\n" + _EACH + "  «key»: «value | tojson»\n{%- endfor -%}</tool_call>",
+        call="<tool_call>\nname: "
+        + NAME
+        + "\narguments:\n"
+        + _EACH
+        + "  «key»: «value | tojson»\n{%- endfor -%}</tool_call>",
         separator="\n",
     ),
     "tool_call fence": Calls(call="```tool_call\n" + _OBJECT + "\n```", separator="\n", after_content="\n"),
     "numbered lines": Calls(call="«loop.index». " + NAME + ": " + JSON, separator="\n", after_content="\n"),
     "numbered tokens": Calls(call="<|call_«loop.index0»|>" + NAME + "<|args|>" + JSON),
     "list in an object": Calls(start='{"tool_calls": [', call=_OBJECT, separator=", ", end="]}", after_content="\n"),
-    "list in an object in tokens": Calls(start='<|tools|>{"calls": [', call=_OBJECT, separator=", ", end="]}<|/tools|>"),
+    "list in an object in tokens": Calls(
+        start='<|tools|>{"calls": [', call=_OBJECT, separator=", ", end="]}<|/tools|>"
+    ),
     "name in the header": Calls(call="⟦end⟧⟦header⟧to=" + NAME + "\n" + JSON, ends_with=None),
     "name and arguments in tags": Calls(
         call="<tool_use>\n<name>" + NAME + "</name>\n<arguments>" + JSON + "</arguments>\n</tool_use>", separator="\n"

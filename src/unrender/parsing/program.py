@@ -167,7 +167,7 @@ class _Compiler:
             case EndOfTurn(text):
                 self._end(hub, _Marker.of(text))
             case Dropped(text):
-                self._marker(hub, _Marker.of(text), hub.at)
+                self._marker(hub, _Marker.of(text), self.answer)
             case Wrapper():
                 for text in (*part.opens, *part.closes):
                     self._marker(hub, _Marker.of(text), hub.at)

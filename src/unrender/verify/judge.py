@@ -74,7 +74,7 @@ def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
     if any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
         return False
     again = subject.render(message.to_openai())
-    return again is not None and again == shown.begun + shown.text
+    return again is not None and again == shown.whole
 
 
 def with_and_without_end(format: Format, text: str) -> Iterator[str]:

@@ -79,6 +79,8 @@ class Shown:
     """What stands before `text` in the rendering."""
     text: str
     expected: Answer
+    whole: str = ""
+    """All of the rendering after the question, with what follows `text` in it."""
 
 
 def show(subject: Subject, answer: Answer) -> Shown | None:
@@ -103,7 +105,7 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
         return None
     # Reasoning without an opening marker is reasoning because the prompt has begun it.
     unmarked = expected.reasoning and subject.format.reasoning.mode is ReasoningMode.DELIMITER
-    return Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected)
+    return Shown(prompt=prompt if unmarked else begun, begun=begun, text=text, expected=expected, whole=full)
 
 
 def _shows_arguments(subject: Subject, answer: Answer, full: str) -> bool:
@@ -206,7 +208,8 @@ def _without_epilogue(subject: Subject, text: str) -> str:
     others = [
         subject.render({"role": "assistant", "content": content}) or "" for content in ("Quite so.", "Not at all!")
     ]
-    epilogue = common_suffix(others)
+    epilogue, closer = common_suffix(others), subject.format.content.end
+    epilogue = epilogue.rpartition(closer)[2] if closer.strip() else epilogue  # What closes content is the answer's.
     return text[: len(text) - len(epilogue if text.endswith(epilogue) else common_suffix([text, epilogue]))]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from splitting import splits
 
-from unrender.format import Format, Slot, ToolMode, Tools, Turn
+from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.messages import Request, ToolChoice, read_tools
 from unrender.parsing.parser import Parser
 
@@ -33,8 +33,8 @@ ANSWERS: dict[str, tuple[str, tuple[str, list[str]]]] = {
 }
 
 
-def read(chunks: list[str], request: Request = REQUEST) -> tuple[str, list[str]]:
-    parser = Parser(FORMAT, request)
+def read(chunks: list[str], request: Request = REQUEST, format: Format = FORMAT) -> tuple[str, list[str]]:
+    parser = Parser(format, request)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()
@@ -46,6 +46,14 @@ def test_a_line_with_a_tools_name_begins_a_call(text, said):
     """What is no name, or has no arguments after it, is text; nothing is lost at any chunking."""
     for chunks in splits(text):
         assert read(list(chunks)) == said
+
+
+def test_a_call_may_stand_right_after_a_marker_that_says_nothing():
+    """A closer of reasoning that nothing has opened is dropped, and what follows begins the answer."""
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<r>", end="</r>", empty="</r>")
+
+    for chunks in splits("</r>get\n{}"):
+        assert read(list(chunks), format=replace(FORMAT, reasoning=reasoning)) == ("", ["get"])
 
 
 def test_only_the_tools_of_the_request_count():
