@@ -239,8 +239,9 @@ def _header(lead: str, bare: str | None) -> str:
 
 def _unasked(lead: str, asked: Asked) -> str:
     """Return what stands between the question's turn and every answer, where the prompts end with the question's turn."""
-    never_asks = asked.bare is not None and {asked.prompt, asked.prompt_no_thinking} <= {asked.bare, None}
-    return lead[len(asked.bare) :] if never_asks and asked.bare and lead.startswith(asked.bare) else ""
+    bare = asked.bare
+    never_asks = asked.prompt == bare and asked.prompt_no_thinking in (bare, None)
+    return lead[len(bare) :] if bare and never_asks and lead.startswith(bare) else ""
 
 
 def _tool_header(lead: str, tool_lead: str) -> str:

@@ -56,6 +56,10 @@ FRAMES = {
         {"bare": "</u>", "answers": both("</u><bot>")},
         {"lead": "</u><bot>", "header": "<bot>"},
     ),
+    "a prompt that does not ask": (
+        {"prompt": "</u>", "bare": "</u>", "answers": both("</u><bot>")},
+        {"lead": "</u><bot>", "header": "<bot>", "unasked": "<bot>"},
+    ),
     "a prompt that opens and closes a block": (
         {
             "prompt": "</u><bot><think>",
