@@ -56,10 +56,6 @@ FRAMES = {
         {"bare": "</u>", "answers": both("</u><bot>")},
         {"lead": "</u><bot>", "header": "<bot>"},
     ),
-    "a prompt that does not ask": (
-        {"prompt": "</u>", "bare": "</u>", "answers": both("</u><bot>")},
-        {"lead": "</u><bot>", "header": "<bot>", "unasked": "<bot>"},
-    ),
     "a prompt that opens and closes a block": (
         {
             "prompt": "</u><bot><think>",
@@ -179,7 +175,7 @@ FRAMES = {
     ),
     "a prompt that does not ask": (
         {"prompt": "</u>", "bare": "</u>", "answers": both("</u><bot>")},
-        {"lead": "</u><bot>", "header": "<bot>"},
+        {"lead": "</u><bot>", "header": "<bot>", "unasked": "<bot>"},
     ),
     "words after a prompt that does not ask": (
         {"prompt": "</u>", "bare": "</u>", "answers": both("</u>so ")},
