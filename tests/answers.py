@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vendor import ROOT, vendor_templates
+from vendor import ROOT, all_vendor_templates, vendor_templates
 
 from unrender.analysis import shape_context, shape_messages
 from unrender.chat_template import ChatTemplate
@@ -42,7 +42,13 @@ AWKWARD = _tool(
     ["zip", "opts"],
 )
 NOTHING = _tool("ping", {})
-TOOL_SETS: Mapping[str, list[dict[str, Any]]] = {"none": [], "one": [PLAIN], "three": [PLAIN, AWKWARD, NOTHING]}
+OPTIONAL = _tool("search", {"limit": {"type": "integer"}, "exact": {"type": "boolean"}, "text": {"type": "string"}})
+TOOL_SETS: Mapping[str, list[dict[str, Any]]] = {
+    "none": [],
+    "one": [PLAIN],
+    "optional": [OPTIONAL],
+    "three": [PLAIN, AWKWARD, NOTHING],
+}
 PARAMETERS = {tool["function"]["name"]: tool["function"]["parameters"] for tool in (PLAIN, AWKWARD, NOTHING)}
 
 
@@ -73,10 +79,15 @@ def template_paths() -> dict[str, Path]:
     return {**ours, **vendor_templates()}
 
 
+def all_template_paths() -> dict[str, Path]:
+    """Return the same, and the templates that no package has."""
+    return {**template_paths(), **all_vendor_templates()}
+
+
 @cache
 def template_named(name: str) -> ChatTemplate:
     """Return a template, analysed once."""
-    return ChatTemplate.from_file(template_paths()[name], bos_token="<s>", eos_token="</s>")
+    return ChatTemplate.from_file(all_template_paths()[name], bos_token="<s>", eos_token="</s>")
 
 
 def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **settings: Any) -> str | None:
@@ -92,16 +103,20 @@ def written(template: ChatTemplate, turn: Turn, message: Mapping[str, Any], **se
     )
     if rendering.error or not rendering.text.startswith(turn.prompt):
         return None
-    text = _without_end(turn, rendering.text[len(turn.prompt) :])
+    text = without_end(turn, rendering.text[len(turn.prompt) :])
     names = [call["function"]["name"] for call in message.get("tool_calls", [])]
     parts = [message["content"], message.get("reasoning_content", ""), *names]
     return text if all(part in text for part in parts) else None
 
 
-def _without_end(turn: Turn, text: str) -> str:
-    ends = [end for end in (turn.format.turn.end, *turn.format.turn.ends) if end.strip()]
-    found = [(text.find(end.strip()), end) for end in ends if end.strip() in text]
-    if not found:
-        return text
-    at, end = min(found)
-    return text[:at].removesuffix(end[: len(end) - len(end.lstrip())])
+def without_end(turn: Turn, text: str) -> str:
+    """Cut off what ends the turn, and what asks for the next one where a template always does."""
+    header = max((turn.prompt.rfind(header.strip()) for header in turn.format.turn.headers), default=-1)
+    text = text.removesuffix(turn.prompt[header:]) if header >= 0 else text
+    ends = [turn.format.turn.end, *turn.format.turn.ends]
+    closing = [end.strip() for end in (*ends, *turn.format.turn.headers) if end.strip()]
+    bare = text
+    while found := next((mark for mark in closing if bare.rstrip().endswith(mark)), ""):
+        bare = bare.rstrip().removesuffix(found)
+    layouts = [end[: len(end) - len(end.lstrip())] for end in ends]
+    return text if bare == text else bare.removesuffix(max(layouts, key=len))

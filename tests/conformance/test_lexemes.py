@@ -16,7 +16,10 @@ def test_no_lexeme_is_lost(name):
     """Where several lexemes are allowed, none goes on where another is complete and may be followed so."""
     template = template_named(name)
     try:
-        turns = [template.prepare(QUESTION, tools=TOOL_SETS["three"], tool_choice=way) for way in ("auto", "required")]
+        turns = [
+            template.prepare(QUESTION, tools=TOOL_SETS[tools], tool_choice=way)
+            for tools, way in (("three", "auto"), ("three", "required"), ("optional", "required"))
+        ]
     except TemplateError as error:
         pytest.skip(f"the template refuses the tools: {error}")
     begun = [prefill(turn.format, turn.prompt) for turn in turns]
