@@ -68,14 +68,14 @@ def opening(syntax: Tools) -> str:
 def _marker(opener: str, format: Format) -> str:
     """Return what of `opener` is no ordinary text, and no beginning of just any JSON: a token, or all of it; else "".
 
-    A token that other parts of an answer are written with as well tells nothing by itself.
+    What other parts of an answer are written with as well tells nothing by itself.
     """
     wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
     others = [format.reasoning.start, format.reasoning.end, *wrappers]
-    if (token := _TOKEN.match(opener)) and not any(token.group() in text for text in others):
-        return token.group()
+    token = _TOKEN.match(opener)
     ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
-    return "" if ordinary else opener
+    signs = (token.group() if token else "", "" if ordinary else opener)
+    return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
 
 
 def _behind_opener(syntax: Tools, opener: str) -> str:

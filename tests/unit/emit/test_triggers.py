@@ -117,3 +117,12 @@ def test_a_token_that_opens_every_part_is_no_trigger() -> None:
 
     assert fires(Format(tools=calls, reasoning=thought), "<|open|>thin") is None
     assert fires(Format(tools=calls, reasoning=thought), "Hi<|open|>tools") == "<|open|>tools"
+
+
+def test_words_that_open_every_part_are_no_trigger() -> None:
+    """Where all parts begin with the same words, the name of a tool has to follow them."""
+    calls = replace(CALLS, call_start="", function=("to=", Slot.NAME, "<|say|>", Slot.ARGUMENTS))
+    thought = replace(THINKING.reasoning, start="to=self<|say|>")
+
+    assert fires(Format(tools=calls, reasoning=thought), "to=user<|say|>Hi") is None
+    assert fires(Format(tools=calls, reasoning=thought), "to=f<|say|>{") == "to=f<"
