@@ -235,6 +235,8 @@ class _Generation:
             )
         # Reasoning that nothing opens begins at once: what stands before its end cannot be anything else.
         others: list[Node] = [] if markers.mode is ReasoningMode.DELIMITER and not turn.prefill else [direct]
+        if markers.unseen:  # Every answer may be one after reasoning that history has dropped.
+            others.append(self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone()))
         for text in empty:
             if not text.startswith(start + end):
                 closed = _sequence(_said_inside(text.removeprefix(start), start, end), Choice((answer, direct)))
@@ -248,13 +250,19 @@ class _Generation:
         unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and reasoning.end
         return Content() if unwrapped else wrapper
 
+    def may_be_bare(self, wrapper: Content) -> bool:
+        """Return whether content may stand without its wrapper: one that tells it from calls, where none can be made."""
+        beside = self.format.content_with_calls
+        return bool(wrapper.start) and not self.request.tools and beside is not None and not beside.start
+
     def said(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
         ended = ending(self.format) if wrapper.end.strip() else Literal("")
         if self.calls is None:
-            return _sequence(content, ended)
+            answer = _sequence(content, ended)
+            return Choice((answer, self.content(to_content, Content()))) if self.may_be_bare(wrapper) else answer
         run = generated_calls(self.calls, self.request).generated
         last = _sequence(run, ending(self.format))
         beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls

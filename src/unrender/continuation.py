@@ -67,9 +67,16 @@ def _reasoning_before(reasoning: str, format: Format) -> str:
     opening = _opening(format).strip()
     for empty in (turn.prefill_no_thinking, markers.empty):
         if empty and (opening not in empty or markers.closed_in(empty)):
-            return empty
+            return _joined(empty, markers.end.strip(), turn.reasoning_to_content)
     # Where the prompt opens reasoning whatever it is told, what it opened has to be closed.
     return _opening(format) + closing if opening and opening in turn.prefill else ""
+
+
+def _joined(empty: str, end: str, joint: str) -> str:
+    """Return what is written for no reasoning; after an empty block with the joint, of which it may hold a beginning."""
+    before, closer, _ = empty.rpartition(end)
+    whole = before + closer + joint
+    return whole if closer and whole.startswith(empty) else empty
 
 
 def _wrapper_before(before: str, reasoning: str, format: Format) -> str:
