@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from vendor import vendor_templates
+from vendor import all_vendor_templates, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.emit.response_template import Target
@@ -14,7 +14,7 @@ from unrender.format import Slot, ToolMode
 from unrender.verify.engines import installed
 from unrender.verify.export import check_export
 
-TEMPLATES = [pytest.param(path, id=name) for name, path in vendor_templates().items()]
+TEMPLATES = [pytest.param(path, id=name) for name, path in all_vendor_templates().items()]
 TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from splitting import fed_only, splits
-from vendor import vendor_templates
+from vendor import all_vendor_templates
 
 from unrender import ChatTemplate, Message
 from unrender.analysis import Capabilities
@@ -24,7 +24,7 @@ from unrender.turn import Turn
 from unrender.verify.engines import installed, lark_reader
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "templates").glob("*.jinja"))
-TEMPLATES = {path.stem: path for path in OWN} | vendor_templates()
+TEMPLATES = {path.stem: path for path in OWN} | all_vendor_templates()
 TOOL = {
     "type": "function",
     "function": {

@@ -1,0 +1,75 @@
+"""Template → the answers that it writes itself, in every shape and after every kind of turn, each with the turn that asks for it.
+
+Rules: an answer is what the conversation with it adds to the prompt; where the history does not go on from the prompt, no
+model writes what it shows, and nothing is said here. A request allows the answer: its tools are offered, and `tool_choice`
+wants calls or forbids them as the answer has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from answers import without_end
+from cut_outs import ANSWERS, BEFORE, TOOLS, Said
+
+from unrender import ChatTemplate, Turn
+from unrender.analysis import shape_context, shape_messages
+from unrender.messages import read_messages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """An answer as the template writes it, after the prompt that asks for it."""
+
+    label: str
+    turn: Turn
+    text: str
+
+
+def choices(said: Said) -> Iterator[Any]:
+    """Yield each `tool_choice` that allows the answer."""
+    yield "auto"
+    if not said.calls:
+        yield "none"
+        return
+    if not said.content:
+        yield "required"
+        if len(said.calls) == 1:
+            yield {"type": "function", "function": {"name": said.calls[0][0]}}
+
+
+def own_words(
+    chat: ChatTemplate, *, turns: Mapping[str, Any] = BEFORE, shapes: Mapping[str, Said] = ANSWERS
+) -> Iterator[Written]:
+    """Yield all that a template writes in its own words, and shows in full."""
+    settings = (None, True, False) if chat.capabilities.supports_enable_thinking else (None,)
+    for place, before in turns.items():
+        for shape, said in shapes.items():
+            for thinking, tools in product(settings, (TOOLS,) if said.calls else (TOOLS, [])):
+                prompt, text = _added(chat, before, said, tools, thinking)
+                for choice in choices(said) if tools else ("auto",):
+                    switch: dict[str, Any] = {} if thinking is None else {"enable_thinking": thinking}
+                    turn = chat.prepare(before, tools=tools, tool_choice=choice, **switch) if text else None
+                    if turn is not None and turn.prompt == prompt:
+                        label = f"{shape}, {place}, thinking {thinking}, {len(tools)} tools, {choice}"
+                        yield Written(label=label, turn=turn, text=without_end(turn, text))
+
+
+def _added(
+    chat: ChatTemplate, before: list[dict[str, Any]], said: Said, tools: list[Any], thinking: bool | None
+) -> tuple[str, str]:
+    """Return the prompt, and what an answer adds to it; "" where it does not go on from there, or is not shown in full."""
+    context = shape_context(tools, chat.capabilities, thinking=thinking)
+    conversations = (before, [*before, said.to_openai()])
+    shaped = [shape_messages(read_messages(one), chat.capabilities) for one in conversations]
+    asked, full = (
+        chat.template.render(messages, add_generation_prompt=ask, **context)
+        for messages, ask in zip(shaped, (True, False), strict=True)
+    )
+    if asked.error or full.error or not full.text.startswith(asked.text):
+        return "", ""
+    text = full.text[len(asked.text) :]
+    return (asked.text, text) if said.shown_in(text) else ("", "")
