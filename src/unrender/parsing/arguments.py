@@ -207,15 +207,20 @@ class Value:
                 assert_never(self.codec.typed_by)
 
 
+_IN_WORDS = "_+-."
+"""What numbers and words are made of, beside letters and digits."""
+
+
 def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
     """Return how values of `codec` that end by themselves are read, with `suffix` after them."""
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
+    ends = sorted({core[0] for literal in literals if (core := literal.strip())})
     return LiteralStyle(
         # A letter ends no word: it may stand in one.
-        stop=min((literal for literal in literals if not literal[0].isalnum()), key=len, default="")[:1],
-        ends=tuple(sorted({core[0] for literal in literals if (core := literal.strip())})),
+        stops=tuple(character for character in ends if not character.isalnum() and character not in _IN_WORDS),
+        ends=tuple(ends),
         quote_open=verbatim.open if verbatim else "",
         quote_close=verbatim.close if verbatim else "",
         bare_keys=notation.inside.bare_keys,

@@ -63,8 +63,8 @@ class LiteralStyle:
     """Keys may stand without quotes."""
     loose_keys: bool = False
     """Keys of JSON objects may stand without quotes, as in JavaScript."""
-    stop: str = ""
-    """A character that ends a number or a word, e.g. the `|` of `k=3|`."""
+    stops: tuple[str, ...] = ()
+    """Characters that end a number or a word, e.g. the `|` of `k=3|`."""
     ends: tuple[str, ...] = ()
     """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
 
@@ -212,9 +212,8 @@ class LiteralScanner:
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         end = _WORD.match(text, at).end()  # type: ignore[union-attr]
-        if self.style.stop and not self.stack:
-            stop = text.find(self.style.stop, at, end)
-            end = stop if stop >= 0 else end
+        if self.style.stops and not self.stack:
+            end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
