@@ -1,11 +1,13 @@
-"""Renamed markers rename the Format: what a template's tags are called changes nothing but their names.
+"""Renamed words rename the Format: what markers, tags, fields and roles are called changes nothing but their names.
 
-Rules: a word inside a tag is renamed wherever the template says it, if it is said in tags only, so that no variable, field
-or role changes with it. Words by which an opener and its closer differ stay: they are what makes the two a pair.
+Rules: words by which an opener and its closer differ stay: they are what makes the two a pair. A word inside a tag is renamed
+wherever the template's source says it, if it is said in tags only, so that no variable changes with it. All words of the
+Format, the names of fields and roles included, are renamed in what the template renders, and back in what it is given.
 """
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +20,7 @@ from vendor import ROOT, all_vendor_templates
 
 from unrender.analysis import analyze
 from unrender.format import Format
-from unrender.template.rendering import Template
+from unrender.template.rendering import Rendering, Template
 
 OWN = {path.stem: path for path in sorted((ROOT / "tests" / "templates").glob("*.jinja"))}
 PATHS: dict[str, Path] = {**OWN, **all_vendor_templates()}
@@ -61,16 +63,100 @@ def renamed_data(value: Any, words: Mapping[str, str]) -> Any:
     return renamed(value, words) if isinstance(value, str) else value
 
 
-def derived(source: str) -> Format:
-    format = analyze(Template(source)).format
-    return replace(format, preserved_tokens=())
+def derived(template: Template) -> Format:
+    return replace(analyze(template).format, preserved_tokens=())
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", OWN)
 def test_renamed_tags_rename_the_format(name, monkeypatch):
     """The Format of the renamed template is the renamed Format; what is declared for markers of certain names is left out."""
     monkeypatch.setattr(import_module("unrender.analysis.analyze"), "complete", lambda format, source: format)
     source = PATHS[name].read_text(encoding="utf-8")
     words = renamings(source)
 
-    assert derived(renamed(source, words)).to_dict() == renamed_data(derived(source).to_dict(), words)
+    assert derived(Template(renamed(source, words))).to_dict() == renamed_data(
+        derived(Template(source)).to_dict(), words
+    )
+
+
+PAIRED = KEPT - {"system", "user", "assistant", "tool"}
+JSON = frozenset(("true", "false", "null", "string", "number", "integer", "boolean", "array", "object"))
+PROBED = JSON | frozenset(
+    WORD.findall((ROOT / "src" / "unrender" / "analysis" / "probes.py").read_text(encoding="utf-8"))
+)
+"""Words that may stand in what a template is given, or be a value."""
+
+
+class Renamed(Template):
+    """A template that says other words, and is given them."""
+
+    def __init__(self, source: str, words: Mapping[str, str]) -> None:
+        super().__init__(source)
+        self.words = words
+        facts = self._facts  # Those of the source as it is: what is read does not change its name.
+        said = {word: new for word, new in words.items() if word not in self.read_by_name()}
+        self.source = renamed(source, said)
+        self.constants = tuple(renamed(text, said) for text in facts.string_constants)
+
+    def read_by_name(self) -> set[str]:
+        """Return the words of variables, fields, and constants that are nothing but a name."""
+        names = {text for text in self._facts.string_constants if re.fullmatch(r"[\w-]+", text)}
+        return {word for name in names | self.attribute_names | self.variables for word in WORD.findall(name)}
+
+    @property
+    def string_constants(self) -> tuple[str, ...]:
+        return self.constants
+
+    def limited(self, limits: Any) -> Template:
+        other = Renamed.__new__(Renamed)
+        vars(other).update(vars(self), limits=limits)
+        return other
+
+    def render(
+        self, messages: Any, *, tools: Any = None, add_generation_prompt: bool = False, **context: Any
+    ) -> Rendering:
+        back = {new: word for word, new in self.words.items()}
+        given = {name: renamed_texts(value, back) for name, value in {**context, "tools": tools}.items()}
+        found = super().render(renamed_texts(messages, back), add_generation_prompt=add_generation_prompt, **given)
+        return replace(found, text=renamed(found.text, self.words))
+
+
+def renamed_texts(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {renamed_texts(key, words): renamed_texts(item, words) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(renamed_texts(item, words) for item in value)
+    return renamed(value, words) if isinstance(value, str) else value
+
+
+def words_of(value: Any) -> list[str]:
+    """Return the words in all texts of a Format's JSON data that come from the template."""
+    if isinstance(value, dict):
+        return [word for key, item in value.items() if key not in SCHEMA for word in words_of(item)]
+    if isinstance(value, list):
+        return [word for item in value for word in words_of(item)]
+    return WORD.findall(value) if isinstance(value, str) else []
+
+
+def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("unrender.analysis.analyze"), "complete", lambda format, source: format)
+    source = PATHS[name].read_text(encoding="utf-8")
+    format = derived(Template(source)).to_dict()
+    old = [word for word in dict.fromkeys(words_of(format)) if word.lower() not in PAIRED and word not in PROBED]
+    numbers = random.Random(name).sample(range(len(SYLLABLES) ** 2), len(old))
+    words = {word: cased(made_up(number), word) for word, number in zip(old, numbers, strict=True)}
+
+    assert derived(Renamed(source, words)).to_dict() == renamed_data(format, words)
+
+
+@pytest.mark.parametrize("name", sorted(PATHS.keys() - OWN.keys()))
+def test_renamed_words_rename_the_format(name, monkeypatch):
+    """Markers, fields and roles have no names that the analysis knows."""
+    check_renamed_output(name, monkeypatch)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", OWN)
+def test_renamed_words_rename_the_format_of_our_own(name, monkeypatch):
+    """The same, for our own templates."""
+    check_renamed_output(name, monkeypatch)
