@@ -23,7 +23,14 @@ from unrender.verify.history import history
 from unrender.verify.judge import claims, described, finding, judge, parse
 from unrender.verify.report import Counterexample, Finding, Report
 from unrender.verify.shown import Subject, show
-from unrender.verify.turns import later_turns, markers_in_question, message_shapes, second_turn, thinking
+from unrender.verify.turns import (
+    later_turns,
+    markers_in_question,
+    message_shapes,
+    second_turn,
+    text_in_strings,
+    thinking,
+)
 
 
 class Analysed(Protocol):
@@ -95,6 +102,7 @@ def _findings(subject: Subject, samples: int, seed: int) -> Iterator[Finding]:
     yield from later_turns(subject, answers, random)
     yield message_shapes(subject)
     yield markers_in_question(subject, answers, random)
+    yield text_in_strings(subject, random)
     yield from grammars(subject, seed)
 
 

@@ -8,13 +8,25 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from unrender.format import Format
 from unrender.messages import Message
 from unrender.verify.axes import NAMES, Answer
-from unrender.verify.judge import NOT_RENDERED, described, finding, parse, refute
+from unrender.verify.judge import NOT_RENDERED, claims, described, finding, parse, refute
 from unrender.verify.report import Counterexample, Finding
 from unrender.verify.shown import Subject, show, show_behind_prompt
 
 _RESULT = "It is 7 degrees."
+_QUOTES = (
+    "it's",
+    'say "hi"',
+    """both ' and \"""",
+    "C:\\new\\",
+    "two\n'lines'",
+    "a\\'b\\\"c",
+    'f("x")',
+    '{"a": "b"}',
+)
+"""Texts with what strings are put into, and what that is escaped with."""
 _SAID = Answer(content="Some are.", reasoning="Animals.")
 
 
@@ -120,23 +132,39 @@ def _with_object(function: Mapping[str, Any]) -> dict[str, Any]:
 
 def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Random) -> Finding:
     """Parse answers after a question that spells the format's own markers out: they must mean what they mean elsewhere."""
-    format = subject.format
-    texts = (
-        *format.turn.headers,
-        format.reasoning.start,
-        format.reasoning.end,
-        format.content.start,
-        format.tools.section_start,
-        format.tools.call_start,
-        format.turn.end,
-    )
-    markers = [text.strip() for text in dict.fromkeys(texts) if len(text.strip()) > 1]
+    markers = _markers(subject.format)
     reason = "the template refuses or changes such questions"
     if not markers:
         return finding("markers in a question", [], reason="the format has no markers")
     asked = replace(subject, question=f"What do {' and '.join(markers)} mean?")
     shown = [found for answer in answers if (found := show(asked, answer))]
     return finding("markers in a question", [refute(asked, found, random) for found in shown], reason=reason)
+
+
+def text_in_strings(subject: Subject, random: Random) -> Finding:
+    """Parse calls with quotes inside their strings, and with the format's own markers where quotes tell what is text."""
+    unquoted = subject.format.tools.arguments.codec.strings.unquoted
+    texts = [*_QUOTES, *(f"Not {marker} here" for marker in ([] if unquoted else _markers(subject.format)))]
+    answers = [Answer(calls=((NAMES[0], {"text": text, "count": 1}),)) for text in texts]
+    shown = [found for answer in answers if claims(subject, answer) and (found := show(subject, answer))]
+    return finding("quotes and markers in strings", [refute(subject, found, random) for found in shown])
+
+
+def _markers(format: Format) -> list[str]:
+    """Return the markers of all parts of an answer, but for those of a single character."""
+    tools, turn = format.tools, format.turn
+    texts = (
+        *turn.headers,
+        format.reasoning.start,
+        format.reasoning.end,
+        format.content.start,
+        tools.section_start,
+        tools.call_start,
+        tools.call_end,
+        tools.section_end,
+        turn.end,
+    )
+    return [text.strip() for text in dict.fromkeys(texts) if len(text.strip()) > 1]
 
 
 def _unlike(answer: str, expected: str, found: str | None, chunking: str) -> Counterexample | None:

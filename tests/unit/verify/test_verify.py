@@ -147,6 +147,21 @@ def test_markers_in_a_question_are_text():
     assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PROVED
 
 
+@pytest.mark.parametrize("name", ["json-tags", "python-calls", "tagged-raw"])
+def test_quotes_and_markers_inside_strings_are_text(name):
+    """Strings come back whatever they hold, and a format that reads other quotes than the template writes loses them."""
+    template = template_named(name)
+    syntax = template.format.tools
+
+    assert verdicts(verified(template).findings)["quotes and markers in strings"] is Verdict.PROVED
+    if name == "json-tags":
+        nothing = replace(
+            template.format, tools=replace(syntax, call_start="<other>", call_end="</other>"), tolerated=()
+        )
+        found = verify(template.template, analysis=replace(template.analysis, format=nothing), samples=1).findings
+        assert verdicts(found)["quotes and markers in strings"] is Verdict.REFUTED
+
+
 def test_changed_questions_are_not_observable():
     """A template that takes markers out of questions shows nothing about them."""
     source = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
