@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
 # The grammar tests, and what generates with transformers, in an environment of their own: both want torch, which is too
 # heavy for everybody's tests.
-# Arguments are handed to pytest; `scripts/engines.sh -m full` runs the exhaustive sizes.
+# Arguments are handed to pytest; `scripts/engines.sh -m full` runs the exhaustive sizes, `scripts/engines.sh --set-up` none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-python3 -m venv .venv-engines
 bin=.venv-engines/bin
-"$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
-# The CPU build first: xgrammar's own dependency would bring the one with CUDA.
-"$bin/python" -m pip install --quiet torch==2.13.0
-"$bin/python" -m pip install --quiet --editable '.[cli,gateway]' --group tests-and-engines --group exports
-"$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
+ready=.venv-engines/ready
+if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/engines.sh ]]; then
+    python3 -m venv .venv-engines
+    "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+    # The CPU build first: xgrammar's own dependency would bring the one with CUDA.
+    "$bin/python" -m pip install --quiet torch==2.13.0
+    "$bin/python" -m pip install --quiet --editable '.[cli,gateway]' --group tests-and-engines --group exports
+    "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
+    touch $ready
+fi
+[[ ${1:-} == --set-up ]] && exit
 
 exec "$bin/python" -m pytest --quiet --numprocesses auto tests/unit/emit tests/unit/testing tests/unit/integrations \
     tests/unit/gateway/backends/test_transformers.py \
