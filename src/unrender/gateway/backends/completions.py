@@ -120,14 +120,21 @@ class Completions:
     async def _name(self) -> str:
         """Return the model's name at the engine."""
         if not self._model or (self._kind.tokenize and self._context is None):
-            where = f"{self._connection.url}/v1/models"
-            listed = checked(await self._connection.json("GET", "/v1/models"), where).get("data") or [{}]
-            known = next(
-                (item for item in listed if isinstance(item, dict) and item.get("id") == self._model), listed[0]
-            )
-            self._model = self._model or text_of(checked(known, where), "id", where)
-            self._context = number(known, "max_model_len")
+            await self._learn()
         return self._model
+
+    async def _learn(self) -> None:
+        """Ask for the model's name and its context; raises `EngineError` when there is no name."""
+        where = f"{self._connection.url}/v1/models"
+        try:
+            listed = checked(await self._connection.json("GET", "/v1/models"), where).get("data") or [{}]
+        except EngineError as error:
+            if not self._model or error.status is None:
+                raise
+            listed = [{}]
+        known = next((item for item in listed if isinstance(item, dict) and item.get("id") == self._model), listed[0])
+        self._model = self._model or text_of(checked(known, where), "id", where)
+        self._context = number(known, "max_model_len")
 
     async def _limit(self, job: Job) -> int:
         """Return how many tokens may be generated: what fits, where nobody says, or wants more than that.
