@@ -18,7 +18,7 @@ bin=.venv-peers/bin
 "$bin/python" -m pip install --quiet --no-deps vllm==0.33.0 sglang==0.5.23
 
 "$bin/python" -m pip install --quiet --no-warn-conflicts 'starlette>=1,<2' 'uvicorn>=0.50,<1' anthropic httpx2 pytest pytest-timeout
-# What the gateway sends them, judged by their own request classes.
+# What the gateway sends vLLM, judged by its own request class.
 "$bin/python" -m pytest --quiet tests/unit/gateway/backends/test_peers.py
 
 exec "$bin/python" benchmarks/peers.py "$@"

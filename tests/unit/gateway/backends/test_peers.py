@@ -1,6 +1,6 @@
-"""What vLLM and SGLang are sent, judged by their own request classes.
+"""What vLLM is sent, judged by its own request class.
 
-Optional: it runs where both are installed (`scripts/peers.sh`).
+Optional: it runs where it is installed (`scripts/peers.sh`).
 """
 
 from __future__ import annotations
@@ -8,19 +8,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from unrender.verify.engines import installed
 
-NEEDED = ("vllm", "sglang", "aiohttp", "openai", "anthropic")
+NEEDED = ("vllm", "aiohttp", "openai", "anthropic")
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="vllm and sglang are needed"),
+    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="vllm is needed"),
 ]
 SAMPLING = {
     "temperature": 0.5,
@@ -35,7 +33,7 @@ SAMPLING = {
 
 def jobs():
     """Return a bare job, and one that asks for all that a job can."""
-    from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where their packages are
+    from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
 
     from unrender.gateway import Grammar, Job  # noqa: PLC0415
 
@@ -63,41 +61,3 @@ def test_vllm_understands_every_field():
         assert {name: getattr(request, name) for name in job.sampling} == job.sampling
         if job.grammar is not None:
             assert request.structured_outputs.structural_tag == job.grammar.text
-
-
-def test_sglang_understands_every_field():
-    """SGLang's request and sampling classes know every field, and find the values in order."""
-    from unrender.gateway.backends.sglang import _body  # noqa: PLC0415
-
-    if not installed("torchvision"):
-        for name in ("torchvision", "torchvision.io", "torchvision.transforms", "torchvision.transforms.functional"):
-            sys.modules.setdefault(name, Absent(name))
-    request_class = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput
-    sampling_class = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams
-    for job in jobs():
-        body = _body(job)
-        request = request_class(**body)
-        request.normalize_batch_and_arguments()
-        sampling = sampling_class(**request.sampling_params)
-        sampling.normalize(None)
-        sampling.verify(1000)
-
-        assert (request.stream, request.rid) == (True, "r")
-        assert (sampling.max_new_tokens, sampling.sampling_seed) == (job.limit, job.seed)
-        assert {name: getattr(sampling, name) for name in job.sampling} == job.sampling
-        assert isinstance(sampling.top_k, int)
-        assert sampling.skip_special_tokens is False
-        assert sampling.structural_tag == (job.grammar and job.grammar.text)
-
-
-class Absent(ModuleType):
-    """A package whose parts are only named, never used."""
-
-    def __init__(self, name):
-        super().__init__(name)
-        self.__path__ = []
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return sys.modules.setdefault(f"{self.__name__}.{name}", Absent(f"{self.__name__}.{name}"))
