@@ -19,13 +19,15 @@ TRANSFORMERS = pytest.mark.skipif(not installed("transformers"), reason="transfo
 
 
 def is_expressible(template: ChatTemplate) -> bool:
-    """Return whether calls have markers around them: code, and names that are keys, no response template can read."""
+    """Return whether calls have markers around them: code, names that are keys, and JSON alone no response template can read."""
     tools = template.format.tools
     if tools.mode is ToolMode.NONE:
         return True
     is_code = tools.mode is ToolMode.TAG_WITH_TAGGED and tools.arguments.start == "("
     is_key = tools.envelope is not None and tools.envelope.name_is_key
-    return Slot.ARGUMENTS in tools.function and not is_code and not is_key
+    is_unmarked = not (tools.call_start + tools.call_end).strip()
+    is_run = tools.envelope is not None and not tools.envelope.array_wrapped and tools.parallel and is_unmarked
+    return Slot.ARGUMENTS in tools.function and not is_code and not is_key and not is_run
 
 
 @pytest.mark.parametrize("path", TEMPLATES)

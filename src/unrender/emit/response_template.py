@@ -77,7 +77,7 @@ def response_template(format: Format, *, target: Target | str = Target.TRANSFORM
 def _anchor(format: Format) -> dict[str, Any]:
     """Say where in the prompt the answer begins."""
     headers = list(format.turn.headers)
-    if not headers:
+    if not headers or format.turn.unasked:  # What the prompt does not write, no parser finds in it.
         return {"start_anchor_pattern": r"\Z"}
     return {"start_anchor": headers[0] if len(headers) == 1 else headers}
 
@@ -112,7 +112,13 @@ def _beginnings(format: Format) -> str:
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]
-    return any_of((r"\A", *map(escape, headers)))
+    return any_of((r"\A", *map(escape, headers), *_unasked(format)))
+
+
+def _unasked(format: Format) -> Iterator[str]:
+    """Yield a pattern for the header that the model itself writes, where no prompt does."""
+    if format.turn.unasked:
+        yield rf"\A{spelled(format, format.turn.unasked.rstrip())}\s*"
 
 
 def _reasoning_ends(format: Format) -> Iterator[str]:
@@ -147,7 +153,10 @@ def _joint(text: str) -> str:
 def _closers(format: Format) -> str:
     """Return what ends the text that belongs to no other region, or is dropped from it."""
     ignored = map(escape, format.ignored)
-    return any_of((*turn_ends(format), *_wrappers(format), *_joints(format), *between_calls(format), *ignored))
+    headers = _unasked(format)
+    return any_of(
+        (*turn_ends(format), *headers, *_wrappers(format), *_joints(format), *between_calls(format), *ignored)
+    )
 
 
 def _wrappers(format: Format) -> Iterator[str]:

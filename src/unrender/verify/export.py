@@ -16,6 +16,7 @@ from typing import Any
 from unrender.analysis import Analysis, analyze
 from unrender.emit.response_template import REASONING_NAMES, Exported
 from unrender.errors import ExportError
+from unrender.format import Format
 from unrender.messages import CallStatus, Message, Request, read_tools
 from unrender.parsing.begun import prefill
 from unrender.parsing.parser import Parser
@@ -98,11 +99,25 @@ def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
         shown = show_behind_prompt(asked, answer) or show_closing(asked, answer)
         if shown is None or subject.format.closed_in_words(prefill(subject.format, shown.prompt)):
             continue
-        parser = Parser(subject.format, _REQUEST, prompt=shown.prompt)
-        parser.feed(shown.text)
-        parser.finish()
-        if _says_all(parser.message, answer):
-            yield _Read(shown.prompt, shown.text, comparable(parser.message.to_openai()))
+        message = _message(subject.format, shown.prompt, shown.text)
+        if _says_all(message, answer):
+            yield _Read(shown.prompt, _generated(subject.format, shown, message), comparable(message.to_openai()))
+
+
+def _message(format: Format, prompt: str, text: str) -> Message:
+    parser = Parser(format, _REQUEST, prompt=prompt)
+    parser.feed(text)
+    parser.finish()
+    return parser.message
+
+
+def _generated(format: Format, shown: Shown, message: Message) -> str:
+    """Return what is generated of a rendering: what a template writes after the end of the turn is no part of the answer."""
+    end = format.turn.end.strip()
+    at = shown.text.rfind(end) if end else -1
+    said = shown.text[: at + len(end)] if at >= 0 else shown.text
+    same = comparable(_message(format, shown.prompt, said).to_openai()) == comparable(message.to_openai())
+    return said if same else shown.text
 
 
 def show_closing(subject: Subject, answer: Answer) -> Shown | None:

@@ -15,11 +15,14 @@ from unrender.verify.export import check_export
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"), key=lambda path: path.stem)
 REFUSED = {
+    "attributes",
     "call-words",
     "calls-on-lines",
+    "equal-markers",
     "json-name-key",
     "lines-of-arguments",
     "name-first",
+    "name-on-line",
     "python-calls",
     "python-dict",
     "python-quoted",
