@@ -130,6 +130,9 @@ def test_a_written_call_continues_what_was_generated(name: str) -> None:
     turn = template(name).prepare(QUESTION, tools=[TOOL])
     if turn.begun or turn.format.reasoning.end or turn.format.content.start:
         pytest.skip("the history differs from what was generated before any call")
+    answered = [*QUESTION, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Thanks"}]
+    if not template(name).prepare(answered).prompt.startswith(template(name).prepare(QUESTION).prompt):
+        pytest.skip("the template writes a question otherwise once it is answered")
     text = answer(turn, template(name).capabilities)
 
     again = template(name).prepare(continued(turn.parse(text)), tools=[TOOL]).prompt

@@ -26,6 +26,7 @@ DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]]
 UNWRITTEN = {
     "NVIDIA-Nemotron-Nano-v2": "the last answer is written as one to be continued, inside the reasoning that the prompt opens",
     "call-words": "commas and brackets in a value that nothing closes: the grammar keeps them out",
+    "vllm-toolace": "the same",
 }
 """Templates of which some renderings are not accepted, and why."""
 PACKAGED = template_paths()

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from hunting.drawn_formats import Data, cases
 from hunting.formats import check_case, replay
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from unrender.verify.engines import installed
 
 pytestmark = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 
 
-@seed(1)
 @given(cases())
 @settings(
     max_examples=30,
+    derandomize=True,
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
@@ -28,9 +28,8 @@ def test_engines_accept_what_random_formats_write(case: Data) -> None:
     check_case(case)
 
 
-def test_an_open_failure_is_still_open() -> None:
-    """A call after a section's opener that begins with white space: xgrammar refuses it in GBNF, llguidance takes it in Lark."""
-    found = replay((Path(__file__).parent / "open" / "formats-gbnf-of-xgrammar.txt").read_text(encoding="utf-8"))
+def test_what_xgrammar_once_refused_holds() -> None:
+    """A name before a marker that begins with an accent and a digit: xgrammar takes the digit for more of the character."""
+    kept = Path(__file__).parent / "regressions" / "formats-gbnf-of-xgrammar.txt"
 
-    assert found is not None
-    assert found.kind == "gbnf refuses"
+    assert replay(kept.read_text(encoding="utf-8")) is None

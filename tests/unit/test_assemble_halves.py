@@ -228,7 +228,7 @@ WRITTEN = {
     "reasoning whose end no rendering shows": (
         Format(reasoning=replace(THINK, unseen=True), turn=Turn(reasoning_to_content="\n\n")),
         TALK,
-        "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | content:text[</r> <r>])) | content:text[</r> <r>]",
+        "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | content:text[</r> <r>])) | content:text[</r> <r>] | '\\n\\n' content:text[</r> <r>]",
     ),
     "calls after reasoning whose end no rendering shows": (
         Format(
@@ -237,7 +237,7 @@ WRITTEN = {
             turn=Turn(reasoning_to_content="\n\n", reasoning_to_tools="\n"),
         ),
         ASK,
-        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' ('\\n\\n' content:text[</r> <r> <c>] (calls | '') | '\\n' calls | content:text[</r> <r> <c>] (calls | '') | calls)) | content:text[</r> <r> <c>] (calls | '') | calls",
+        "'<r>' (reasoning:text[</r> <r> <c>] '</r>' ('\\n\\n' content:text[</r> <r> <c>] (calls | '') | '\\n' calls | content:text[</r> <r> <c>] (calls | '') | calls)) | content:text[</r> <r> <c>] (calls | '') | calls | '\\n\\n' content:text[</r> <r> <c>] (calls | '') | '\\n' calls",
     ),
     "calls inside reasoning": (
         Format(reasoning=replace(THINK, holds_calls=True), tools=CALL, turn=Turn(reasoning_to_tools="\n ")),

@@ -7,6 +7,7 @@ always bounded by what llama.cpp accepts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from unrender.emit.automaton import State, states
@@ -116,8 +117,27 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _CLASS_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
 
 
+_BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A-Fa-f])")
+
+
+def text_pieces(text: str) -> list[str]:
+    r"""Return a text in pieces that an engine reads as they are; most texts are one piece.
+
+    xgrammar 0.2.8 writes a character below U+0100 as `\xE9` for itself, and then takes hexadecimal digits after it for more
+    of the same character: it refuses `Québec` as one text.
+
+    >>> text_pieces("Québec")
+    ['Qué', 'bec']
+    """
+    return _BEFORE_DIGITS.split(text)
+
+
 def _text(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(character) or _printable(character) for character in text) + '"'
+    written = [
+        '"' + "".join(_ESCAPES.get(character) or _printable(character) for character in piece) + '"'
+        for piece in text_pieces(text)
+    ]
+    return written[0] if len(written) == 1 else f"({' '.join(written)})"
 
 
 def _class(ranges: Ranges, *, negated: bool) -> str:
@@ -126,6 +146,7 @@ def _class(ranges: Ranges, *, negated: bool) -> str:
     if ranges == (("^", "^"),) and not negated:
         return '"^"'
     plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
+    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # No digit after `\x01`.
     inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
     caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
     signs = caret + dash if inside or negated else dash + caret

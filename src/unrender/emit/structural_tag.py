@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from unrender.emit.gbnf import write_gbnf, write_rules
+from unrender.emit.gbnf import text_pieces, write_gbnf, write_rules
 from unrender.emit.lowering import Stopped, longer_stops, lower, reachable, references
 from unrender.emit.nesting import bounded_nesting
 from unrender.grammar.expansion import Expansion, Values, expand
@@ -136,7 +136,7 @@ class _Writer:
             return self.regular(node)
         match node:
             case Literal(text):
-                return {"type": "const_string", "value": text}
+                return _text(text)
             case JsonValue(schema):
                 return _json(True if schema is None else schema)
             case Sequence(parts):
@@ -211,6 +211,11 @@ def _grammar(ebnf: str) -> Tag:
 
 def _any_text(stops: tuple[str, ...]) -> Tag:
     return {"type": "any_text", "excludes": list(stops)}
+
+
+def _text(text: str) -> Tag:
+    pieces: list[Tag] = [{"type": "const_string", "value": piece} for piece in text_pieces(text)]
+    return pieces[0] if len(pieces) == 1 else {"type": "sequence", "elements": pieces}
 
 
 def _sequence(parts: list[Tag]) -> Tag:

@@ -15,6 +15,8 @@ from unrender.grammar.notations import notation_of
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
+_LENGTHS = {_GAP: 64, _NAME: 64}
+"""Characters that a piece may have, where it may have more than one."""
 
 
 class Follow:
@@ -40,7 +42,9 @@ class Follow:
 
     def decided(self, text: str, start: int) -> tuple[int, str]:
         """Return the same however the text goes on; (n, "") when the value goes on at least up to n."""
-        found, begun = self._ends.search(text, start), self._begun.search(text, start)
+        found = self._ends.search(text, start)
+        # What is begun at the end of the text lies near it: what comes before is not searched again for each value.
+        begun = self._begun.search(text, max(start, len(text) - self._longest))
         limit = begun.start() if begun else len(text)
         return (found.start(), found.group()) if found and found.start() < limit else (limit, "")
 
@@ -59,6 +63,13 @@ class Follow:
     @cached_property
     def _begun(self) -> re.Pattern[str]:
         return re.compile("|".join(map(_beginning, (*self._next_arguments, *self._closings))))
+
+    @cached_property
+    def _longest(self) -> int:
+        """Characters that a beginning of what may follow has at most."""
+        return max(
+            sum(_LENGTHS.get(piece, 1) for piece in pieces) for pieces in (*self._next_arguments, *self._closings)
+        )
 
     @property
     def _next_arguments(self) -> list[list[str]]:

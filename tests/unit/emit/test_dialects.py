@@ -37,6 +37,16 @@ READERS = [
 CALL = Sequence((Literal("<call>"), JsonValue({"properties": {"a": {"const": 1}}}), Literal("</call>")))
 GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
     "quotes and controls": (Literal('"\\\n\t\x01'), ['"\\\n\t\x01'], ['"', "\\n"]),
+    "digits after an accent": (
+        Sequence((Until(("</x>",)), Literal("</x>Québec"), Repeat(Literal("\x01a"), 0, 2))),
+        ["</x>Québec", "é1</x>Québec\x01a", "1</x>Québec\x01a\x01a"],
+        ["</x>", "</x>Qué", "</x>Québec\x01"],
+    ),
+    "digits after a control": (
+        Chars((("\x01", "\x01"), ("1", "1")), minimum=2, maximum=2),
+        ["\x011"],
+        ["\x01", "\x02\x01"],
+    ),
     "markers of any script": (Literal("<｜tool▁calls😀｜>"), ["<｜tool▁calls😀｜>"], ["<|tool_calls|>", "<｜tool"]),
     "classes": (
         Chars((("^", "^"), ("]", "]"), ("+", "/")), minimum=2, maximum=3),
