@@ -28,7 +28,7 @@ CASES: dict[str, dict[str, Any]] = {"text": {}, "tools": {"tools": [TOOL]}}
 
 
 def measure(requests: int = 20, tokens: int = 300) -> None:
-    """Print a line for each case and endpoint, or why there is none."""
+    """Print a line for each case and endpoint, or why it was not measured."""
     try:
         importlib.import_module("xllamacpp")
     except ImportError:

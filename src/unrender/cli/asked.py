@@ -68,6 +68,15 @@ template_name_option = click.option(
     "--template-name", metavar="NAME", help="Which template, where a model has several, e.g. tool_use."
 )
 
+set_option = click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=read_settings,
+    help="A variable of the template, e.g. enable_thinking=false.",
+)
+
 _MESSAGES = click.option(
     "--messages",
     metavar="FILE",
@@ -94,14 +103,7 @@ _REQUEST = (
         callback=_response_format,
         help="json_object, or a JSON file with OpenAI's `response_format`.",
     ),
-    click.option(
-        "--set",
-        "settings",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=read_settings,
-        help="A variable of the template, e.g. enable_thinking=false.",
-    ),
+    set_option,
     template_name_option,
 )
 _NAMES = ("template_name", "messages", "tools", "tool_choice", "response_format", "parallel", "settings")

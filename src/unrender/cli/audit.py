@@ -10,10 +10,10 @@ import click
 
 from unrender.batch import Audit, Loss, Reader, audit_files
 from unrender.batch.page import page
-from unrender.cli.asked import template_name_option
+from unrender.cli.asked import set_option, template_name_option
 from unrender.cli.inputs import json_option, load, write_text
 from unrender.cli.output import print_heading, print_rows, print_table
-from unrender.cli.read import column_option, jobs_option, pace, set_option, tools_option
+from unrender.cli.read import column_option, jobs_option, pace, tools_option
 from unrender.cli.terminal import print_json, progress
 from unrender.printable import printable
 

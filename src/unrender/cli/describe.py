@@ -13,9 +13,10 @@ from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.cli.terminal import BOLD_CYAN, GREEN, Styled
-from unrender.format import Arguments, Content, Format, Part, Reasoning, Slot, ToolMode, Tools
+from unrender.format import Format, Part, Slot, Tools
 from unrender.injection import Plan
 from unrender.injection.instructions import call_form
+from unrender.picture import Piece, calls, pictures
 
 SLOT_STYLE = BOLD_CYAN
 MARKER_STYLE = GREEN
@@ -40,24 +41,8 @@ _VIEWS = (
 
 
 def answers(format_: Format, capabilities: Capabilities) -> list[Styled]:
-    """Return whole answers as the model writes them, from the first character to the end of the turn.
-
-    One with content and a call, or one with each where the template does not write both.
-    """
-    content, calls = _content(format_.content), _calls(format_.tools)
-    turn, reasons = format_.turn, bool(format_.reasoning.end)
-    to_content, to_tools = (
-        (turn.reasoning_to_content, turn.reasoning_to_tools) if reasons else ("", turn.start_to_tools)
-    )
-    if format_.tools.mode is ToolMode.NONE:
-        ways = [[to_content, *content]]
-    elif not capabilities.supports_content_with_calls:
-        ways = [[to_content, *content], [to_tools, *calls]]
-    elif turn.tools_first:
-        ways = [[to_tools, *calls, turn.tools_to_content, *content]]
-    else:
-        ways = [[to_content, *content, turn.content_to_tools, *calls]]
-    return [_styled([*_reasoning(format_.reasoning), *way, turn.end]) for way in ways]
+    """Return whole answers as the model writes them, from the first character to the end of the turn."""
+    return [[_styled(piece) for piece in row] for row in pictures(format_, capabilities)]
 
 
 def sections(format_: Format) -> Iterator[Section]:
@@ -124,31 +109,12 @@ def _pairs(pairs: tuple[tuple[str, Any], ...]) -> str:
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in pairs)
 
 
-def _reasoning(reasoning: Reasoning) -> list[str]:
-    return [reasoning.start, "«reasoning»", reasoning.end] if reasoning.end else []
-
-
-def _content(content: Content) -> list[str]:
-    return [content.start, "«content»", content.end]
-
-
-def _calls(tools: Tools) -> list[str]:
-    parts = [_arguments(tools.arguments) if part is Slot.ARGUMENTS else [_part(part)] for part in tools.function]
-    call = [piece for pieces in parts for piece in pieces]
-    return [tools.section_start, tools.call_start, *call, tools.call_end, tools.section_end]
-
-
-def _arguments(arguments: Arguments) -> list[str]:
-    entry = [_part(part) for part in arguments.entry]
-    return [arguments.start, *entry, arguments.end] if entry else ["«arguments»"]
-
-
 def _part(part: Part) -> str:
     return f"«{part.value}»" if isinstance(part, Slot) else part
 
 
-def _styled(pieces: list[str]) -> Styled:
-    return [(piece, SLOT_STYLE if piece.startswith("«") else MARKER_STYLE) for piece in pieces]
+def _styled(piece: Piece) -> tuple[str, str]:
+    return (piece.text, MARKER_STYLE) if piece.role == "marker" else (f"«{piece.text}»", SLOT_STYLE)
 
 
 def _rows(part: Any) -> list[Row]:
@@ -157,7 +123,7 @@ def _rows(part: Any) -> list[Row]:
 
 
 def _tolerated_rows(tools: Tools) -> list[Row]:
-    return [("syntax", repr("".join(_calls(tools)))), ("why", tools.why)]
+    return [("syntax", repr("".join(_styled(piece)[0] for piece in calls(tools)))), ("why", tools.why)]
 
 
 def _tool_rows(tools: Tools) -> list[Row]:

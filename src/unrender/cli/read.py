@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from unrender.batch import Progress, Reader, Tally, read_files
-from unrender.cli.asked import template_name_option
+from unrender.cli.asked import set_option, template_name_option
 from unrender.cli.describe import Row
-from unrender.cli.inputs import json_option, load, read_json, read_settings
+from unrender.cli.inputs import json_option, load, read_json
 from unrender.cli.output import print_heading, print_rows, print_table
 from unrender.cli.terminal import print_json, progress
 
@@ -45,14 +45,6 @@ column_option = click.option(
     multiple=True,
     callback=_columns,
     help="Where to find the text (the answer), prompt, messages, tools or finish_reason, e.g. text=generated_text.",
-)
-set_option = click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=read_settings,
-    help="A variable of the template, e.g. enable_thinking=false.",
 )
 jobs_option = click.option(
     "--jobs", type=click.IntRange(1), help="Processes that read.  [default: as many as there are processors]"

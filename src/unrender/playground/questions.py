@@ -18,8 +18,8 @@ from unrender.errors import UnrenderError
 from unrender.explain import explain
 from unrender.format_diff import differences
 from unrender.masks import assistant_mask
+from unrender.picture import markers, pictures
 from unrender.playground.asked import BadQuestion, choices, conversation, field, settings, template_of, turn_of
-from unrender.playground.picture import markers, pictures
 from unrender.playground.reading import film, recorded
 from unrender.turn import Turn
 from unrender.verify import verify

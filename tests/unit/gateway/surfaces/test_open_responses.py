@@ -52,6 +52,7 @@ def answers(application, **request):
     """Check and return the events of a request, and the whole answer to it."""
     lines = asyncio.run(asked(application, stream=True, **request)).text.split("\n")
     found = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert found, "no event was streamed"
     for event in found:
         check_event(event)
     whole = asyncio.run(asked(application, **request)).json()

@@ -27,7 +27,7 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, .
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
     thought = list(_reasoning(format_)) if reasons else []
-    said, calls = list(_content(format_.content)), list(_calls(format_.tools))
+    said, called = list(_content(format_.content)), list(calls(format_.tools))
     to_content = _marker(turn.reasoning_to_content if reasons else "", "turn.reasoning_to_content")
     opener = (
         ("turn.reasoning_to_tools", turn.reasoning_to_tools)
@@ -38,11 +38,11 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, .
     if format_.tools.mode is ToolMode.NONE:
         ways = [[*to_content, *said]]
     elif not capabilities.supports_content_with_calls:
-        ways = [[*to_content, *said], [*to_tools, *calls]]
+        ways = [[*to_content, *said], [*to_tools, *called]]
     elif turn.tools_first:
-        ways = [[*to_tools, *calls, *_marker(turn.tools_to_content, "turn.tools_to_content"), *said]]
+        ways = [[*to_tools, *called, *_marker(turn.tools_to_content, "turn.tools_to_content"), *said]]
     else:
-        ways = [[*to_content, *said, *_marker(turn.content_to_tools, "turn.content_to_tools"), *calls]]
+        ways = [[*to_content, *said, *_marker(turn.content_to_tools, "turn.content_to_tools"), *called]]
     return [(*thought, *way, *_marker(turn.end, "turn.end")) for way in ways]
 
 
@@ -85,7 +85,8 @@ def _content(content: Content) -> Iterator[Piece]:
     yield from _marker(content.end, "content.end")
 
 
-def _calls(tools: Tools) -> Iterator[Piece]:
+def calls(tools: Tools) -> Iterator[Piece]:
+    """Yield the parts of a run of one call."""
     yield from _marker(tools.section_start, "tools.section_start")
     yield from _marker(tools.call_start, "tools.call_start")
     for part in tools.function:
