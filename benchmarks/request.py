@@ -1,6 +1,6 @@
 """What a request costs: prompt, grammars, parser, answer, import; beside what engines and libraries take for the same.
 
-python benchmarks/request.py [TEMPLATE.jinja …] [--quick]
+python benchmarks/request.py [TEMPLATE.jinja …] [--quick] [--json FILE]
 
 Strategy: each figure is the median processor time of some runs. A ratio beside it makes figures of different machines
 comparable; the bar is what may be spent. Cold means that nothing of the tools has been seen before, warm that all of it has.
@@ -13,11 +13,13 @@ import argparse
 import importlib
 import itertools
 import json
+import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -101,16 +103,33 @@ def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
         yield f"{name[:28]:28}{count:>4} tools {spent:8.3f} ms{alone:10.3f} ms{spent / alone:7.1f} ×{bar:10.3f} ms {spent <= bar}"
 
 
-def grammars(template: ChatTemplate, runs: int) -> Iterator[str]:
-    """Yield a line for each dialect: cold by the number of tools, growth, and warm."""
+def grammars(template: ChatTemplate, runs: int) -> Iterator[Written]:
+    """Yield for each dialect what its grammars cost, cold by the number of tools, and warm."""
     for dialect in DIALECTS:
-        cold = [median(partial(_written, template, count, dialect), max(3, runs // 3)) for count in COUNTS]
+        cold = {count: median(partial(_written, template, count, dialect), max(3, runs // 3)) for count in COUNTS}
         known = template.prepare(HELLO, tools=tools(50))
         getattr(known, dialect)()
-        warm = median(getattr(known, dialect), runs)
-        growth = cold[-1] / cold[1] / (COUNTS[-1] / COUNTS[1])
-        cells = "".join(f"{spent:9.2f}" for spent in cold)
-        yield f"{dialect:16}{cells}{cold[-1] / COUNTS[-1]:12.2f}{growth:9.2f}{warm:12.4f}"
+        yield Written(dialect=dialect, cold=cold, warm=median(getattr(known, dialect), runs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was measured of a dialect, in milliseconds."""
+
+    dialect: str
+    cold: dict[int, float]
+    warm: float
+
+    def line(self) -> str:
+        """Return the row as the table shows it: what a tool costs, and how that grows."""
+        growth = self.cold[COUNTS[-1]] / self.cold[COUNTS[1]] / (COUNTS[-1] / COUNTS[1])
+        cells = "".join(f"{spent:9.2f}" for spent in self.cold.values())
+        return f"{self.dialect:16}{cells}{self.cold[COUNTS[-1]] / COUNTS[-1]:12.2f}{growth:9.2f}{self.warm:12.4f}"
+
+
+def result(rows: list[Written], command: str) -> dict[str, Any]:
+    """Return what was measured of the dialects as JSON data, for `scripts/drawings.py`."""
+    return {"command": command, "python": platform.python_version(), "dialects": [asdict(row) for row in rows]}
 
 
 def _written(template: ChatTemplate, count: int, dialect: str) -> Any:
@@ -210,6 +229,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("templates", nargs="*", type=Path)
     parser.add_argument("--quick", action="store_true", help="few runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the grammars' table into a file as well")
     asked = parser.parse_args()
     runs = 5 if asked.quick else 50
     paths = asked.templates or TEMPLATES[:: 8 if asked.quick else 3]
@@ -223,7 +243,13 @@ def main() -> None:
     path, template = next(item for item in loaded if item[1].capabilities.supports_tool_calls)
     print(f"\n{path.stem}\n{'ms, cold, tools':16}" + "".join(f"{count:9}" for count in COUNTS), end="")
     print(f"{'a tool':>12}{'growth':>9}{'50 warm':>12}   bars: 5 for one, 0.4 a tool, 0.1 warm")
-    print(*grammars(template, runs), sep="\n", flush=True)
+    rows = []
+    for row in grammars(template, runs):
+        rows.append(row)
+        print(row.line(), flush=True)
+    if asked.json:
+        found = result(rows, "python benchmarks/request.py --json benchmarks/results/request.json")
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"\n{'beside it':52}{'one tool':>12}{'fifty':>12}")
     for line in others(template, runs):
         print(line, flush=True)

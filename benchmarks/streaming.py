@@ -1,6 +1,6 @@
 """What streaming costs: µs per 4-character chunk as the output grows, MB/s for whole texts, many streams, import time.
 
-python benchmarks/streaming.py [--quick]
+python benchmarks/streaming.py [--quick] [--json FILE]
 
 Strategy: each figure is the best of some runs in processor time. Beside it stands the ratio to a parser that does nothing,
 in the same run: it keeps each chunk and returns one event in a list, which is the least that any parser can do in Python. So
@@ -11,12 +11,16 @@ shortest: 1 means that nothing is ever read twice.
 from __future__ import annotations
 
 import argparse
+import json
+import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from unrender.format import (
     Arguments,
@@ -186,19 +190,39 @@ def chunked(text: str) -> list[str]:
     return [text[i : i + CHUNK] for i in range(0, len(text), CHUNK)]
 
 
-def table(lengths: tuple[int, ...], runs: int) -> Iterator[str]:
-    """Yield the lines of the table: a case each, µs per chunk for each length, growth, ratio to the parser that does nothing."""
-    yield f"{'µs per chunk at':28}" + "".join(f"{size // 1000:>7}k" for size in lengths) + "  growth  ÷ nothing   bar"
-    for case in CASES:
-        costs, ratio = [], 0.0
-        for size in lengths:
-            chunks = chunked(case.write(size))
-            cost = best(partial(stream, case, chunks), runs) / len(chunks)
-            bare = best(partial(do_nothing, chunks), runs) / len(chunks)
-            costs.append(cost * 1e6)
-            ratio = cost / bare
-        cells = "".join(f"{cost:8.2f}" for cost in costs)
-        yield f"{case.title:28}{cells}{costs[-1] / costs[0]:8.2f}{ratio:9.1f} ×{case.bar:6.1f}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What was measured of a case: µs per chunk for each length, ours and of the parser that does nothing."""
+
+    case: Case
+    costs: dict[int, float]
+    nothing: dict[int, float]
+
+    def line(self) -> str:
+        """Return the row as the table shows it: growth, and the ratio to the parser that does nothing."""
+        lengths = list(self.costs)
+        cells = "".join(f"{cost:8.2f}" for cost in self.costs.values())
+        growth, ratio = (
+            self.costs[lengths[-1]] / self.costs[lengths[0]],
+            self.costs[lengths[-1]] / self.nothing[lengths[-1]],
+        )
+        return f"{self.case.title:28}{cells}{growth:8.2f}{ratio:9.1f} ×{self.case.bar:6.1f}"
+
+
+def measured(case: Case, lengths: tuple[int, ...], runs: int) -> Row:
+    """Return what a case costs at each length."""
+    costs, nothing = {}, {}
+    for size in lengths:
+        chunks = chunked(case.write(size))
+        costs[size] = best(partial(stream, case, chunks), runs) / len(chunks) * 1e6
+        nothing[size] = best(partial(do_nothing, chunks), runs) / len(chunks) * 1e6
+    return Row(case=case, costs=costs, nothing=nothing)
+
+
+def result(rows: list[Row], command: str) -> dict[str, Any]:
+    """Return what was measured as JSON data, for `scripts/drawings.py`."""
+    found = [{"title": row.case.title, "bar": row.case.bar, "costs": row.costs, "nothing": row.nothing} for row in rows]
+    return {"command": command, "python": platform.python_version(), "cases": found}
 
 
 def whole(size: int, runs: int) -> Iterator[str]:
@@ -238,10 +262,17 @@ def main() -> None:
     """Print everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only 1k and 16k, one run each")
-    quick = parser.parse_args().quick
-    lengths, runs = (LENGTHS[::2][:2], 1) if quick else (LENGTHS, 5)
-    for line in table(lengths, runs):
-        print(line, flush=True)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table into a file as well")
+    asked = parser.parse_args()
+    lengths, runs = (LENGTHS[::2][:2], 1) if asked.quick else (LENGTHS, 5)
+    print(f"{'µs per chunk at':28}" + "".join(f"{size // 1000:>7}k" for size in lengths) + "  growth  ÷ nothing   bar")
+    rows = []
+    for case in CASES:
+        rows.append(measured(case, lengths, runs))
+        print(rows[-1].line(), flush=True)
+    if asked.json:
+        found = result(rows, "python benchmarks/streaming.py --json benchmarks/results/streaming.json")
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print()
     for line in whole(lengths[-1], runs):
         print(line, flush=True)
