@@ -1,4 +1,4 @@
-"""The vendors' templates into the README's table: what is derived of each, and how much of it is proved."""
+"""The vendors' templates into the table of docs/reference/formats.md: what is derived of each, and how much of it is proved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import fetch_templates
 from unrender import ChatTemplate
 from unrender.verify import Verdict, verify
 
-PAGE = environment.ROOT / "README.md"
+PAGE = environment.ROOT / "docs" / "reference" / "formats.md"
 BEGIN, END = "<!-- formats:begin -->", "<!-- formats:end -->"
 HEAD = "| template | reasoning | content | calls | proved | refuted |\n|---|---|---|---|--:|---|"
 
 
 def main() -> None:
-    """Write the table into the README."""
+    """Write the table into the page."""
     shared = environment.ROOT.parent / "shared"
     folder = shared / "templates"
     if not folder.is_dir():

@@ -81,8 +81,8 @@ def test_template_is_the_one_of_the_manifest(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
-def test_readme_says_what_is_derived_now(path: Path) -> None:
-    """The README's table has the modes that analysis finds in a vendor's template."""
+def test_page_says_what_is_derived_now(path: Path) -> None:
+    """The page's table has the modes that analysis finds in a vendor's template."""
     row = " | ".join(formats_table.derived(path))
 
     assert row in formats_table.PAGE.read_text(encoding="utf-8"), "run `python scripts/formats_table.py`"
