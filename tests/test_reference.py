@@ -12,6 +12,7 @@ import environment
 import format_schema
 import jsonschema
 import lint_rules
+import public_api
 import pytest
 
 from unrender.format import (
@@ -69,6 +70,15 @@ def test_lint_reference_is_current() -> None:
     current = lint_rules.PAGE.read_text(encoding="utf-8") == lint_rules.text()
 
     assert current, "the rules have changed: run `python scripts/lint_rules.py`"
+
+
+def test_public_names_are_listed() -> None:
+    """docs/reference/api.txt is what scripts/public_api.py writes: no public name comes or goes unseen."""
+    current = public_api.PAGE.read_text(encoding="utf-8") == public_api.text()
+
+    assert current, (
+        "public names have changed: run `python scripts/public_api.py`, and see docs/reference/versioning.md"
+    )
 
 
 BOUND = re.compile(r"^\| [^|]+ \| `(?P<module>[\w.]+):(?P<name>[\w.]+)` \| (?P<value>[\d,.]+) \|", re.MULTILINE)
