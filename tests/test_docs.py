@@ -39,7 +39,8 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(unrender.__path
 FENCED = r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$"
 HIDDEN = r"^<!-- file: (?P<hidden>\S+)\n(?P<content>.*?)^-->$"
 BLOCK = re.compile(f"{FENCED}|{HIDDEN}", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?://|#)(?P<target>[^)#]+)")
+LINK = re.compile(r"\]\((?!https?://)(?P<target>[^)#]*)(?:#(?P<anchor>[^)]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 OPTIONS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
 
 
@@ -90,6 +91,20 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = [match["target"] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_lead_to_headings(page: Path) -> None:
+    """Every anchor in a link of the page is that of a heading, as GitHub names it and the site does."""
+    links = [match.groups() for match in LINK.finditer(page.read_text(encoding="utf-8")) if match["anchor"]]
+
+    assert [link for link in links if link[1] not in anchors((page.parent / link[0]) if link[0] else page)] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    found = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 @pytest.mark.parametrize("name", MODULES)

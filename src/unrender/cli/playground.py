@@ -9,7 +9,7 @@ import click
 from unrender.cli.inputs import BadInput, load
 from unrender.cli.terminal import print_line, remark
 
-_PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
+PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 """Where the page of a static folder takes Pyodide from, if nothing else is said."""
 
 
@@ -23,7 +23,7 @@ _PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 @click.option(
     "--pyodide",
     metavar="URL|DIR",
-    default=_PYODIDE,
+    default=PYODIDE,
     show_default=True,
     help="Where the page of --static takes Pyodide from; a folder is copied.",
 )

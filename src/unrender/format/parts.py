@@ -8,52 +8,74 @@ from typing import assert_never
 
 
 class ReasoningMode(StrEnum):
-    """How the template handles reasoning (seeds/autoparser.md)."""
+    """How the template handles reasoning."""
 
     NONE = "none"
+    """The template writes no reasoning."""
     TAG_BASED = "tag_based"
+    """The model writes both markers."""
     DELIMITER = "delimiter"
+    """Only the closing marker is written."""
     FORCED_OPEN = "forced_open"
+    """The prompt opens reasoning, the model closes it."""
     FORCED_CLOSED = "forced_closed"
+    """The prompt opens reasoning, and closes it again where thinking is off."""
     TOOLS_ONLY = "tools_only"
+    """Reasoning is written only beside calls."""
 
 
 class ContentMode(StrEnum):
     """How content is wrapped."""
 
     PLAIN = "plain"
+    """Not at all."""
     ALWAYS_WRAPPED = "always_wrapped"
+    """Markers stand around it in every answer."""
     WRAPPED_WITH_REASONING = "wrapped_with_reasoning"
+    """Markers stand around it after reasoning."""
 
 
 class ToolMode(StrEnum):
     """What a tool call is made of."""
 
     NONE = "none"
+    """The template writes no calls."""
     JSON_NATIVE = "json_native"
+    """One JSON object that holds the name and the arguments."""
     TAG_WITH_JSON = "tag_with_json"
+    """The name between markers, the arguments as one JSON object."""
     TAG_WITH_TAGGED = "tag_with_tagged"
+    """The name between markers, and each argument between markers of its own."""
 
 
 class CallIdPosition(StrEnum):
     """Where a call's id stands."""
 
     NONE = "none"
+    """Calls have no id."""
     PRE_FUNC_NAME = "pre_func_name"
+    """Before the function's name."""
     BETWEEN_FUNC_AND_ARGS = "between_func_and_args"
+    """After the name, before the arguments."""
     POST_ARGS = "post_args"
+    """After the arguments."""
 
 
 class Slot(StrEnum):
     """A hole in a skeleton."""
 
     NAME = "name"
+    """The function's name."""
     ARGUMENTS = "arguments"
+    """All arguments: one JSON object, or entries."""
     ID = "id"
+    """The call's id."""
     INDEX = "index"
     """A counter that the template writes itself, e.g. the 0 of `functions.f:0`."""
     KEY = "key"
+    """The name of one argument."""
     VALUE = "value"
+    """The value of one argument."""
     ANY = "any"
     """Words that say nothing to the parser, up to the next literal; never generated."""
     TYPE = "type"
@@ -96,7 +118,9 @@ class Words(StrEnum):
     """How true, false and null are spelled."""
 
     JSON = "json"
+    """`true`, `false`, `null`."""
     PYTHON = "python"
+    """`True`, `False`, `None`."""
     PYTHON_NULL = "python_null"
     """`true`, `false`, `None`."""
 
@@ -105,6 +129,7 @@ class Containers(StrEnum):
     """How lists and objects are written."""
 
     JSON = "json"
+    """`{"n": [1, true]}`."""
     PYTHON = "python"
     """`repr()`."""
     BARE = "bare"

@@ -1,0 +1,124 @@
+"""The documentation site and the README's pictures: current, whole, and linked, without building the site."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+import drawings
+import gallery
+import pytest
+import site_pages
+import words
+from environment import ROOT
+from svg import Drawing, roles
+
+from unrender.analysis.capabilities import Capabilities
+from unrender.format import Format, Turn
+from unrender.formats import declared_formats
+from unrender.picture import pictures
+
+NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)
+WRITTEN = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+GENERATED = {*site_pages.pages(), "gallery.md", "reference/words.md"}
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("name", drawings.PICTURES)
+def test_pictures_are_current(name: str) -> None:
+    """Each picture in docs/images is what scripts/drawings.py draws."""
+    current = (drawings.FOLDER / name).read_text(encoding="utf-8") == drawings.PICTURES[name]()
+
+    assert current, "what is drawn has changed: run `python scripts/drawings.py`"
+
+
+def test_the_readme_is_short() -> None:
+    """A README that is read has fewer than 150 lines."""
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") < 150
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """Pages that were written, and those that are generated, are listed once; but for those that show a file."""
+    pages = WRITTEN | {page for page in GENERATED if not page.startswith(f"{site_pages.SHOWN}/")}
+
+    assert sorted(LISTED) == sorted(pages)
+
+
+@pytest.mark.parametrize("page", sorted(WRITTEN | {*site_pages.MOVED.values()}))
+def test_links_lead_to_pages(page: str) -> None:
+    """Every link of a page leads to a page or a file of the site."""
+    text = site_pages.for_site((ROOT / site_pages.source_of(page)).read_text(encoding="utf-8"), page)
+    targets = {posixpath.normpath(posixpath.join(posixpath.dirname(page), found)) for found in LINK.findall(text)}
+
+    assert [target for target in targets if target not in GENERATED and not (ROOT / "docs" / target).exists()] == []
+
+
+def test_links_between_files_become_links_between_pages() -> None:
+    """From docs, from the root, and to files that are shown; anchors stay, other sites and pictures are left alone."""
+    from_docs = "[a](../../CHANGELOG.md) [b](security.md#top) [c](../../src/unrender/turn.py) [d](https://e.org/x.md)"
+    from_root = "[a](docs/tutorial.md) ![b](docs/images/answer.svg)"
+
+    assert site_pages.for_site(from_docs, "explanation/analysis.md") == (
+        "[a](../changelog.md) [b](security.md#top) [c](../source/src/unrender/turn.py.md) [d](https://e.org/x.md)"
+    )
+    assert site_pages.for_site(from_root, "index.md") == "[a](tutorial.md) ![b](images/answer.svg)"
+
+
+def test_hidden_files_are_not_shown() -> None:
+    """What a page hides from readers stays hidden; a file's name becomes the title of its block."""
+    text = "<!-- file: a.json\n{}\n-->\n<!-- file: b.json -->\n\n```json\n{}\n```\n"
+
+    assert site_pages.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
+
+
+def test_examples_of_docstrings_are_code() -> None:
+    """Each example is fenced, up to the empty line after it."""
+    assert site_pages.fenced("One.\n\n>>> 1\n1\n\nTwo.\n\n>>> 2\n2") == (
+        "One.\n\n```pycon\n>>> 1\n1\n```\n\nTwo.\n\n```pycon\n>>> 2\n2\n```"
+    )
+
+
+def test_a_file_that_holds_fences_is_shown_whole() -> None:
+    """The fence around a file is longer than any in it."""
+    assert site_pages.shown("tests/test_site.py").count("`" * 4) == 2
+
+
+def test_every_word_of_the_format_has_a_meaning() -> None:
+    """No value of a Format's enums is left unexplained."""
+    silent = [
+        (kind.__name__, name)
+        for kind in words.FORMAT
+        for name in kind.__members__
+        if not dict(words.described(kind))[name]
+    ]
+
+    assert silent == []
+
+
+def test_a_format_is_a_row_of_parts() -> None:
+    """Each part has its role's colour, is escaped, and names its field; a line break is an arrow."""
+    (template,) = [path for path in gallery.own() if path.stem == "plain"]
+
+    assert gallery.row(pictures(Format(turn=Turn(end="<e>\n")), Capabilities())[0]) == (
+        '<div class="answer"><span class="p-content slot" title="content">content</span>'
+        '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>\n\n'
+    )
+    assert "<strong>plain</strong>" in "".join(gallery.derived([template]))
+
+
+def test_declared_formats_are_in_the_gallery() -> None:
+    """Each is there with its reason, and with every syntax that it reads besides."""
+    shown = "".join(gallery.declared())
+
+    assert [found.name for found in declared_formats() if f"<strong>{found.name}</strong>" not in shown] == []
+
+
+def test_text_is_drawn_as_wide_as_it_is() -> None:
+    """Every run states its width, so that the picture does not depend on a font; markup in it is text."""
+    drawing = Drawing(title="t", width=100, height=20)
+    end = drawing.run(10, 10, ("<a>", "marker"))
+
+    assert end == pytest.approx(10 + 3 * 8.4)
+    assert 'textLength="25.2" xml:space="preserve">&lt;a&gt;</text>' in drawing.text()
+    assert {"reasoning", "content", "marker", "name", "argument", "key", "value", "id"} <= roles().keys()
