@@ -220,6 +220,16 @@ WRITTEN = {
         "content:text[<bot> <c>] | calls",
     ),
     "calls without a marker only begin an answer": (Format(tools=BARE), ASK, "content:text[f:{ g:{] | one call"),
+    "content after calls without a marker": (
+        Format(tools=BARE, turn=Turn(tools_first=True, tools_to_content="\n")),
+        ASK,
+        "content:text[f:{ g:{] | one call | one call '\\n' content:text[f:{ g:{]",
+    ),
+    "a bare name, and more than a text before its arguments": (
+        Format(tools=replace(BARE, function=(Slot.NAME, ":", Slot.ID, ";", Slot.ARGUMENTS))),
+        ASK,
+        "content:text[f: g:] | one call",
+    ),
     "a joint shows a call without a marker": (
         Format(tools=BARE, turn=Turn(content_to_tools=">>>")),
         ASK,

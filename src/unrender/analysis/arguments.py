@@ -138,9 +138,9 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
 def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
     types = []
     for name, around in shown.items():
-        word = lexemes(around[0].removeprefix(lead))[:1] if around is not None else []
-        if word and is_word(word[0]):
-            types.append((name, word[0]))
+        word = next(iter(lexemes(around[0].removeprefix(lead))), "") if around is not None else ""
+        if is_word(word):
+            types.append((name, word))
     at = arguments.entry.index(Slot.KEY) + 1
     entry = merge([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
     codec = Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=tuple(types))

@@ -224,7 +224,7 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
     """R1's input: the place in which reasoning shows up in the rendering."""
     for place, name in _reasoning_places(prober):
         changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
-        trial = prober.with_capabilities(**changes, supports_content_with_reasoning_and_calls=True)
+        trial = prober.with_capabilities(**changes)
         shapes = [assistant(CONTENT, REASONING), assistant("", REASONING, make_calls(1))]
         if any(_marks_reasoning(trial, shape) for shape in shapes):
             history = trial.render([user("first"), assistant(CONTENT, REASONING), user()]) or ""

@@ -39,7 +39,7 @@ def native_span(text: str, call: Call, position: int) -> Span | None:
     others = [name for name in NAMES if name != call.name]
     found = None
     for span in json_spans(text, "{", _last_needle(text, call, name_at)):
-        fits = span.start >= position and isinstance(span.value, dict) and _holds_call(span.value, call)
+        fits = span.start >= position and _holds_call(span.value, call)
         if not fits or any(holds(span.value, name) for name in others):
             continue
         if found is None or _lists(found.value, span.value):

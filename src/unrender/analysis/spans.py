@@ -46,7 +46,7 @@ def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> S
     at = text.find(key, start) if key else -1
     if at < 0:
         return None
-    spans = [span for span in json_spans(text, '{"', at) if span.start >= start and span.end > at]
+    spans = [span for span in json_spans(text, '{"', at) if span.start >= start]
     objects = [span for span in spans if span.value == arguments]
     strings = [span for span in spans if isinstance(span.value, str) and loads(span.value) == arguments]
     return next(reversed(objects or strings), None)

@@ -66,11 +66,9 @@ def make_row(text: str, tokens: Sequence[Token], count: int) -> Row | None:
 
 def skeleton_of(text: str, tokens: Sequence[Token]) -> Skeleton:
     """Return slots and literals from the first token to the last."""
-    parts: list[Part] = []
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        parts.append(token.slot)
-        if following is not None:
-            parts.append(text[token.end : following.start])
+    parts: list[Part] = [tokens[0].slot]
+    for token, following in itertools.pairwise(tokens):
+        parts += [text[token.end : following.start], following.slot]
     return merge(parts)
 
 
@@ -122,8 +120,8 @@ def _mark_item(items: Sequence[Skeleton], item: Skeleton, starts: list[int]) -> 
 
 
 def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
-    rows = [_digits_apart(text) for text in column if not isinstance(text, Slot)]
-    if isinstance(part, Slot) or len(rows) < len(column) or len({len(row) for row in rows}) > 1:
+    rows = [_digits_apart(text) for text in column]
+    if isinstance(part, Slot) or len({len(row) for row in rows}) > 1:
         return part
     counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
     starts.extend(int(rows[0][at]) for at in counting)

@@ -196,7 +196,7 @@ class _Analysis:
         return (*self.found.unexplained, "content beside calls is written as reasoning")
 
     def _writes_content_as_reasoning(self) -> bool:
-        marker, body = self.known.reasoning.reasoning.start or "\0", self.answers.mixed or ""
+        marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
         alone = (self.answers.content or "").partition(CONTENT)[0]
         return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
 
@@ -343,5 +343,5 @@ def _outer_space(tools: Tools, joints: dict[str, str]) -> tuple[Tools, dict[str,
 
 def _literal_end(row: Row, tools: Tools) -> str:
     behind = "" if tools.mode is ToolMode.JSON_NATIVE else literal_behind(tools.function, Slot.ARGUMENTS)
-    behind = behind.removeprefix(tools.arguments.end) if behind.startswith(tools.arguments.end) else behind
+    behind = behind.removeprefix(tools.arguments.end)
     return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)

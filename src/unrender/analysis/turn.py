@@ -46,8 +46,8 @@ class Frame:
         return None if text is None else text_behind(text, self.lead)
 
 
-def find_frame(turns: Turns, *, part_opener: str = "") -> Frame:
-    """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header."""
+def find_frame(turns: Turns, *, part_opener: str) -> Frame:
+    """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header, if any."""
     asked = turns.question
     lead = _shorten(_lead(asked), part_opener)
     tool_lead = _shorten(_lead(turns.result), part_opener) if turns.result else ""
@@ -148,8 +148,8 @@ def _evened(answers: list[str], prompts: list[str]) -> list[str]:
     """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there."""
     evened = []
     for answer in answers:
-        prompt = next((prompt for prompt in prompts if text_behind(answer, prompt) is not None), "")
-        evened.append(prompt + (text_behind(answer, prompt) or "") if prompt.strip() else answer)
+        rests = ((prompt, text_behind(answer, prompt)) for prompt in prompts)
+        evened.append(next((prompt + rest for prompt, rest in rests if rest is not None), answer))
     return evened
 
 
@@ -158,15 +158,14 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     known = [prompt for prompt in prompts if prompt is not None]
     answers = _evened(answers, known)
     lead = common_prefix(answers) if answers else ""
-    asked = common_prefix(known) if len(set(known)) > 1 else ""
+    asked = common_prefix(known)
     if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):
         # What the thinking switch changes after the header belongs to the answer, also where the history always has it.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
     unasked = bare is not None and set(known) == {bare} and lead.startswith(bare) and is_marked(lead[len(bare) :])
-    if answers and (unasked or not agreeing):
-        # The prompt does not ask, or says something of its own before the header: the header is what answers share.
+    if unasked:  # The header is what answers share.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])

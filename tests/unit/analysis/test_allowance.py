@@ -11,7 +11,7 @@ from unrender import ChatTemplate
 from unrender.analysis.allowance import Allowance, Spent
 from unrender.analysis.analyze import UNEXPECTED, analyze
 from unrender.errors import FormatWarning, TemplateError
-from unrender.format import Format, ReasoningMode
+from unrender.format import ReasoningMode
 from unrender.template.budget import Limits
 from unrender.template.rendering import Rendering, Template
 
@@ -79,20 +79,6 @@ def test_what_is_over_is_left_out_and_said():
 
     assert analysis.diagnostics[0] == "the template reaches the limits of rendering, and was asked no more"
     assert analysis.format.reasoning.mode is ReasoningMode.NONE
-
-
-def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
-    """A template whose analysis fails can still be rendered and its answers read as content."""
-
-    def broken(*_args: object, **_kwargs: object) -> None:
-        raise ValueError("empty separator")
-
-    monkeypatch.setitem(analyze.__globals__, "find_frame", broken)
-
-    analysis = analyze(Template(SAYS))
-
-    assert analysis.format == Format()
-    assert analysis.diagnostics == (f"{UNEXPECTED}: ValueError: empty separator; the format is content alone",)
 
 
 COMPLEX = {

@@ -12,8 +12,9 @@ import hypothesis.strategies as st
 import pytest
 
 from unrender.analysis import analyze
+from unrender.analysis.analyze import UNEXPECTED
 from unrender.analysis.probes import carries_needle
-from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode
+from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, Turn
 from unrender.template.rendering import Template
 
 TEMPLATES = sorted(golden_formats.TEMPLATES.glob("*.jinja"))
@@ -107,6 +108,20 @@ def test_template_without_messages_is_analysed(text):
     assert analysis.diagnostics
 
 
+def test_a_defect_of_analysis_is_a_diagnostic(monkeypatch):
+    """A template whose analysis fails can still be rendered and its answers read as content."""
+
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise ValueError("empty separator")
+
+    monkeypatch.setitem(analyze.__globals__, "find_frame", broken)
+
+    analysis = analyze(Template("hello"))
+
+    assert analysis.format == Format()
+    assert analysis.diagnostics == (f"{UNEXPECTED}: ValueError: empty separator; the format is content alone",)
+
+
 PIECES = st.sampled_from(
     [
         "{{ m.role }}",
@@ -153,6 +168,36 @@ def test_refuted_syntax_is_given_up():
 
     assert analysis.diagnostics
     assert analysis.format.tools.mode in (ToolMode.NONE, ToolMode.TAG_WITH_JSON)
+
+
+def test_calls_that_are_written_otherwise_are_given_up():
+    """Numbers with a point come out of no codec: the call syntax goes, and the first diagnostic says so."""
+    text = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+        "<c>{{ c.function.name }}{{ '{' }}{% for k, v in c.function.arguments.items() %}"
+        "{{ '\"' ~ k ~ '\": ' ~ v ~ '.0' ~ (', ' if not loop.last) }}{% endfor %}{{ '}' }}</c>{% endfor %}</>{% endfor %}"
+    )
+
+    analysis = analyze(Template(text))
+
+    assert analysis.format.tools.mode is ToolMode.NONE
+    assert analysis.given_up[0].startswith("tool calls: the derived syntax does not reproduce")
+    assert analysis.diagnostics[: len(analysis.given_up)] == analysis.given_up
+
+
+def test_markers_with_a_needle_are_given_up():
+    """A marker that repeats what the answer says is no marker, though the others around it are."""
+    text = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
+        "{% if m.role == 'assistant' %}<end of={{ m.content or m.tool_calls[0].function.name }}>{% endif %}"
+        "{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}</>"
+        "{% endfor %}"
+    )
+
+    analysis = analyze(Template(text))
+
+    assert analysis.given_up == ("turn: a marker holds a piece of the probe, and was given up",)
+    assert analysis.format.turn == Turn()
 
 
 def test_content_beside_calls_may_be_written_as_reasoning():

@@ -97,6 +97,10 @@ def test_opening_is_rendered_where_the_last_answer_ends_otherwise():
     assert render_turns(longer).opening == "<user>"
     assert render_turns(prober(end="false")).opening == "<user>"
     assert render_turns(prober(SOURCE + "{{ messages[0].content }}", end="false")).opening == "<user>"
+    assert (
+        render_turns(prober("{% for m in messages if m.role == 'user' %}<user>{{ m.content }}{% endfor %}")).opening
+        == "<user>"
+    )
 
 
 def test_opening_of_a_template_that_refuses_is_empty():

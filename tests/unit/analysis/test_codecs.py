@@ -154,6 +154,17 @@ def test_items_of_a_list_may_be_tags():
     assert (found.codec.containers, found.codec.item_tag) == (Containers.XML, "list-item_1")
 
 
+def test_lists_may_be_written_item_by_item():
+    """A list that is written as arguments of one name is understood as that, from its first item to its last."""
+    repeating = Arguments(entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), separator="\n", codec=RAW, repeats=True)
+    written = written_by(RAW) | {"pkeyaq": "valdrixo</>\n<pkeyaq>2</>\n<pkeyaq>false"}
+    values = {key: value for key, value in VALUES.items() if key not in ("pkeyas", "pkeyat")}
+
+    found = find_value_codec(written, replace(repeating, repeats=False), values)
+
+    assert (found.codec, found.repeats, found.unexplained) == (RAW, True, ())
+
+
 def items_in(value):
     """Yield a value, and all values inside it."""
     yield value

@@ -64,6 +64,13 @@ def test_missing_variables_are_supplied():
     assert dict(capabilities("wants-more").required_context).keys() == {"functions", "datetime"}
 
 
+def test_as_many_missing_variables_are_supplied_as_are_allowed():
+    """After six of them, the template is taken as it is."""
+    source = "".join(f"{{{{ v{number} + 'x' }}}}" for number in range(7)) + written()
+
+    assert len(discover(Prober(template=Template(source))).capabilities.required_context) == 6
+
+
 def test_flat_calls_are_tried():
     """A template that reads name and arguments from the call itself is understood."""
     source = (
@@ -262,6 +269,11 @@ OBSERVED = {
         "{% for p in m.content if p.type == 'text' %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}",
         {"supports_typed_content": True},
     ),
+    "content that may be parts in questions": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% elif m.role == 'user' %}"
+        "{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}",
+        {"supports_typed_content": True},
+    ),
     "results are ignored": (
         "{% for m in messages if m.role!='tool' %}<{{ m.role }}>{{ m.content }}{% endfor %}",
         {"supports_tool_role": False},
@@ -354,6 +366,11 @@ OBSERVED = {
     "reasoning in another field": (
         "{% for m in messages %}<{{ m.role }}>{% if m.thought %}({{ m.thought }}){% endif %}{{ m.content }}{% endfor %}",
         {"supports_preserve_reasoning": True, "reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "thought"},
+    ),
+    "of two fields, the usual one": (
+        "{% for m in messages %}<{{ m.role }}>{% if m.plan %}({{ m.plan }}){% endif %}"
+        "{% if m.thinking %}[{{ m.thinking }}]{% endif %}{{ m.content }}{% endfor %}",
+        {"supports_preserve_reasoning": True, "reasoning_place": ReasoningPlace.FIELD, "reasoning_field": "thinking"},
     ),
     "reasoning of the last answer only": (
         "{% for m in messages %}<{{ m.role }}>{% if m.reasoning and loop.last %}({{ m.reasoning }}){% endif %}{{ m.content }}{% endfor %}",

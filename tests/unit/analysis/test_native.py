@@ -89,6 +89,11 @@ ENVELOPES = {
         {},
         Envelope(name_field=("name",), args_field=("arguments",), list_field=("x", "calls")),
     ),
+    "calls in an object that is no list": (
+        f'{{"a": {A}, "b": {B}}}',
+        {},
+        Envelope(name_field=("name",), args_field=("arguments",)),
+    ),
     "after its name": (f"{ONE.name}: {A}", {}, Envelope(name_field=("name",), args_field=("arguments",))),
     "a list is the section": (
         f"[{A}]",

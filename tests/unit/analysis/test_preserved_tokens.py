@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unrender.analysis.analyze import preserved_tokens
-from unrender.format import Format, Reasoning, ReasoningMode, Turn
+from unrender.analysis.analyze import preserved_tokens, special_tokens
+from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 
 
 def test_tokens_between_and_around_the_parts_are_preserved() -> None:
@@ -23,3 +23,17 @@ def test_tokens_between_and_around_the_parts_are_preserved() -> None:
     assert set(preserved_tokens(fmt)) == {
         *("<t>", "</t>", "<none/>", "<|end|>", "<|open|>", "<|next|>", "<|again|>", "<|noise|>"),
     }
+
+
+def test_tolerated_markers_count_where_the_template_knows_them() -> None:
+    """Of a syntax that is only tolerated, the markers in the template's source are preserved."""
+    other = Tools(
+        mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
+    )
+
+    assert preserved_tokens(Format(tolerated=(other,)), "{{ '<c>' }}") == ("<c>",)
+
+
+def test_markers_with_quotes_or_braces_are_no_tokens() -> None:
+    """What a template writes around a value is text; a marker without such characters may be a token."""
+    assert list(special_tokens(['<a="b"><c>', "<d={x}>[E]", "<f>"])) == ["<c>", "[E]", "<f>"]

@@ -21,7 +21,7 @@ from unrender.template.rendering import Template
 def proof():
     path = golden_formats.TEMPLATES / "json-tags.jinja"
     prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
-    frame = find_frame(render_turns(prober))
+    frame = find_frame(render_turns(prober), part_opener="")
     return render_answers(prober, frame), frame, golden_formats.derived(path)
 
 

@@ -254,6 +254,10 @@ MODES = {
         {"reasoning": "<think>", "reasoning_content": "</think>", "content": "<think></think>x</think>"},
         (ReasoningMode.TAG_BASED, "<think>", "</think>", "<think></think>", ""),
     ),
+    "an end that the start holds is the one after it": (
+        {"reasoning": "[a][r]", "reasoning_content": "[r]", "content": "[a][r]\n[r] and much more"},
+        (ReasoningMode.TAG_BASED, "[a][r]", "[r]", "[a][r]\n[r]", ""),
+    ),
     "its end after something else is not the empty form": (
         {"reasoning": "<think>", "reasoning_content": "</think>", "content": "<x></think>", "calls": "<think></think>"},
         (ReasoningMode.TAG_BASED, "<think>", "</think>", "<think></think>", ""),

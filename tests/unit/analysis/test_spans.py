@@ -45,6 +45,15 @@ def test_arguments_are_found_in_single_quotes():
     assert literal_span("call({'k': yes})", {"k": True}) is None
 
 
+def test_arguments_are_found_from_a_place_on():
+    """What is written before it is another call's, also where it says the same."""
+    again = arguments_span('{"k": 1} {"k": 1}', {"k": 1}, 8)
+
+    assert again is not None
+    assert again.start == 9
+    assert arguments_span('{"k": 1} k', {"k": 1}, 8) is None
+
+
 def test_other_values_are_not_arguments():
     """An object that holds more, or a key outside JSON, is no argument."""
     assert arguments_span('{"k": 1, "other": 2}', {"k": 1}) is None

@@ -264,7 +264,7 @@ SYNTAXES = {
         },
     ),
     "content that always stands after the marker is not reasoning": (
-        written(said="\n") | {"mixed": f"<think>{C}\n{ONE}<end>", "content": f"<think>{C}<end>"},
+        written(said="\n") | {"mixed": f"So <think>{C}\n{ONE}<end>", "content": f"So <think>{C}<end>"},
         {"reasoning": THINK},
         PLAIN,
         {"end": "<end>", "content_to_tools": "\n"},

@@ -52,6 +52,23 @@ FRAMES = {
         {"lead": "</u><bot>", "header": "<bot>", "prefill": "<x>", "prefill_no_thinking": "<y>"},
     ),
     "an empty block that all answers write is theirs": ({"bare": "", "answers": both("<think></think>")}, {}),
+    "answers that share nothing": ({"answers": (f"a{C}", f"b{N}")}, {}),
+    "a marker that words complete, and nothing before it": (
+        {"answers": (f"<|open|>think<|x|>{C}", f"<|open|>tool<|x|>{N}")},
+        {},
+    ),
+    "an answer that adds nothing to the prompt": (
+        {"prompt": "</u><bot>", "bare": "</u>", "answers": ("</u><bot>", "</u><bot>")},
+        {"lead": "</u><bot>", "header": "<bot>"},
+    ),
+    "words are closed by nothing": (
+        {"bare": "</u>", "answers": (f"</u>start end {C}", f"</u>start {N}")},
+        {"lead": "</u>start ", "header": "start "},
+    ),
+    "a question alone is refused with thinking off": (
+        {"bare": "</u>", "answers": both("</u><bot>"), "no_thinking": f"</u><bot>{C}"},
+        {"lead": "</u><bot>", "header": "<bot>"},
+    ),
     "answers alone": (
         {"bare": "</u>", "answers": both("</u><bot>")},
         {"lead": "</u><bot>", "header": "<bot>"},
@@ -257,6 +274,12 @@ APPENDED = {
     "nothing after the last answer": (C, f"{C}<end><user>{USER2}", "<user>", ""),
     "no question after the answer": (f"{C}<end>Bye", None, "<user>", ""),
     "the next turn's opener is no end": (f"{C}<end><s>", f"{C}<end><s>user{USER2}", "<s>user", ""),
+    "the next turn's opener of a marker and a word": (
+        f"{C}<end><s>user!",
+        f"{C}<end><s>user\n{USER2}",
+        "<s>user",
+        "<s>user!",
+    ),
     "nothing after EOS counts": (f"{C}<end>Bye{EOS}x", f"{C}<end>{EOS}<user>{USER2}", "<user>", "Bye"),
 }
 
@@ -276,7 +299,10 @@ OPENERS = {
     "a result's": ({"call": "<c>f</c>", "call_answered": f"<c>f</c>\n<tool>{RESULT}</tool>"}, ["<tool>"]),
     "both": ({"followed": f"{C}<u>{USER2}", "call": "f", "call_answered": f"f<tool>{RESULT}"}, ["<u>", "<tool>"]),
     "a call that EOS ends": ({"call": f"f{EOS}", "call_answered": f"f{EOS}<tool>{RESULT}"}, []),
-    "a call that a result changes": ({"call": "f.", "call_answered": f"f<tool>{RESULT}"}, []),
+    "a call that a result changes": ({"call": "f", "call_answered": f"g<tool>{RESULT}"}, []),
+    "a question that is not written": ({"followed": f"{C}</c><user></user>"}, ["<user>"]),
+    "a result that is not written": ({"call": "f", "call_answered": "f<tool></tool>"}, ["<tool>"]),
+    "content that is written twice": ({"followed": f"{C}<b>{C}</c><user>{USER2}"}, ["<user>"]),
     "no result": ({"call": "f"}, []),
     "no call": ({"call_answered": f"<c>f</c><tool>{RESULT}"}, []),
     "content that is not shown": ({"followed": f"<c>f</c><user>{USER2}"}, []),
@@ -293,6 +319,8 @@ def test_next_turns_open_with_markers(texts, expected):
 ENDS = {
     "up to the next question's opener": (f"<bot>{C}<end>\n<user>{USER2}", "<s><user>", "<end>\n"),
     "all, where no opener is known": (f"<bot>{C}<end><user>{USER2}", "", "<end><user>"),
+    "the question is written twice": (f"{C}<end><user>{USER2}<user>{USER2}", "<user>", "<end>"),
+    "content is written twice": (f"{C}<b>{C}<end><user>{USER2}", "<user>", "<end>"),
     "up to EOS": (f"{C}<end>{EOS}<user>{USER2}", "<user>", ""),
     "no question follows": (f"{C}<end>", "<user>", ""),
     "the question comes first": (f"{USER2}{C}<end>", "<user>", ""),
@@ -309,7 +337,8 @@ def test_end_in_history_stands_before_the_next_question(followed, opening, end):
 
 def test_openings_after_a_tool_stand_before_content():
     """Answers to a result count that have their lead and content."""
-    turns = Turns(question=Asked(), after_result=(f"</r><bot>\n{C}", f"</r><bot>x{C}y", "</r><bot>z", f"other{C}"))
+    texts = (f"</r><bot>\n{C}", f"</r><bot>x{C}y{C}", "</r><bot>z", f"other{C}")
+    turns = Turns(question=Asked(), after_result=texts)
 
     assert list(openings_after_tool(turns, Frame(lead="", header="", tool_lead="</r><bot>"))) == ["\n", "x"]
     assert list(openings_after_tool(turns, Frame(lead="", header=""))) == []
@@ -335,6 +364,7 @@ LEADS = [
     ("<end><b>Hi", "<end><bot>", None),
     ("so <end><bot>Hi", "<end><bot>", None),
     ("Hi", " ", None),
+    (" Hi", " ", "Hi"),
 ]
 
 
