@@ -318,12 +318,11 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     """
     syntax = calls.syntax
     parts = syntax.function
-    before = "" if not parts or isinstance(parts[0], Slot) else parts[0]
+    before = "" if isinstance(parts[0], Slot) else parts[0]
     chain = [syntax.section_start, syntax.call_start, before]
-    name_follows = parts[1 if before else 0 :][:1] == (Slot.NAME,)
-    names = [tool.name for tool in calls.tools or ()] if name_follows else []
+    names = [tool.name for tool in calls.tools or ()] if parts[1 if before else 0] is Slot.NAME else []
     if not any(literal.strip() for literal in chain):
-        behind = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
+        behind = "" if isinstance(parts[1], Slot) else parts[1]
         yield from (name + behind + _begins_arguments(syntax) for name in names)
     for at, literal in enumerate(chain):
         for spelling in _spellings(format, literal) if literal.strip() else ():

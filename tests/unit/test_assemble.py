@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender.assemble import assemble, entry_literals, offered
-from unrender.format import Format
+from unrender.assemble import assemble, entry_literals, names_matter, offered
+from unrender.format import Arguments, Format, Slot, ToolMode, Tools, Turn
 from unrender.grammar.answer import Block
 from unrender.grammar.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
 from unrender.messages import Request, ToolChoice
@@ -61,6 +63,21 @@ def test_a_named_tool_is_the_only_one_offered() -> None:
 
     assert [tool.name for tool in offered(named) or ()] == ["now"]
     assert offered(Request(tools=None)) is None
+    assert offered(Request(tools=None, tool_choice=ToolChoice.NAMED, named_tool="now")) is None
+
+
+def test_names_matter_where_a_line_begins_a_call() -> None:
+    """The tools' names decide where no marker shows a call, and its arguments are one object."""
+    bare = Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS))
+    marked = replace(bare, call_start="<c>", call_end="</c>")
+    values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")
+    tagged = replace(bare, mode=ToolMode.TAG_WITH_TAGGED, arguments=values)
+    lines, words = Turn(content_to_tools="\n"), Turn(content_to_tools=" ")
+
+    assert names_matter(Format(tools=bare, turn=lines))
+    assert names_matter(Format(tools=marked, tolerated=(bare,), turn=lines))
+    assert not any(names_matter(Format(tools=syntax, turn=lines)) for syntax in (marked, tagged, Tools()))
+    assert not names_matter(Format(tools=bare, turn=words))
 
 
 def test_the_literals_that_begin_calls() -> None:

@@ -90,7 +90,8 @@ def part_shown(part):
         case JsonAnswer():
             return "json"
         case Calls(syntax=syntax, lead=lead, ends_turn=ends, spellings=spellings):
-            return f"<calls {syntax.call_start} lead={lead!r} ends={ends} {spellings} max={part.maximum}>"
+            lines = " on lines" if part.on_lines else ""
+            return f"<calls {syntax.call_start} lead={lead!r} ends={ends} {spellings} max={part.maximum}{lines}>"
     raise AssertionError(part)
 
 
@@ -200,6 +201,41 @@ WRITTEN = {
         ASK,
         "'\\n<say>' content:text[<say> </say> <c>] '</say>' | '\\n' content:text[<say> </say> <c>] ' \\n' calls | calls",
     ),
+    "content of a wrapper may be bare where no calls can be made": (
+        Format(content=SAY, content_with_calls=Content(), tools=CALL),
+        TALK,
+        "'<say>' content:text[<say> </say>] '</say>' | content:text[<say> </say>]",
+    ),
+    "content of a wrapper is not bare where tools are offered": (
+        Format(content=SAY, content_with_calls=Content(), tools=CALL),
+        Request(tools=TOOLS, tool_choice=ToolChoice.NONE),
+        "'<say>' content:text[<say> </say>] '</say>'",
+    ),
+    "content has another wrapper beside calls": (
+        Format(content=SAY, content_with_calls=replace(SAY, start="<w>", end="</w>"), tools=CALL),
+        TALK,
+        "'<say>' content:text[<say> </say> <w> </w>] '</say>'",
+    ),
+    "content that is never wrapped is bare once": (
+        Format(content_with_calls=Content(), tools=CALL),
+        TALK,
+        "content:text",
+    ),
+    "calls after an empty wrapper, or without": (
+        Format(content=replace(SAY, wraps_empty=True), tools=CALL),
+        ASK,
+        "'<say>' content:text[<say> </say> <c>] '</say>' (calls | '') | calls",
+    ),
+    "a call that must be made, after what its wrapper would not tell from content": (
+        Format(content=SAY, tools=BARE),
+        Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED),
+        "one call",
+    ),
+    "reasoning that may hold calls, where none can be made": (
+        Format(reasoning=replace(THINK, holds_calls=True), tools=CALL),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>])) | content:text[</r> <r>]",
+    ),
     "an empty wrapper beside calls": (
         Format(
             content_with_calls=replace(SAY, wraps_empty=True),
@@ -213,6 +249,11 @@ WRITTEN = {
         Format(tools=CALL, turn=Turn(tools_first=True, tools_to_content="\n", end="\n<end>")),
         ASK,
         "content:text[<end> <c>] | calls | calls '\\n' content:text[<end> <c>]",
+    ),
+    "content right after calls": (
+        Format(tools=CALL, turn=Turn(tools_first=True)),
+        ASK,
+        "content:text[<c>] | calls content:text[<c>]",
     ),
     "content after calls is a turn of its own": (
         Format(tools=CALL, turn=Turn(tools_first=True, tools_to_content="\n<bot>")),
@@ -275,6 +316,11 @@ WRITTEN = {
         Format(reasoning=replace(THINK, empty="<r>none</r>!"), turn=Turn(start_to_content="\n")),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>]) | reasoning:'none' '</r>!' (content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
+    ),
+    "words for no reasoning, and the closer twice": (
+        Format(reasoning=replace(THINK, empty="<r>none</r>!</r>")),
+        TALK,
+        "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>]) | reasoning:'none' '</r>!</r>' (content:text[</r> <r>] | content:text[</r> <r>])) | content:text[</r> <r>]",
     ),
     "the closer alone for no reasoning": (
         Format(reasoning=replace(THINK, empty="</r>")),
@@ -346,6 +392,36 @@ WRITTEN = {
         ASK,
         "content:text[[CALLS] <c>] (calls | '') | calls",
     ),
+    "a bare name right before its arguments": (
+        Format(tools=replace(BARE, function=(Slot.NAME, Slot.ARGUMENTS))),
+        ASK,
+        "content:text[f{ g{] | one call",
+    ),
+    "a bare name, and a counter before its arguments": (
+        Format(tools=replace(BARE, function=(Slot.NAME, ":", Slot.INDEX, Slot.ARGUMENTS))),
+        ASK,
+        "content:text[f: g:] | one call",
+    ),
+    "a word before a name": (
+        Format(tools=replace(BARE, function=("do ", Slot.NAME, ":", Slot.ARGUMENTS))),
+        ASK,
+        "content:text[do f do g] (one call | '') | one call",
+    ),
+    "tools that are not known": (
+        Format(tools=replace(CALL, call_start="call ")),
+        Request(tools=None),
+        "content:text[call] (calls | '') | calls",
+    ),
+    "calls on lines, of tools that are not known": (
+        Format(tools=BARE, turn=Turn(content_to_tools="\n")),
+        Request(tools=None),
+        "content:text | one call",
+    ),
+    "white space of the prompt opens reasoning": (
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=Turn(prefill="\n")),
+        TALK,
+        "['\\n'] (reasoning:text[</r>] '</r>' (content:text[</r>])) | content:text[</r>]",
+    ),
     "a bare name and what begins its arguments": (
         Format(tools=replace(CALL, call_start="", call_end="\n", arguments=Arguments(as_string=True))),
         ASK,
@@ -363,16 +439,20 @@ WRITTEN = {
 READ = {
     "free text": (Format(), TALK, (), []),
     "ends of turn, and what of them an engine leaves": (
-        Format(turn=Turn(end="\n<end>", ends=("<stop>", "x<eot>", "."))),
+        Format(turn=Turn(end="\n<end>", ends=(" <stop>", "x<eot>", ".", "##"))),
         TALK,
         (),
         [
             "end '\\n<end>'",
             "end '\\n<stop>'",
             "end '\\nx<eot>'",
+            "end '\\n##'",
+            "end '##'",
             "dropped '\\n<end>'",
             "dropped '\\n<stop>'",
             "dropped '\\nx<eot>'",
+            "dropped '\\n##'",
+            "dropped '##'",
         ],
     ),
     "headers and ignored markers": (
@@ -428,6 +508,12 @@ READ = {
         [
             "block '' to '</r>', joint ''",
         ],
+    ),
+    "reasoning that ends with a part of its start": (
+        Format(reasoning=replace(THINK, start="~~", end="~~")),
+        TALK,
+        (),
+        ["block '~~' to '~~', joint ''"],
     ),
     "both wrappers of content": (
         Format(content=SAY, content_with_calls=replace(SAY, start="<w>", end="")),
@@ -504,6 +590,19 @@ READ = {
         ASK,
         (),
         ["<calls  lead='\\n' ends=False ('>>>',) max=None>", "dropped '>>>'"],
+    ),
+    "calls on lines of their own, without a marker": (
+        Format(tools=BARE, turn=Turn(content_to_tools="\n")),
+        ASK,
+        (),
+        ["<calls  lead='\\n' ends=False () max=None on lines>"],
+    ),
+    "no syntax of calls": (Format(), ASK, (), []),
+    "no syntax of calls but one that is tolerated": (
+        Format(tolerated=(CALL,)),
+        ASK,
+        (),
+        ["<calls <c> lead='' ends=False () max=None>"],
     ),
     "no calls where none may be made": (
         Format(tools=CALL),

@@ -35,7 +35,7 @@ VALUES: Mapping[str, Any] = {
     "pkeyaq": ["valdrixo", 2, False],
     "pkeyar": {"ma": "valdrixo", "mb": [1, True, None]},
     "pkeyas": [{"ma": 1}, {"ma": 2}],
-    "pkeyat": ["<b> & </b>"],
+    "pkeyat": ["<b> & </b> 漢"],
 }
 """Values that tell codecs apart, under keys in alphabetical order, since some templates sort them."""
 PLAIN = "valdrixo"
@@ -99,9 +99,8 @@ def _between_ends(key: str, value: Any, arguments: Arguments) -> str:
     """Return what stands between the beginning of an argument and its end: its value, or many with all between them."""
     if not (arguments.repeats and isinstance(value, list) and value):
         return encode_value(value, arguments)
-    alone = replace(arguments, start="", end="")
-    head, _, tail = encode_arguments({key: value[:1]}, alone).partition(encode_value(value[0], arguments))
-    return encode_arguments({key: value}, alone).removeprefix(head).removesuffix(tail)
+    head, _, tail = encode_arguments({key: value[:1]}, arguments).partition(encode_value(value[0], arguments))
+    return encode_arguments({key: value}, arguments).removeprefix(head).removesuffix(tail)
 
 
 def _object_layouts() -> Iterator[Codec]:
@@ -132,8 +131,8 @@ def _layouts_of(containers: Containers) -> Iterator[Codec]:
 def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
-    opened = codec.string_open or codec.string_close
-    options = [option for kind in Strings for option in _string_options(kind, written, strings, opened=bool(opened))]
+    opened = bool(codec.string_open)
+    options = [option for kind in Strings for option in _string_options(kind, written, strings, opened=opened)]
     if codec.typed_by is Typing.ATTRIBUTE:
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
@@ -177,18 +176,16 @@ def _entities(written: Mapping[str, str], values: Mapping[str, str]) -> tuple[tu
         (character, entity)
         for character, entities in ENTITIES.items()
         for entity in entities
-        if any(character in value and entity in written[key] for key, value in values.items())
+        if any(entity in written[key] for key in values)
     ]
     found = dict(reversed(shown))
     return tuple((character, found[character]) for character in ENTITIES if character in found) if "&" in found else ()
 
 
 def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
-    words = {key: value for key, value in values.items() if value is None or isinstance(value, bool)}
-
     def misses(option: Words) -> int:
         trial = Arguments(codec=Codec(words=option))
-        return sum(encode_value(value, trial) != written[key] for key, value in words.items())
+        return sum(encode_value(value, trial) != written[key] for key, value in values.items())
 
     return min(Words, key=misses)
 
@@ -220,7 +217,7 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
             for item, key in _SEPARATORS if codec.strings.unquoted else ():
                 yield {"item_separator": item, "key_separator": key}
         case Containers.XML:
-            for tag in _item_tags(written.get("pkeyaq", "")):
+            for tag in _item_tags(written["pkeyaq"]) if "pkeyaq" in written else ():
                 yield {"item_tag": tag}
         case _:
             assert_never(containers)

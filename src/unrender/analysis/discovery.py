@@ -71,7 +71,7 @@ def _require(prober: Prober) -> dict[str, Any]:
 
 
 def _working_repairs(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for repair in ({"requires_typed_content": True, "supports_typed_content": True}, {"requires_tools": True}):
+    for repair in ({"requires_typed_content": True}, {"requires_tools": True}):
         trial = prober.with_capabilities(**(changes | repair))
         text = trial.render([user()], prompt=True, thinking=None)
         if text is not None and USER in text:

@@ -134,7 +134,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     """Split what follows reasoning into closer and joint to content; return them with the name of the rule."""
     openings, frame = seen.openings, seen.frame
     shown = openings.reasoning_content or openings.reasoning_calls or ""
-    closer, repeated, _ = shown.partition(frame.header) if frame.header else (shown, "", "")
+    closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
     text, rule = _closer_and_joint(seen, start)

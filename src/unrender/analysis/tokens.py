@@ -80,7 +80,7 @@ def merge(parts: Iterable[Part]) -> Skeleton:
         for piece in pieces:
             if piece == COUNTER:
                 merged.append(Slot.INDEX)
-            elif piece and merged and not isinstance(piece, Slot) and not isinstance(merged[-1], Slot):
+            elif merged and not isinstance(piece, Slot) and not isinstance(merged[-1], Slot):
                 merged[-1] = str(merged[-1]) + piece
             elif piece:
                 merged.append(piece)
@@ -89,8 +89,6 @@ def merge(parts: Iterable[Part]) -> Skeleton:
 
 def mark_counters(row: Row) -> tuple[Row, int | None]:
     """Replace numbers that count the items by `COUNTER`; return the first number, or None when nothing counts."""
-    if len(row.items) < 2:
-        return row, None
     starts: list[int] = []
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*(text for text in heads[1:]), row.after], starts, backwards=False)

@@ -179,16 +179,14 @@ class _Analysis:
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
         """Return what stands between the first `needle` and a call."""
-        if body is None or needle not in body:
-            return None
-        row = self._row(body.partition(needle)[2])
+        row = None if body is None else self._row(body.partition(needle)[2])
         return None if row is None else row.before
 
     def _inside_reasoning(self) -> bool:
         """Return whether a call is written after reasoning, but before the marker that ends it."""
         end = self.known.reasoning.reasoning.end.strip()
         before = self._before_call(self.answers.reasoned_call, REASONING)
-        return bool(end) and before is not None and end not in before
+        return before is not None and end not in before
 
     def _remarks(self) -> tuple[str, ...]:
         if not self._writes_content_as_reasoning():
@@ -213,12 +211,12 @@ class _Analysis:
         return before.removeprefix(self.known.reasoning.to_content).removeprefix(content.start + content.end)
 
     def _marked_like(self, before: str, row: Row) -> str:
-        """Mark in `before` the counter that was found in `row.before`."""
-        head = row.before.partition(COUNTER)[2] if COUNTER in row.before else None
-        if head is None:
+        """Mark in `before` the counters that were found in `row.before`."""
+        if COUNTER not in row.before:
             return before
-        match = re.search(rf"\d+(?={re.escape(head)}$)", before)
-        return before[: match.start()] + COUNTER + before[match.end() :] if match else before
+        counted = row.before[row.before.index(COUNTER) :]
+        match = re.search(r"\d+".join(map(re.escape, counted.split(COUNTER))) + "$", before)
+        return before[: match.start()] + counted if match else before
 
     def _section_start(self, befores: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
         """Return the section's opener and the joints: what differs from shape to shape is joint."""
@@ -315,7 +313,7 @@ class _Analysis:
     def _content_behind(self, tools: Tools) -> str | None:
         """Return the joint between calls and content when content is written last."""
         body = self.answers.mixed
-        if body is None or CONTENT not in body or NAMES[0] not in body or body.index(CONTENT) < body.index(NAMES[0]):
+        if body is None or CONTENT not in body:
             return None
         row = self._row(body.partition(CONTENT)[0])
         if row is None:
@@ -342,6 +340,5 @@ def _outer_space(tools: Tools, joints: dict[str, str]) -> tuple[Tools, dict[str,
 
 
 def _literal_end(row: Row, tools: Tools) -> str:
-    behind = "" if tools.mode is ToolMode.JSON_NATIVE else literal_behind(tools.function, Slot.ARGUMENTS)
-    behind = behind.removeprefix(tools.arguments.end)
+    behind = literal_behind(tools.function, Slot.ARGUMENTS)
     return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)

@@ -49,8 +49,8 @@ class Frame:
 def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header, if any."""
     asked = turns.question
-    lead = _shorten(_lead(asked), part_opener)
-    tool_lead = _shorten(_lead(turns.result), part_opener) if turns.result else ""
+    lead = _lead(asked).removesuffix(part_opener)
+    tool_lead = _lead(turns.result).removesuffix(part_opener) if turns.result else ""
     return Frame(
         lead=lead,
         header=_without_sentinels(_header(lead, asked.bare)),
@@ -164,8 +164,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
-    unasked = bare is not None and set(known) == {bare} and lead.startswith(bare) and is_marked(lead[len(bare) :])
-    if unasked:  # The header is what answers share.
+    if set(known) == {bare} and is_marked(lead[len(known[0]) :]):  # The header is what answers share.
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
@@ -206,10 +205,7 @@ def _natural(shared: str, rests: list[str]) -> str:
     """Step back to before a marker that every text completes with a word."""
     parts = lexemes(shared)
     completed = all(is_word(rest) and not _starts_with_needle(rest) for rest in rests)
-    while parts and is_tag(parts[-1]) and completed:
-        parts.pop()
-        completed = bool(parts) and is_word(parts[-1])
-    return "".join(parts)
+    return "".join(parts[:-1]) if parts and is_tag(parts[-1]) and completed else shared
 
 
 def _starts_with_needle(text: str) -> bool:
@@ -274,7 +270,3 @@ def _without_sentinels(text: str) -> str:
     for sentinel in (BOS, EOS):
         text = text.rpartition(sentinel)[2]
     return text
-
-
-def _shorten(lead: str, part_opener: str) -> str:
-    return lead.removesuffix(part_opener) if part_opener else lead

@@ -63,6 +63,7 @@ VALUE_CODECS = [
     Codec(indent=8),
     Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON),
     Codec(strings=Strings.PYTHON, words=Words.JSON, containers=Containers.JSON),
+    Codec(ascii_only=True, words=Words.PYTHON, containers=Containers.PYTHON),
     RAW,
     replace(RAW, words=Words.PYTHON),
     replace(RAW, words=Words.PYTHON, containers=Containers.PYTHON),
@@ -71,6 +72,14 @@ VALUE_CODECS = [
     replace(RAW, containers=Containers.XML, item_tag="item"),
     replace(RAW, cdata=True),
     Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"), ("<", "&lt;"))),
+    Codec(
+        strings=Strings.ESCAPED,
+        typed_by=Typing.SCHEMA,
+        entities=(("&", "&amp;"), ("<", "&lt;")),
+        words=Words.PYTHON,
+        containers=Containers.PYTHON,
+        escaped_containers=True,
+    ),
     Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>", containers=Containers.BARE, item_separator=","),
     Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"),
 ]
@@ -93,7 +102,7 @@ def test_codec_is_found_again(codec):
         codec.words,
         codec.typed_by,
     )
-    assert found.codec.containers is codec.containers
+    assert (found.codec.containers, found.codec.ascii_only) == (codec.containers, codec.ascii_only)
     assert found.unexplained == ()
 
 
@@ -101,7 +110,11 @@ def test_types_that_are_written_stay():
     """Where an attribute names the type, strings are plain, and the schema is not asked."""
     codec = replace(RAW, typed_by=Typing.ATTRIBUTE, types=(("string", "str"), ("number", "num")))
 
+    quoted = find_value_codec(written_by(Codec()), Arguments(entry=ENTRY, codec=codec), VALUES)
+
     assert find_value_codec(written_by(codec), Arguments(entry=ENTRY, codec=codec), VALUES).codec == codec
+    assert (quoted.codec.strings, quoted.codec.typed_by) == (Strings.RAW, Typing.ATTRIBUTE)
+    assert len(quoted.unexplained) == sum(isinstance(value, str) for value in VALUES.values())
 
 
 def test_null_that_is_not_written_is_omitted():
@@ -151,14 +164,21 @@ def test_items_of_a_list_may_be_tags():
 
     found = find_value_codec(written, Arguments(entry=ENTRY), values)
 
+    equal = find_value_codec(
+        {"pkeyaa": "valdrixo", "pkeyaq": "<p=item>valdrixo<p=item>2<p=item>false"},
+        Arguments(entry=("<p=", Slot.KEY, ">", Slot.VALUE)),
+        values,
+    )
+
     assert (found.codec.containers, found.codec.item_tag) == (Containers.XML, "list-item_1")
+    assert (equal.codec.containers, equal.codec.item_tag) == (Containers.XML, "item")
 
 
 def test_lists_may_be_written_item_by_item():
     """A list that is written as arguments of one name is understood as that, from its first item to its last."""
     repeating = Arguments(entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), separator="\n", codec=RAW, repeats=True)
-    written = written_by(RAW) | {"pkeyaq": "valdrixo</>\n<pkeyaq>2</>\n<pkeyaq>false"}
-    values = {key: value for key, value in VALUES.items() if key not in ("pkeyas", "pkeyat")}
+    written = written_by(RAW) | {"pkeyaq": "valdrixo</>\n<pkeyaq>2</>\n<pkeyaq>false", "pkeyau": "[]"}
+    values = {key: value for key, value in VALUES.items() if key not in ("pkeyas", "pkeyat")} | {"pkeyau": []}
 
     found = find_value_codec(written, replace(repeating, repeats=False), values)
 
@@ -185,6 +205,7 @@ def test_values_tell_codecs_apart():
     assert all(any(item is word for value in containers for item in items_in(value)) for word in (True, False, None))
     assert all(key.isalpha() for value in inside if isinstance(value, dict) for key in value)
     assert "" in texts
+    assert VALUES["pkeyaa"] == VALUES["pkeyaq"][0] == VALUES["pkeyar"]["ma"] == "valdrixo"
     assert any(text.isdigit() and text != str(int(text)) for text in texts)
     assert all(any(mark in text for text in texts) for mark in "\"'\\\n<>&漢")
     assert VALUES["pkeyas"][0] != VALUES["pkeyas"][1]

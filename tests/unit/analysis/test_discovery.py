@@ -158,6 +158,7 @@ def test_unmarked_plan_is_content(alone, space):
         ("(reasoning_effort if reasoning_effort is defined else 'high') == 'none'", "none"),
         ("reasoning_effort | default('high') | lower == 'off'", "off"),
         ("reasoning_effort in ['low', 'minimal']", "minimal"),
+        ("reasoning_effort | default('high') == 'low'", "low"),
     ],
 )
 def test_a_word_that_closes_reasoning_in_the_prompt_is_a_switch(test, word):
@@ -226,6 +227,10 @@ OBSERVED = {
         written(after="{% for x in tools %}{{ x.function.name }}{% endfor %}"),
         {"supports_tools": True, "requires_tools": True},
     ),
+    "tools that must be there where an answer is asked for": (
+        written(after="{% if add_generation_prompt %}{% for x in tools %}{{ x.function.name }}{% endfor %}{% endif %}"),
+        {"requires_tools": True},
+    ),
     "content that must be parts": (
         "{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}",
         {"supports_typed_content": True, "requires_typed_content": True},
@@ -233,6 +238,23 @@ OBSERVED = {
     "a variable that must be there": (
         written(after="{{ datetime + 'x' }}"),
         {"required_context": (("datetime", "2026-01-01"),)},
+    ),
+    "a variable that must be there where an answer is asked for": (
+        written(after="{{ datetime + 'x' if add_generation_prompt }}"),
+        {"required_context": (("datetime", "2026-01-01"),)},
+    ),
+    "tools that must be there, where parts are not written": (
+        "{{ raise_exception('no') if tools is not defined and messages[0].content is string }}{% for m in messages %}"
+        "<{{ m.role }}>{{ m.content if m.content is string }}{% endfor %}",
+        {"requires_tools": True},
+    ),
+    "a variable that does not help": (
+        "{{ raise_exception(\"'date' is undefined\") if date != 5 }}" + written(),
+        {"required_context": (("date", "2026-01-01"),), "supports_tool_role": False, "supports_system_role": False},
+    ),
+    "a complaint of no variable": (
+        "{{ raise_exception(\"'date' is undefined\") }}" + written(),
+        {"supports_tool_role": False, "supports_system_role": False},
     ),
     "two variables that must be there": (
         written(after="{{ datetime + 'x' }}{{ place + 'y' }}"),
@@ -311,6 +333,12 @@ OBSERVED = {
             "{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}[{{ c.id }} {{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}"
         ),
         CALLING | {"supports_call_id": True, "requires_short_id": True},
+    ),
+    "calls that must have ids": (
+        written(
+            "{% for c in m.tool_calls or [] %}{{ c.id or raise_exception('id') }}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}"
+        ),
+        CALLING | {"supports_call_id": True},
     ),
     "flat calls": (
         written("{% for c in m.tool_calls or [] %}[{{ c.name }} {{ c.arguments | tojson }}]{% endfor %}"),

@@ -135,6 +135,14 @@ CLOSERS = {
         {"reasoning": "[r]", "reasoning_content": "<|end|><|bot|>final:", "header": "<|bot|>"},
         ("<|end|>", "<|bot|>", "every part is a message of its own"),
     ),
+    "every part is a message, and only calls are shown after reasoning": (
+        {"reasoning": "[r]", "reasoning_calls": "<|end|><|bot|>call:", "header": "<|bot|>"},
+        ("<|end|>", "<|bot|>", "every part is a message of its own"),
+    ),
+    "every part is a message, and one of them is empty": (
+        {"reasoning": "[r]", "reasoning_content": "<|end|><|bot|>note:<|bot|>final:", "header": "<|bot|>"},
+        ("<|end|>", "<|bot|>", "every part is a message of its own"),
+    ),
     "a header alone closes nothing": (
         {"reasoning": "[r]", "reasoning_content": "<|bot|>final:", "header": "<|bot|>"},
         ("<|bot|>final:", "", "what all parts that follow share"),
@@ -216,6 +224,10 @@ MODES = {
     "the prompt opens it": (
         {"reasoning": "<think>\n", "reasoning_content": "</think>", "prefill": "x<think>"},
         (ReasoningMode.FORCED_OPEN, "<think>\n", "</think>", "", ""),
+    ),
+    "the prompt opens it, without the space before it": (
+        {"reasoning": "\n<think>", "reasoning_content": "</think>", "prefill": "<think>"},
+        (ReasoningMode.FORCED_OPEN, "<think>", "</think>", "", ""),
     ),
     "the prompt opens it, or closes it": (
         {
@@ -402,6 +414,8 @@ def test_comparison_tells_what_showed_the_markers():
 
     assert [found.comparison for found in shown] == ["R2", "R2", "R1"]
     assert find_reasoning(seen()).reasoning == Reasoning()
+    written = find_reasoning(seen(reasoning="<think>", reasoning_content="</think>so"))
+    assert (written.comparison, written.rule) == ("R1", "reasoning is written; up to the opener's closer")
 
 
 def test_openings_are_what_stands_before_each_part():

@@ -95,7 +95,12 @@ def test_a_row_ends_at_its_neighbours():
     """What belongs to nobody stands before and after the row, and is not in it."""
     tokens = [at(1, 2, NAME, -1), at(3, 4, ARGS, 0), at(5, 6, NAME, 7)]
 
+    crowd = [at(0, 1, NAME, -1), *tokens, at(6, 7, NAME, 8)]
+    touching = [at(0, 1, NAME, -1), at(1, 2, ARGS, 0), at(2, 3, NAME, 7)]
+
     assert make_row("x1-y+2z", tokens, 1) == Row(before="-", items=((ARGS,),), betweens=(), after="+")
+    assert make_row("x1-y+2z", crowd, 1) == Row(before="-", items=((ARGS,),), betweens=(), after="+")
+    assert make_row("xyz", touching, 1) == Row(before="", items=((ARGS,),), betweens=(), after="")
 
 
 def counted(before, items, betweens, after):
@@ -129,6 +134,7 @@ COUNTERS = {
     ),
     "three in a row": (("1", [ONE] * 3, ["2", "3"], ""), (C, (ONE,) * 3, (C, C), "", 1)),
     "a gap": (("1", [ONE] * 3, ["2", "4"], ""), ("1", (ONE,) * 3, ("2", "4"), "", None)),
+    "a word between numbers": (("1", [ONE] * 3, ["x", "2"], ""), ("1", (ONE,) * 3, ("x", "2"), "", None)),
     "backwards": (("2", [ONE] * 2, ["1"], ""), ("2", (ONE,) * 2, ("1",), "", None)),
     "numbers of two digits": (("10.", [ONE] * 2, ["11."], ""), (f"{C}.", (ONE,) * 2, (f"{C}.",), "", 10)),
     "after each": (("", [ONE] * 2, ["1,"], "2,"), ("", (ONE,) * 2, (f"{C},",), f"{C},", 1)),

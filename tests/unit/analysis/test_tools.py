@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -62,14 +62,14 @@ ONE = written()["call"].removesuffix("<end>")
 """One call, as most templates here write it."""
 
 
-def find(texts, *, turn_end="<end>", content=None, reasoning=None, appended=""):
+def find(texts, *, turn_end="<end>", content=None, reasoning=None, appended="", header="<bot>"):
     """Return what is found in answers; the call of one argument is the one with many values as well."""
     answers = Answers(**texts)
     many = [(dict(CALLS[0].arguments), answers.call)]
     known = Known(
         reasoning=reasoning or ReasoningFinding(reasoning=Reasoning()), content=content or Content(), turn_end=turn_end
     )
-    frame = Frame(lead="<bot>", header="<bot>", appended=appended)
+    frame = Frame(lead=header, header=header, appended=appended)
     return find_tools(frame, answers, find_mode(answers.call), Written(many=many), known)
 
 
@@ -127,6 +127,12 @@ SYNTAXES = {
         PLAIN | {"parallel": False},
         {"end": "<stop>"},
     ),
+    "one call only, on lines of its own, with an end of its own": (
+        written(call=("<c>\n", "\n</c>"), end="<stop>") | {"two_calls": None},
+        {},
+        PLAIN | {"call_start": "<c>\n", "call_end": "\n</c>", "parallel": False},
+        {"end": "<stop>"},
+    ),
     "one call only, and nothing ends it": (
         written(end="") | {"two_calls": None},
         {"turn_end": ""},
@@ -151,11 +157,41 @@ SYNTAXES = {
         PLAIN | {"section_start": "<s>", "section_end": "</s>"},
         {"end": "<stop>"},
     ),
+    "a section on lines, and an end of its own": (
+        written(section=("<s>", "\n</s>"), end="<stop>\n"),
+        {},
+        PLAIN | {"section_start": "<s>", "section_end": "\n</s>"},
+        {"end": "<stop>\n"},
+    ),
+    "a function's own marker does not end the turn": (
+        written(call=("", "</f>"), separator="<bot>", end=""),
+        {},
+        {"mode": WITH_JSON, "separator": "<bot>", "function": (*FUNCTION, "</f>")},
+        {},
+    ),
     "a section that ends the turn": (
         written(section=("<s>", "</s>"), end=""),
         {},
         PLAIN | {"section_start": "<s>", "section_end": "</s>"},
         {"end": "</s>"},
+    ),
+    "a section on a line ends the turn": (
+        written(section=("<s>", "</s>\n"), end=""),
+        {},
+        PLAIN | {"section_start": "<s>", "section_end": "</s>\n"},
+        {"end": "</s>"},
+    ),
+    "words after a section do not end the turn": (
+        written(section=("<s>", "</s> Done"), end=""),
+        {},
+        PLAIN | {"section_start": "<s>", "section_end": "</s> Done"},
+        {},
+    ),
+    "the last call's marker does not end the turn where no header shows that it does": (
+        written(end=""),
+        {"header": ""},
+        PLAIN,
+        {},
     ),
     "the last call's marker does not end the turn, as more may follow": (written(end=""), {}, PLAIN, {}),
     "a call's marker ends the turn where no other follows": (
@@ -207,6 +243,18 @@ SYNTAXES = {
         },
         {"end": "<end>"},
     ),
+    "JSON after a marker and a word": (
+        written(native, call=("<c>call ", "</c>")),
+        {},
+        {
+            "mode": NATIVE,
+            "call_start": "<c>call ",
+            "call_end": "</c>",
+            "function": ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, ', "id": "', Slot.ID, '"}'),
+            "envelope": Envelope(name_field=("name",), args_field=("arguments",), id_field=("id",)),
+        },
+        {"end": "<end>"},
+    ),
     "a counter in the id": (
         written(lambda call: f"{call.name}:{COUNT.get(call.name, 0)}{arguments(call)}"),
         {},
@@ -229,6 +277,16 @@ SYNTAXES = {
         {"mode": WITH_JSON, "call_end": "</c>", "function": ("<c><", Slot.INDEX, ">", *FUNCTION)},
         {"end": "<end>", "start_to_tools": "\n", "content_to_tools": "\n"},
     ),
+    "two counters in markers": (
+        written(lambda call: "<{0}><{0}>".format(COUNT.get(call.name, 0)) + named(call), said="\n", lead="\n"),
+        {},
+        {
+            "mode": WITH_JSON,
+            "call_end": "</c>",
+            "function": ("<c><", Slot.INDEX, "><", Slot.INDEX, ">", *FUNCTION),
+        },
+        {"end": "<end>", "start_to_tools": "\n", "content_to_tools": "\n"},
+    ),
     "a counter after the arguments": (
         written(lambda call: f"{call.name}:{arguments(call)}<#{COUNT.get(call.name, 0)}>", call=("<c>", "")),
         {},
@@ -247,6 +305,20 @@ SYNTAXES = {
         PLAIN,
         {"end": "<end>", "reasoning_to_tools": "\n"},
     ),
+    "no reasoning is written on a line of its own": (
+        written(lead="\n<think></think>\n", thought="\n"),
+        {"reasoning": ReasoningFinding(reasoning=replace(THINK.reasoning, empty="\n<think></think>"))},
+        PLAIN,
+        {"end": "<end>", "reasoning_to_tools": "\n"},
+    ),
+    "content before and after a call": (
+        written() | {"mixed": f"{C}\n{ONE}{C}<end>"},
+        {},
+        PLAIN,
+        {"end": "<end>", "content_to_tools": "\n"},
+    ),
+    "content takes the place of calls": (written() | {"mixed": f"{C}<end>"}, {}, PLAIN, {"end": "<end>"}),
+    "content and calls do not go together": (written() | {"mixed": None}, {}, PLAIN, {"end": "<end>"}),
     "calls inside reasoning": (
         written() | {"reasoned_call": f"<think>{R}\n{ONE}</think><end>"},
         {"reasoning": THINK},
@@ -263,6 +335,22 @@ SYNTAXES = {
             "diagnostics": ("content beside calls is written as reasoning",),
         },
     ),
+    "content in reasoning's markers, and again after them": (
+        written() | {"mixed": f"<think>{C}</think>{C}{ONE}<end>"},
+        {"reasoning": THINK},
+        PLAIN,
+        {
+            "end": "<end>",
+            "content_as_reasoning": True,
+            "diagnostics": ("content beside calls is written as reasoning",),
+        },
+    ),
+    "content beside calls is left out, and reasoning opened after them": (
+        written() | {"mixed": f"{ONE}<end><bot><think>"},
+        {"reasoning": THINK},
+        PLAIN,
+        {"end": "<end>"},
+    ),
     "content that always stands after the marker is not reasoning": (
         written(said="\n") | {"mixed": f"So <think>{C}\n{ONE}<end>", "content": f"So <think>{C}<end>"},
         {"reasoning": THINK},
@@ -271,6 +359,12 @@ SYNTAXES = {
     ),
     "calls first": (
         written() | {"mixed": f"{ONE}\n{C}<end>"},
+        {},
+        PLAIN,
+        {"end": "<end>", "tools_first": True, "tools_to_content": "\n"},
+    ),
+    "calls first, then content twice": (
+        written() | {"mixed": f"{ONE}\n{C}\n{C}<end>"},
         {},
         PLAIN,
         {"end": "<end>", "tools_first": True, "tools_to_content": "\n"},
@@ -380,8 +474,12 @@ def test_arguments_in_a_string_are_empty_in_a_string():
 
     finding = find(written(write))
 
+    bare = find(written(write) | {"empty_call": f"<c>{NAME}:{{}}</c><end>"})
+
     assert finding.tools.arguments == Arguments(as_string=True)
     assert finding.rules["T6"] == "as usual, with nothing inside"
+    assert bare.tools.arguments == Arguments(as_string=True, when_empty="{}")
+    assert bare.rules["T6"] == "as {}"
 
 
 def test_tagged_arguments_are_found():
@@ -400,11 +498,13 @@ def test_tagged_arguments_are_found():
     assert finding.rules["T6"] == "as usual, with nothing inside"
 
 
-def test_content_after_tagged_arguments():
+@pytest.mark.parametrize(("opener", "closer"), [("(", ")"), ("((", "))")])
+def test_content_after_tagged_arguments(opener, closer):
     """What stands between calls and content is cut at the call's own closers."""
 
     def write(call):
-        return f"{call.name}({', '.join(f'{key}={value}' for key, value in call.arguments.items())})"
+        values = ", ".join(f"{key}={value}" for key, value in call.arguments.items())
+        return f"{call.name}{opener}{values}{closer}"
 
     texts = written(write) | {"long_call": "<c>" + write(make_calls(1, 2)[0]) + "</c><end>"}
     mixed = {"mixed": f"<c>{write(CALLS[0])}</c> {C}<end>"}
@@ -422,6 +522,7 @@ MODES = [
     (f"{NAME}{KEYS[0]}{NUMBERS[0]}", TAGGED),
     (f"{NAME}{arguments(CALLS[0])}", WITH_JSON),
     (f"{NAME}{dict(CALLS[0].arguments)}", WITH_JSON),
+    (f"{arguments(CALLS[0])}{NAME}", WITH_JSON),
     (native(CALLS[0]), NATIVE),
 ]
 
@@ -437,6 +538,13 @@ UNKNOWN = {
     "arguments in no order": (
         {"call": f"{NAME} {KEYS[0]} {NUMBERS[0]}"},
         "arguments are rendered in a way that is not understood",
+    ),
+    "arguments before the name": (
+        {
+            "call": f"{KEYS[0]}={NUMBERS[0]} {NAME}",
+            "long_call": f"{KEYS[0]}={NUMBERS[0]}, {KEYS[1]}={NUMBERS[1]} {NAME}",
+        },
+        "calls are rendered in a way that is not understood",
     ),
 }
 

@@ -52,6 +52,23 @@ FRAMES = {
         {"lead": "</u><bot>", "header": "<bot>", "prefill": "<x>", "prefill_no_thinking": "<y>"},
     ),
     "an empty block that all answers write is theirs": ({"bare": "", "answers": both("<think></think>")}, {}),
+    "prompts that share nothing but the question": (
+        {"prompt": "</u>[on]", "prompt_no_thinking": "</u>[off]", "bare": "</u>", "answers": both("</u><bot>")},
+        {"lead": "</u><bot>", "header": "<bot>"},
+    ),
+    "prompts that do not begin as the question alone does": (
+        {
+            "prompt": "</u><bot>[on]",
+            "prompt_no_thinking": "</u><bot>[off]",
+            "bare": "</u>?",
+            "answers": both("</u><bot>[on]"),
+        },
+        {"lead": "</u><bot>[on]", "header": "</u><bot>[on]"},
+    ),
+    "white space alone agrees with no prompt": (
+        {"prompt": "<bot>", "answers": both("\n")},
+        {"lead": "\n", "header": "\n"},
+    ),
     "answers that share nothing": ({"answers": (f"a{C}", f"b{N}")}, {}),
     "a marker that words complete, and nothing before it": (
         {"answers": (f"<|open|>think<|x|>{C}", f"<|open|>tool<|x|>{N}")},
