@@ -193,7 +193,7 @@ def _without_as_many(text: str, _: str, seen: Seen) -> str:
     """Cut off as many lexemes as content's closer has, where it is a marker that they make."""
     full = seen.openings.reasoning_content or ""
     size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
-    marks = 0 < size < len(parts) and any(is_tag(part) for part in parts[-size:])
+    marks = any(is_tag(part) for part in parts[-size:])
     return "".join(parts[:-size]) if marks and text == full else ""
 
 

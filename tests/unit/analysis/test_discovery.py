@@ -244,7 +244,7 @@ OBSERVED = {
         {"required_context": (("datetime", "2026-01-01"),)},
     ),
     "tools that must be there, where parts are not written": (
-        "{{ raise_exception('no') if tools is not defined and messages[0].content is string }}{% for m in messages %}"
+        "{% if messages[0].content is string %}{% for x in tools %}.{% endfor %}{% endif %}{% for m in messages %}"
         "<{{ m.role }}>{{ m.content if m.content is string }}{% endfor %}",
         {"requires_tools": True},
     ),
@@ -264,6 +264,15 @@ OBSERVED = {
         written(after="{{ my_functions + 'x' }}"),
         {
             "supports_tools": True,
+            "tools_variable": "my_functions",
+            "tools_as_text": True,
+            "requires_tools": True,
+            "required_context": (("my_functions", "[]"),),
+        },
+    ),
+    "a variable of tools that must be text": (
+        written(after="{{ (my_functions + 'x') | length }}"),
+        {
             "tools_variable": "my_functions",
             "tools_as_text": True,
             "requires_tools": True,

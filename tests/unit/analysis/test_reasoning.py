@@ -131,6 +131,22 @@ CLOSERS = {
         {"reasoning": "[r]", "content": "[r]</r>\nB", "reasoning_content": "</r>\nA"},
         ("</r>", "\n", "what all parts that follow share"),
     ),
+    "nothing opens it, and content begins otherwise": (
+        {"reasoning": "", "reasoning_content": "</r>\nx", "content": "</r>\ny"},
+        ("</r>\nx", "", "what all parts that follow share"),
+    ),
+    "as many markers as content's end has, with layout around them": (
+        {"reasoning": "[r]", "reasoning_content": "\n</r><a>\n", "content_end": "</a>"},
+        ("\n</r>", "", "without as many markers as close content"),
+    ),
+    "a prompt that opens nothing says nothing of the end": (
+        {"reasoning": "", "reasoning_calls": "</r>\n<call>", "prefill_no_thinking": "</r>"},
+        ("</r>\n<call>", "", "what all parts that follow share"),
+    ),
+    "words are closed by nothing": (
+        {"reasoning": "start ", "content": "end", "reasoning_content": "</r>end"},
+        ("</r>", "", "without what content alone begins with"),
+    ),
     "every part is a message": (
         {"reasoning": "[r]", "reasoning_content": "<|end|><|bot|>final:", "header": "<|bot|>"},
         ("<|end|>", "<|bot|>", "every part is a message of its own"),
