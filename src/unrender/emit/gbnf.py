@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from unrender.emit.automaton import State, states
 from unrender.emit.lowering import Stopped, lower
@@ -113,10 +114,9 @@ def _bounds(low: int, high: int | None) -> str:
     return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
 
 
-_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_CLASS_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
-
-
+_CONTROLS = {chr(code): f"\\x{code:02X}" for code in (*range(0x20), 0x7F)}
+_TEXT_ESCAPES = str.maketrans(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'})
+_CLASS_ESCAPES = _CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
 _BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A-Fa-f])")
 
 
@@ -133,14 +133,21 @@ def text_pieces(text: str) -> list[str]:
 
 
 def _text(text: str) -> str:
-    written = [
-        '"' + "".join(_ESCAPES.get(character) or _printable(character) for character in piece) + '"'
-        for piece in text_pieces(text)
-    ]
+    written = [f'"{piece.translate(_TEXT_ESCAPES)}"' for piece in text_pieces(text)]
     return written[0] if len(written) == 1 else f"({' '.join(written)})"
 
 
+_KEPT_RANGES = 64
+"""Longer classes are a client's own patterns; how they are written is not kept."""
+
+
 def _class(ranges: Ranges, *, negated: bool) -> str:
+    write = _known_class if len(ranges) <= _KEPT_RANGES else _known_class.__wrapped__
+    return write(ranges, negated)
+
+
+@lru_cache(maxsize=1024)
+def _known_class(ranges: Ranges, negated: bool) -> str:
     if not ranges:
         return ANY if negated else '""'
     if ranges == (("^", "^"),) and not negated:
@@ -164,10 +171,4 @@ def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
 
 
 def _in_class(character: str) -> str:
-    return _CLASS_ESCAPES.get(character) or _printable(character)
-
-
-def _printable(character: str) -> str:
-    if character < " " or character == "\x7f":
-        return f"\\x{ord(character):02X}"
-    return character
+    return _CLASS_ESCAPES.get(character, character)
