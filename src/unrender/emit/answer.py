@@ -14,12 +14,12 @@ from unrender.emit.lark import write_lark
 from unrender.emit.nesting import bounded_nesting
 from unrender.emit.resume import resume, resume_any
 from unrender.emit.sample import Sample, draw
-from unrender.emit.structural_tag import write_structural_tag
+from unrender.emit.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.emit.triggers import Trigger, opening, triggers
 from unrender.errors import SchemaWarning
 from unrender.format import Format, Slot
 from unrender.grammar.budget import STANDARD, Budget
-from unrender.grammar.expansion import Expansion, Readings, Values, expand
+from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import ends_of, stopped_at, written_for
 from unrender.grammar.json_schema import Unsupported
 from unrender.grammar.nodes import Call, Calls, Choice, Grammar, Literal, Node, Sequence, walk
@@ -102,9 +102,10 @@ class Answer:
         if dialect is Dialect.GBNF:
             spelled = self._expansion(Values.SPELLED, self._run() if self.triggers else None)
             return Written(write_gbnf(spelled), spelled.unsupported)
-        readings: Readings = {}
-        spelled = self._expansion(Values.SPELLED, readings=readings)
-        native = self._expansion(Values.NATIVE, readings=readings)
+        spelled = self._expansion(Values.SPELLED)
+        if is_long(spelled):
+            return Written(write_ebnf(spelled), ())
+        native = self._expansion(Values.NATIVE)
         # What is not read natively is spelled out, with the losses of that.
         lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
         return Written(write_structural_tag(native, spelled), tuple(lost))
@@ -123,13 +124,13 @@ class Answer:
         """Return the answer in plain nodes, JSON spelled out, or left to the engine as Lark does."""
         return self._expansion(values).grammar
 
-    def _expansion(self, values: Values, run: Calls | None = None, *, readings: Readings | None = None) -> Expansion:
+    def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         if self.handmade:
             return self._handmade(self.handmade, values)
         whole = assemble(self.format, self.request).writes
         if run is None:
-            expansion = expand(whole, values, self.budget, readings=readings)
+            expansion = expand(whole, values, self.budget)
             return replace(expansion, grammar=self._resumed(expansion.grammar))
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget)

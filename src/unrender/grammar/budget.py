@@ -80,26 +80,37 @@ class Scale:
         waiting = [shape]
         while waiting:
             found = waiting[-1]
-            fresh = [below for below in _below(found) if id(below) not in self.known]
+            parts = _below(found)
+            fresh = [below for below in parts if id(below) not in self.known]
             waiting.extend(fresh)
             if not fresh:
                 waiting.pop()
-                self.known[id(found)] = self._sum(found)
+                self.known[id(found)] = self._sum(found, parts)
                 self.kept.append(found)
         return self.known[id(shape)]
 
-    def _sum(self, shape: Shape) -> Weight:
-        weight = _alone(shape)
-        for below in _below(shape):
-            weight = weight.above(self.known[id(below)])
-        return replace(weight, depth=weight.depth - 1) if isinstance(shape, Union) else weight
+    def _sum(self, shape: Shape, parts: tuple[Shape, ...]) -> Weight:
+        alone = _alone(shape)
+        if not parts:
+            return alone
+        below = [self.known[id(part)] for part in parts]
+        depth = max(weight.depth for weight in below) + (not isinstance(shape, Union))
+        return Weight(
+            alone.parts + sum(weight.parts for weight in below),
+            alone.characters + sum(weight.characters for weight in below),
+            max(alone.depth, depth),
+        )
 
     def whole(self) -> Weight:
-        """Return the weight of all that the reading holds."""
+        """Return the weight of all that the reading holds, which is worked out once for each reading."""
+        known: Weight | None = self.reading.weight
+        if known is not None:
+            return known
         weight = self.weigh(self.reading.shape)
         for shape in self.reading.definitions.values():
             below = self.weigh(shape)
             weight = replace(weight.above(below), depth=max(weight.depth, below.depth))
+        object.__setattr__(self.reading, "weight", weight)
         return weight
 
 

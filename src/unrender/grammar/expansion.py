@@ -44,23 +44,17 @@ class Expansion:
     grammar: Grammar
     unsupported: tuple[Unsupported, ...] = ()
     budget: Budget = STANDARD
+    weight: Weight = field(default_factory=Weight)
+    """Of the parameters of all tools together."""
 
 
-Readings = dict[int, tuple[JsonSchema, Reading]]
-"""Schemas that were read without any loss, by identity: they mean the same however values are handed over."""
-
-
-def expand(
-    grammar: Grammar, values: Values, budget: Budget = STANDARD, *, readings: Readings | None = None
-) -> Expansion:
+def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD) -> Expansion:
     """Return what `grammar` generates, in plain nodes and, if `values` is native, `JsonValue`s.
-
-    `readings` are shared by the expansions of one answer.
 
     Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is none, and for what
     is more than the budget allows: a response schema, or all tools together.
     """
-    expander = _Expander(values, budget, {} if readings is None else readings)
+    expander = _Expander(values, budget)
     expander.rules.merge(grammar.rules)  # What is made on the way takes other names.
     for name, node in grammar.rules.items():
         expander.rules.define(name, expander.node(node))
@@ -69,6 +63,7 @@ def expand(
         grammar=Grammar(root, expander.rules.table),
         unsupported=tuple(dict.fromkeys(expander.unsupported)),
         budget=budget,
+        weight=Weight(expander.parts, expander.characters),
     )
 
 
@@ -76,7 +71,6 @@ def expand(
 class _Expander:
     values: Values
     budget: Budget
-    readings: Readings
     rules: Rules = field(default_factory=Rules)
     unsupported: list[Unsupported] = field(default_factory=list)
     calls: dict[object, Node] = field(default_factory=dict)
@@ -113,12 +107,9 @@ class _Expander:
         return node
 
     def read(self, schema: JsonSchema) -> Reading:
-        if id(schema) in self.readings:
-            return self.readings[id(schema)][1]
-        reading = read_schema(schema, longest=MAX_REPEATS if self.values is Values.SPELLED else None)
-        if not reading.unsupported:
-            self.readings[id(schema)] = schema, reading
-        return reading
+        reading = read_schema(schema, longest=MAX_REPEATS)
+        # What loses nothing like that means the same however values are handed over, and is read once for both.
+        return reading if self.values is Values.SPELLED or not reading.unsupported else read_schema(schema)
 
     def response(self, schema: JsonSchema) -> Reading:
         """Return the reading of a response's schema; there is nothing wider that would still be one."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from unrender.cache import Cache, content_key
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
 from unrender.grammar.admission import admits, as_json, canonical, exclusive
@@ -25,9 +26,10 @@ from unrender.grammar.complements import ANNOTATIONS
 from unrender.grammar.finite import finite_definitions, without_endless
 from unrender.grammar.keywords import leaf, negation, without_scalar
 from unrender.grammar.places import MAX_DEPTH, Context, Place, is_deep, pointer
+from unrender.grammar.plain import plain_kind, plain_scalar
 from unrender.grammar.references import References
 from unrender.grammar.rewriting import unfolded
-from unrender.grammar.shapes import Anything, Constant, Nothing, Reference, Shape, union
+from unrender.grammar.shapes import Anything, Constant, Nothing, Property, Reference, Shape, union
 from unrender.messages import JsonSchema
 
 MAX_STEPS = 50_000
@@ -61,6 +63,8 @@ class Reading:
     shape: Shape
     definitions: Mapping[str, Shape]
     unsupported: tuple[Unsupported, ...]
+    weight: Any = field(default=None, init=False, repr=False, compare=False)
+    """What it takes to be written, once `budget.Scale` has found that."""
 
 
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
@@ -72,7 +76,32 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref`
     that leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
     """
-    reader = _Reader(References(schema), longest)
+    key = content_key(schema)
+    found = _readings.get((key, longest, at)) if key else None
+    if found is None:
+        reader = _Reader(References(schema), longest)
+        found = _read(reader, at)
+        if key:
+            _keep(found, (key, longest, at), len(key) * _BYTES + reader.count * _BYTES_PER_STEP)
+    return found
+
+
+def _keep(found: Reading, place: tuple[bytes, int | None, str], weight: int) -> None:
+    key, longest, at = place
+    _readings.put(place, found, weight)
+    if longest is not None and not found.unsupported:  # All lengths are counted already.
+        _readings.put((key, None, at), found, weight)
+
+
+_readings: Cache[Reading] = Cache(limit=32_000_000)
+"""Weighed by bytes, roughly: servers are given the same tools again, in other company and for other dialects."""
+_BYTES = 10
+"""Bytes that the shapes take for each byte of a schema's names, values and patterns."""
+_BYTES_PER_STEP = 400
+"""Bytes that a shape takes besides."""
+
+
+def _read(reader: _Reader, at: str) -> Reading:
     start = reader.references.start()
     shape = reader.shape(((None if at == "#" else reader.references.follow(at, start)) or start,))
     definitions = finite_definitions(reader.definitions)
@@ -114,10 +143,12 @@ class _Reader:
 
     def shape(self, places: tuple[Place, ...]) -> Shape:
         """Return the shape of the values that obey all of `places`."""
-        if len(places) == 1 and (plain := _plain(places[0].schema)) is not None:
+        only = places[0].schema if len(places) == 1 else None
+        if (scalar := plain_scalar(only)) is not None:
             self.count += 1
-            return plain
-        places = self.flatten(places)
+            return scalar
+        if not plain_kind(only):
+            places = self.flatten(places)
         if any(place.schema is False for place in places):
             return Nothing()
         key = tuple(sorted({place.path for place in places}))
@@ -199,6 +230,8 @@ class _Reader:
         return False
 
     def read(self, places: tuple[Place, ...]) -> Shape:
+        if len(places) == 1 and (kind := plain_kind(places[0].schema)):
+            return self.plain(kind, places[0])
         places = self.affordable(places)
         for at, place in enumerate(places):
             for keyword in ("anyOf", "oneOf"):
@@ -208,6 +241,36 @@ class _Reader:
             return self.enumerated(places)
         reduced, excluded = negation(places, self.report)
         return leaf(reduced, excluded, Context(self.report, self.child, self.owns, self.longest))
+
+    def plain(self, kind: str, place: Place) -> Shape:
+        """Return the shape of a plain schema of that kind."""
+        match kind:
+            case "object":
+                return self.declared(place)
+            case "array":
+                items = self.child((place.at("items"),))
+                return shapes.Array(items=items, maximum=0 if isinstance(items, Nothing) else None)
+            case "anyOf":
+                return union([self.shape((option,)) for option in place.each("anyOf")])
+        values = place.mapping["enum"]
+        self.count += len(values) // _VALUES_PER_STEP
+        return union([Constant(as_json(value)) for value in values])
+
+    def declared(self, place: Place) -> Shape:
+        """Return the shape of an object with the declared properties alone."""
+        properties: list[Property] = []
+        required = frozenset(place.mapping.get("required", ()))
+        for name, schema in place.mapping["properties"].items():
+            shape = plain_scalar(schema)
+            self.count += shape is not None
+            if shape is None:
+                shape = self.child((place.at("properties", name),))
+            if not isinstance(shape, Nothing):
+                properties.append(Property(name, shape, name in required))
+            elif name in required:
+                return shape
+        others = Nothing() if "additionalProperties" in place.mapping else Anything()
+        return shapes.Object(properties=tuple(properties), others=others)
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
         """Return `places` without the branches that would multiply beyond the budget."""
@@ -273,23 +336,5 @@ class _Reader:
         return list(found.values())
 
 
-def _plain(schema: JsonSchema) -> Shape | None:
-    """Return the shape of a schema that says no more than one scalar type, which most do; None for any other."""
-    if isinstance(schema, bool):
-        return None
-    kind = schema.get("type")
-    if not isinstance(kind, str) or kind not in _SCALARS or schema.keys() - _SAYING_NOTHING:
-        return None
-    return _SCALARS[kind]
-
-
-_SAYING_NOTHING = ANNOTATIONS | {"type"}
-_SCALARS: Mapping[str, Shape] = {
-    "string": shapes.Text(),
-    "integer": shapes.Integer(),
-    "number": shapes.Number(),
-    "boolean": shapes.Boolean(),
-    "null": shapes.Null(),
-}
 _VALUES_PER_STEP = 10
 """Listed values that cost as much as reading one conjunct."""

@@ -41,7 +41,7 @@ def step_text(step: object) -> str:
 
 def base_of(base: str, schema: Any) -> str:
     """Return the base URI inside `schema`, which stands where the base is `base`."""
-    own = schema.get("$id") if isinstance(schema, Mapping) else None
+    own = schema.get("$id") if isinstance(schema, (dict, Mapping)) else None
     return urldefrag(joined(base, own)).url if isinstance(own, str) else base
 
 
@@ -70,6 +70,10 @@ def pointer(path: str) -> str:
     return _MARKED.sub("", path)
 
 
+_SCHEMAS = (dict, bool, Mapping)
+"""What a JSON Schema may be; `dict` first, since it is recognised at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A subschema, where it stands (JSON pointer), and the base URI of its references."""
@@ -83,7 +87,7 @@ class Place:
     @classmethod
     def checked(cls, schema: Any, path: str, base: str = "") -> Place:
         """Return the place, or raise `GrammarError` when `schema` is not a JSON Schema."""
-        if not isinstance(schema, Mapping | bool):
+        if not isinstance(schema, _SCHEMAS):
             raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {shown(schema)}")
         return cls(schema, path, base)
 
@@ -100,8 +104,10 @@ class Place:
         for step in steps:
             schema = schema[step]
         path = self.path + "".join(map(step_text, steps))
-        found = Place.checked(schema, path, base_of(self.base, schema))
-        return replace(found, scope=entered(self.scope, found.base)) if self.scope or found.base != self.base else found
+        if not isinstance(schema, _SCHEMAS):
+            raise GrammarError(f"{pointer(path)}: expected a JSON Schema, found {shown(schema)}")
+        base = base_of(self.base, schema)
+        return Place(schema, path, base, entered(self.scope, base) if self.scope or base != self.base else ())
 
     def each(self, keyword: str) -> list[Place]:
         """Return the subschemas that `keyword` lists."""

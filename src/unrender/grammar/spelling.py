@@ -51,6 +51,10 @@ class Speller:
 
     def written(self, shape: Shape, hint: str) -> Node:
         match shape:
+            case shapes.Text():
+                return self.string(shape)
+            case shapes.Object():
+                return self.rules.add(hint, self.object(shape, hint))
             case shapes.Anything():
                 return self.anything()
             case shapes.Null():
@@ -61,12 +65,8 @@ class Speller:
                 return self.constant(json.loads(text))
             case shapes.Integer() | shapes.Number():
                 return self.numeric(shape)
-            case shapes.Text():
-                return self.string(shape)
             case shapes.Array():
                 return self.rules.add(hint, self.array(shape, hint))
-            case shapes.Object():
-                return self.rules.add(hint, self.object(shape, hint))
             case shapes.Union(options):
                 return self.rules.add(hint, choice([self.spell(option, hint) for option in options]))
             case shapes.Reference(name):
