@@ -12,7 +12,7 @@ be decided from the literals after it is refused by name, never dropped. Rules a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -104,12 +104,11 @@ def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, No
     return found
 
 
-def references(node: Node | Stopped) -> Iterator[str]:
-    """Yield the names of the rules that `node` refers to, in the order of the text."""
+def references(node: Node | Stopped) -> list[str]:
+    """Return the names of the rules that `node` refers to, in the order of the text."""
     if isinstance(node, Stopped):
-        yield from (branch.rule for _, branch in (*node.branches, *node.exact))
-    else:
-        yield from (below.rule for below in nodes.walk(node) if isinstance(below, Ref))
+        return [branch.rule for _, branch in (*node.branches, *node.exact)]
+    return nodes.references(node)
 
 
 MOST_APART = 4_000
@@ -190,6 +189,8 @@ class _Lowering:
 
         So is what may go on with text that a lexer would confuse with what follows.
         """
+        if self.forks is None and not any(map(self.openness.endings, parts)):
+            return sequence([self.closed(part) for part in parts])
         done: list[Node] = []
         plain = flat(parts)
         at = 0
@@ -339,6 +340,8 @@ class _Lowering:
                 return EMPTY
             case Literal() | Chars() | JsonValue():
                 return node
+            case Ref(name):
+                return self.named(name)
             case nodes.Layout(text) | nodes.Mark(text):
                 return Literal(text)
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
@@ -352,8 +355,6 @@ class _Lowering:
                 return replace(found, minimum=0) if _at_least_once(found) else Optional(found)
             case Repeat(inner, low, high, separator):
                 return self.repeated(self.closed(inner), low, high, separator)
-            case Ref(name):
-                return self.named(name)
             case nodes.Tolerated() | nodes.Cut() | nodes.End():
                 return EMPTY
         raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")

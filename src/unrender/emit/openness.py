@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from unrender.grammar import nodes
-from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until, walk
+from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 Stops = tuple[str, ...]
 _NONE: frozenset[Stops] = frozenset()
@@ -48,6 +48,8 @@ class Openness:
     def nullable(self, node: Node) -> bool:
         """Return whether `node` generates the empty text; text up to a stop does not count."""
         match node:
+            case Ref(name):
+                return name in self._empty
             case Literal(text) | nodes.Layout(text):
                 return text == ""
             case Chars(minimum=0) | Optional() | nodes.Cut() | nodes.Mark() | nodes.Tolerated() | nodes.End():
@@ -62,8 +64,6 @@ class Openness:
                 return any(map(self.nullable, generated(options)))
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.nullable(inner)
-            case Ref(name):
-                return name in self._empty
         return False
 
     def endings(self, node: Node) -> frozenset[Stops]:
@@ -75,6 +75,10 @@ class Openness:
 
     def _find(self, node: Node) -> frozenset[Stops]:
         match node:
+            case Literal() | Chars():
+                return _NONE
+            case Ref(name):
+                return self._endings.get(name, _NONE)
             case Until(stops):
                 return frozenset((stops,))
             case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
@@ -83,8 +87,6 @@ class Openness:
                 return self._find_last(parts)
             case Choice(options):
                 return _NONE.union(*map(self._find, generated(options)))
-            case Ref(name):
-                return self._endings.get(name, _NONE)
         return _NONE
 
     def _find_last(self, parts: tuple[Node, ...]) -> frozenset[Stops]:
@@ -103,17 +105,12 @@ def generated(options: tuple[Node, ...]) -> list[Node]:
 
 def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
     """Return the rules that refer to themselves, by way of others or not, and those that stand between two such rules."""
-    below = {name: {other for other in references(node) if other in rules} for name, node in rules.items()}
+    below = {name: {other for other in nodes.references(node) if other in rules} for name, node in rules.items()}
     above: dict[str, set[str]] = {name: set() for name in rules}
     for name, others in below.items():
         for other in others:
             above[other].add(name)
     return frozenset(rules) - _loose(below, above) - _loose(above, below)
-
-
-def references(node: Node) -> set[str]:
-    """Return the names of the rules that `node` refers to."""
-    return {part.rule for part in walk(node) if isinstance(part, Ref)}
 
 
 def _loose(edges: Mapping[str, set[str]], back: Mapping[str, set[str]]) -> set[str]:
@@ -132,7 +129,7 @@ def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
     """Return the rules that refer to each rule."""
     users: dict[str, list[str]] = {}
     for name, node in rules.items():
-        for below in references(node):
+        for below in dict.fromkeys(nodes.references(node)):
             users.setdefault(below, []).append(name)
     return users
 

@@ -39,9 +39,11 @@ def sequence(parts: list[Node]) -> Node:
     """Return `parts` in sequence, nested ones and neighbouring literals joined."""
     merged: list[Node] = []
     for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
-        if isinstance(item, Literal) and merged and isinstance(merged[-1], Literal):
-            merged[-1] = Literal(merged[-1].text + item.text)
-        elif item != EMPTY:
+        if not isinstance(item, Literal):
+            merged.append(item)
+        elif merged and isinstance(last := merged[-1], Literal):
+            merged[-1] = Literal(last.text + item.text)
+        elif item.text:
             merged.append(item)
     if not merged:
         return EMPTY

@@ -297,8 +297,15 @@ def walk(node: Node) -> Iterator[Node]:
     while waiting:
         found = waiting.pop()
         yield found
-        if _HOLDERS[type(found)]:
+        if isinstance(found, Sequence):
+            waiting.extend(found.parts[::-1])
+        elif _HOLDERS[type(found)]:
             waiting.extend(reversed(tuple(children(found))))
+
+
+def references(node: Node) -> list[str]:
+    """Return the names of the rules that `node` refers to, in the order of the text."""
+    return [node.rule] if isinstance(node, Ref) else [below.rule for below in walk(node) if isinstance(below, Ref)]
 
 
 def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
