@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from answers import QUESTION, TOOL_SETS, template_named, template_paths
+from answers import QUESTION, TOOL_SETS, all_template_paths, template_named
 from lexing import confusions_of
 
 from unrender.emit.answer import Answer
@@ -11,7 +11,7 @@ from unrender.errors import TemplateError
 from unrender.parsing.parser import prefill
 
 
-@pytest.mark.parametrize("name", template_paths())
+@pytest.mark.parametrize("name", all_template_paths())
 def test_no_lexeme_is_lost(name):
     """Where several lexemes are allowed, none goes on where another is complete and may be followed so."""
     template = template_named(name)

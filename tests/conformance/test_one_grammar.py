@@ -18,7 +18,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths, written
+from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, all_template_paths, template_named, written
 from engines import converted_reader
 from meaning import differences
 
@@ -58,7 +58,7 @@ UNWRITTEN = {
 }
 """Renderings that no model writes: the template's history differs from what its prompt asks for."""
 
-TEMPLATES = pytest.mark.parametrize("name", template_paths())
+TEMPLATES = pytest.mark.parametrize("name", all_template_paths())
 THINKING = pytest.mark.parametrize("thinking", [True, False], ids=["thinking", "not thinking"])
 ASKED = pytest.mark.parametrize("asked", REQUESTS)
 BOTH_ENGINES = pytest.mark.skipif(

@@ -125,14 +125,15 @@ def behind_reasoning(opening: str, found: ReasoningFinding) -> str:
 def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
     """Without other answers to compare with, take as many markers from the tail as the opener has.
 
-    One is left to end the turn, unless they close what the opener opened, and EOS ends it.
+    One is left to end the turn, unless they close what the opener opened, and EOS ends it or calls end without them.
     """
     openers = [part for part in lexemes(start) if is_tag(part)]
     parts = lexemes(tails.content)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
     if not openers or len(tags) < len(openers):
         return ""
-    closed = tails.before_eos and parts[tags[0]] in closers_of(openers[-1])
+    ends_otherwise = tails.before_eos or (tails.calls and parts[tags[0]] not in tails.calls)
+    closed = ends_otherwise and parts[tags[0]] in closers_of(openers[-1])
     return "".join(parts[: tags[len(openers) - 1] + 1]) if closed or len(tags) > len(openers) else ""
 
 

@@ -227,10 +227,14 @@ class _Analysis:
     # What stands after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
-        """Return what follows the last call without the end of the turn, and that end when it is the usual one."""
+        """Return what follows the last call without the end of the turn, and that end when it is the usual one.
+
+        It is the same after white space that stands after content alone.
+        """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
-        end = self.known.turn_end
-        return (after[: -len(end)], end) if end and after.endswith(end) else (after, "")
+        ends = (self.known.turn_end, self.known.turn_end.lstrip())
+        end = next((end for end in ends if end and after.endswith(end)), "")
+        return after.removesuffix(end), end
 
     def _closing_end(self, tools: Tools, after: str) -> str:
         """Return the closing marker that ends a turn with calls, too, where nothing else ends it but content's turns have an end.
