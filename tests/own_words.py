@@ -7,7 +7,7 @@ wants calls or forbids them as the answer has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -18,6 +18,14 @@ from cut_outs import ANSWERS, BEFORE, TOOLS, Said
 from unrender import ChatTemplate, Turn
 from unrender.analysis import shape_context, shape_messages
 from unrender.messages import read_messages
+from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+
+DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
+    "lark": ("llguidance", Turn.lark, lark_reader),
+    "gbnf": ("xgrammar", Turn.gbnf, gbnf_reader),
+    "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
+}
+"""The engine that reads each dialect, and how it is written and read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +64,22 @@ def own_words(
                     if turn is not None and turn.prompt == prompt:
                         label = f"{shape}, {place}, thinking {thinking}, {len(tools)} tools, {choice}"
                         yield Written(label=label, turn=turn, text=without_end(turn, text))
+
+
+def refused(answers: Iterable[Written]) -> list[tuple[str, str, str]]:
+    """Return which answers are refused by which dialect, of those whose engine is installed."""
+    readers: dict[str, dict[str, Accepts]] = {dialect: {} for dialect in DIALECTS}
+    found = []
+    for answer in answers:
+        for dialect, (engine, write, read) in DIALECTS.items():
+            if not installed(engine):
+                continue
+            known, grammar = readers[dialect], write(answer.turn)
+            if str(grammar) not in known:
+                known[str(grammar)] = read(grammar)
+            if not known[str(grammar)](answer.text):
+                found.append((answer.label, dialect, answer.text))
+    return found
 
 
 def _added(

@@ -5,19 +5,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pytest
 from composed.composition import drawn, template
-from cut_outs import lost
+from composed.parts import FRAMES
+from cut_outs import BEFORE, lost
+from own_words import Written, own_words, refused
 
 from unrender import ChatTemplate, FormatWarning
+from unrender.verify.engines import installed
 
 FEW, MANY = 16, 800
 UNREAD = {"numbered lines": "only a number and a tool's name show a call"}
 """Calls that no Format describes yet, and why."""
+ODD = {
+    390: "the header ends in EOS, and is no marker where the prompt with tools is another one",
+    486: "nothing but the header's word `to=` shows a call, and only calls show it",
+    495: "the header's space is in history alone, and the prompt with tools is another one",
+}
+"""Single templates that are not read, or not generated, as they should be."""
+CUT = (16, 123, 402, 711)
+"""Templates of which the grammars once refused their own words."""
 
 
 def composed(seed: int) -> ChatTemplate:
     return ChatTemplate.from_string(template(drawn(seed)), bos_token="<s>", eos_token="</s>")
+
+
+def ends_in_eos(seed: int) -> bool:
+    """Return whether reasoning is a message of its own that EOS ends: an engine never goes on to the answer."""
+    recipe = drawn(seed)
+    ended = "eos_token" in FRAMES[recipe.frame].answer[1] or recipe.oddity == "eos behind the end"
+    return recipe.thoughts == "a message of its own" and ended
+
+
+def read_ones(seeds: Iterable[int]) -> list[int]:
+    return [seed for seed in seeds if drawn(seed).calls not in UNREAD and seed not in ODD and not ends_in_eos(seed)]
+
+
+def own_words_of(seed: int) -> Iterator[Written]:
+    return own_words(composed(seed), turns={place: BEFORE[place] for place in ("first", "after a tool")})
 
 
 @pytest.mark.parametrize("seed", range(FEW))
@@ -30,9 +58,28 @@ def test_what_a_composed_template_writes_is_read_back(seed):
 @pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
 def test_what_many_composed_templates_write_is_read_back():
     """The same for many."""
-    seeds = [seed for seed in range(FEW, MANY) if drawn(seed).calls not in UNREAD]
+    seeds = read_ones(range(FEW, MANY))
 
-    assert {str(drawn(seed)): list(found) for seed in seeds if (found := lost(composed(seed)))} == {}
+    assert {f"{seed}: {drawn(seed)}": list(found) for seed in seeds if (found := lost(composed(seed)))} == {}
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+@pytest.mark.parametrize("seed", CUT)
+def test_grammars_accept_what_a_composed_template_writes(seed):
+    """Every dialect accepts the template's own words, whatever tools and choices are offered."""
+    assert refused(own_words_of(seed)) == [], str(drawn(seed))
+
+
+@pytest.mark.full
+@pytest.mark.engine
+@pytest.mark.timeout(7200)
+@pytest.mark.filterwarnings("ignore::unrender.FormatWarning")
+def test_grammars_accept_what_many_composed_templates_write():
+    """The same for many."""
+    found = {f"{seed}: {drawn(seed)}": refused(own_words_of(seed)) for seed in read_ones(range(MANY))}
+
+    assert {name: answers for name, answers in found.items() if answers} == {}
 
 
 @pytest.mark.parametrize("calls", UNREAD)

@@ -7,20 +7,31 @@ all engines give the same verdict on answers that were damaged. `pytest -m full`
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 import jsonschema
 import pytest
-from answers import MESSAGES, PARAMETERS, QUESTION, TOOL_SETS, all_template_paths, template_named, written
+from answers import (
+    MESSAGES,
+    PARAMETERS,
+    QUESTION,
+    TOOL_SETS,
+    all_template_paths,
+    template_named,
+    template_paths,
+    written,
+)
 from engines import converted_reader
 from meaning import differences
+from own_words import DIALECTS
 
 from unrender.assemble import entry_literals
 from unrender.emit.answer import Answer
@@ -32,7 +43,7 @@ from unrender.messages import CallStatus, Message
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import prefill
 from unrender.turn import Turn
-from unrender.verify.engines import END, Accepts, gbnf_reader, installed, lark_matcher, lark_reader, tag_reader
+from unrender.verify.engines import END, Accepts, installed, lark_matcher
 
 pytestmark = pytest.mark.engine
 
@@ -46,11 +57,6 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "some call": {"tools": "three", "tool_choice": "required"},
     "this call": {"tools": "three", "tool_choice": NAMED, "parallel_tool_calls": False},
 }
-DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
-    "lark": ("llguidance", Turn.lark, lark_reader),
-    "gbnf": ("xgrammar", Turn.gbnf, gbnf_reader),
-    "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
-}
 UNWRITTEN = {
     # The last answer is written as one to be continued, inside the reasoning that the prompt has opened.
     ("NVIDIA-Nemotron-Nano-v2", "content"),
@@ -59,8 +65,27 @@ UNWRITTEN = {
 """Renderings that no model writes: the template's history differs from what its prompt asks for."""
 
 TEMPLATES = pytest.mark.parametrize("name", all_template_paths())
-THINKING = pytest.mark.parametrize("thinking", [True, False], ids=["thinking", "not thinking"])
-ASKED = pytest.mark.parametrize("asked", REQUESTS)
+FEW = {(True,), (True, "three tools"), (True, "some call"), (False, "one at a time")}
+"""What CI asks of templates that no package has; `-m full` asks the rest."""
+
+
+def subjects(requests: Iterable[str] = ()) -> pytest.MarkDecorator:
+    """Parametrise over templates, thinking or not, and requests if there are any."""
+    packaged = template_paths()
+    every = itertools.product(all_template_paths(), (True, False), tuple((asked,) for asked in requests) or ((),))
+    cases = [
+        pytest.param(
+            name,
+            thinking,
+            *asked,
+            id="-".join((*asked, "thinking" if thinking else "not thinking", name)),
+            marks=() if name in packaged or (thinking, *asked) in FEW else pytest.mark.full,
+        )
+        for name, thinking, asked in every
+    ]
+    return pytest.mark.parametrize(("name", "thinking", "asked") if requests else ("name", "thinking"), cases)
+
+
 BOTH_ENGINES = pytest.mark.skipif(
     not (installed("llguidance") and installed("xgrammar")), reason="two engines are compared"
 )
@@ -113,9 +138,7 @@ def renderings(asked: Subject) -> dict[str, str]:
     return {kind: text for kind, text in found.items() if text is not None}
 
 
-@TEMPLATES
-@THINKING
-@pytest.mark.parametrize("asked", ["no tools", "one tool", "three tools"])
+@subjects(["no tools", "one tool", "three tools"])
 def test_what_the_template_writes_is_accepted(name, asked, thinking):
     """Each dialect accepts the template's own rendering of a valid answer."""
     found = subject(name, asked, thinking)
@@ -142,8 +165,7 @@ def trigger_position(turn: Turn, text: str) -> int | None:
 
 
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
-@TEMPLATES
-@THINKING
+@subjects()
 def test_triggers_fire_where_a_call_begins(name, thinking):
     """A lazy grammar is woken by each rendering with a call, by no other, and accepts what begins there."""
     asked = subject(name, "three tools", thinking=thinking)
@@ -192,9 +214,7 @@ def can_call(turn: Turn) -> bool:
     return turn.format.tools.mode != "none" or not turn.request.calls_allowed
 
 
-@TEMPLATES
-@THINKING
-@ASKED
+@subjects(REQUESTS)
 def test_samples_are_read_as_they_were_meant(name, asked, thinking):
     """Random answers are accepted by every dialect, read without a malformed part, and call as the request allows."""
     found = subject(name, asked, thinking)
@@ -205,9 +225,7 @@ def test_samples_are_read_as_they_were_meant(name, asked, thinking):
 
 
 @pytest.mark.full
-@TEMPLATES
-@THINKING
-@ASKED
+@subjects(REQUESTS)
 def test_many_samples_are_read_as_they_were_meant(name, asked, thinking):
     """The same, for two hundred random answers to each request."""
     found = subject(name, asked, thinking)
@@ -225,8 +243,7 @@ SCHEMA = {
 RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 
 
-@TEMPLATES
-@THINKING
+@subjects()
 def test_a_response_schema_holds_behind_reasoning(name, thinking):
     """With a response format, every answer's content obeys the schema, whatever is thought before it."""
     turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, response_format=RESPONSE)
@@ -241,8 +258,7 @@ def test_a_response_schema_holds_behind_reasoning(name, thinking):
         jsonschema.validate(json.loads(message.content), SCHEMA)
 
 
-@TEMPLATES
-@THINKING
+@subjects()
 def test_an_answer_that_is_begun_goes_on(name, thinking):
     """After a prefilled answer the grammar starts in the middle of the content, and the message is the whole of it."""
     begun = [*QUESTION, {"role": "assistant", "content": "Hello wor"}]
@@ -286,8 +302,7 @@ def check_mutants(asked: Subject, count: int) -> None:
 
 
 @BOTH_ENGINES
-@TEMPLATES
-@THINKING
+@subjects()
 def test_the_dialects_agree_on_damaged_answers(name, thinking):
     """What one dialect rejects the others reject, too."""
     check_mutants(subject(name, "one at a time", thinking), 12)
@@ -295,9 +310,7 @@ def test_the_dialects_agree_on_damaged_answers(name, thinking):
 
 @pytest.mark.full
 @BOTH_ENGINES
-@TEMPLATES
-@THINKING
-@ASKED
+@subjects(REQUESTS)
 def test_the_dialects_agree_on_many_damaged_answers(name, asked, thinking):
     """The same, for a hundred damages to each rendering."""
     check_mutants(subject(name, asked, thinking), 100)

@@ -5,24 +5,13 @@ Prompts of first and later turns, with and without tools, thinking on and off, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import pytest
 from answers import all_template_paths, template_named, template_paths
 from cut_outs import ANSWERS, BEFORE
-from own_words import own_words
-
-from unrender import Turn
-from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
+from own_words import own_words, refused
 
 pytestmark = pytest.mark.engine
 
-DIALECTS: dict[str, tuple[str, Callable[[Turn], Any], Callable[[Any], Accepts]]] = {
-    "lark": ("llguidance", Turn.lark, lark_reader),
-    "gbnf": ("xgrammar", Turn.gbnf, gbnf_reader),
-    "structural tag": ("xgrammar", Turn.structural_tag, tag_reader),
-}
 UNWRITTEN = {
     "NVIDIA-Nemotron-Nano-v2": "the last answer is written as one to be continued, inside the reasoning that the prompt opens",
     "call-words": "commas and brackets in a value that nothing closes: the grammar keeps them out",
@@ -33,28 +22,12 @@ PACKAGED = template_paths()
 FEW = ["content", "calls", "no arguments", "all"]
 
 
-def refused(name: str, *, turns: Mapping[str, Any], shapes: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return which dialect refuses which answer."""
-    readers: dict[str, dict[str, Accepts]] = {dialect: {} for dialect in DIALECTS}
-    found = []
-    for answer in own_words(template_named(name), turns=turns, shapes=shapes):
-        for dialect, (engine, write, read) in DIALECTS.items():
-            if not installed(engine):
-                continue
-            known, grammar = readers[dialect], write(answer.turn)
-            if str(grammar) not in known:
-                known[str(grammar)] = read(grammar)
-            if not known[str(grammar)](answer.text):
-                found.append((answer.label, dialect, answer.text))
-    return found
-
-
 @pytest.mark.parametrize("name", all_template_paths())
 def test_what_the_template_writes_first_is_accepted(name: str) -> None:
     """A few shapes, after a question; for templates that no package has, all of them."""
     shapes = {shape: ANSWERS[shape] for shape in (FEW if name in PACKAGED else ANSWERS)}
 
-    found = refused(name, turns={"first": BEFORE["first"]}, shapes=shapes)
+    found = refused(own_words(template_named(name), turns={"first": BEFORE["first"]}, shapes=shapes))
 
     assert bool(found) == (name in UNWRITTEN), found
 
@@ -63,6 +36,6 @@ def test_what_the_template_writes_first_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("name", all_template_paths())
 def test_what_the_template_writes_is_accepted_everywhere(name: str) -> None:
     """All shapes after all turns."""
-    found = refused(name, turns=BEFORE, shapes=ANSWERS)
+    found = refused(own_words(template_named(name)))
 
     assert bool(found) == (name in UNWRITTEN), found

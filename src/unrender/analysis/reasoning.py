@@ -137,6 +137,9 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     closer, repeated, _ = shown.partition(frame.header or "\0")
     if frame.header.strip() and repeated and closer.strip():
         return closer, repeated, "every part is a message of its own"
+    if frame.header.strip() and repeated and closer:
+        end = closer + repeated.rstrip()
+        return end, repeated[len(repeated.rstrip()) :], "white space closes nothing: the next message's header does"
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
     if header.strip() and header.strip() == frame.header.strip():

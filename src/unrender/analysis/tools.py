@@ -229,12 +229,13 @@ class _Analysis:
     def _split_end(self, row: Row) -> tuple[str, str]:
         """Return what follows the last call without the end of the turn, and that end when it is the usual one.
 
-        It is the same after white space that stands after content alone.
+        It is the same with less white space before it: some stands after content alone.
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
-        ends = (self.known.turn_end, self.known.turn_end.lstrip())
-        end = next((end for end in ends if end and after.endswith(end)), "")
-        return after.removesuffix(end), end
+        end = self.known.turn_end
+        ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
+        found = next((way for way in ways if way and after.endswith(way)), "")
+        return after.removesuffix(found), found
 
     def _closing_end(self, tools: Tools, after: str) -> str:
         """Return the closing marker that ends a turn with calls, too, where nothing else ends it but content's turns have an end.

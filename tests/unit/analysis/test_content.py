@@ -54,9 +54,13 @@ WRAPPERS = {
         {"tail": "</a><end>", "calls": "</c><end>", "common": "<end>", "content": "<a>"},
         ((ALWAYS, "<a>", "</a>", False), "<end>", _NOT_CALLS),
     ),
-    "calls share white space alone": (
+    "calls share white space alone, and end without the closer": (
         {"tail": "</a>\n", "calls": "</c>\n", "common": "\n", "content": "<a>"},
-        ((ALWAYS, "<a>", "", False), "</a>\n", _NOTHING),
+        ((ALWAYS, "<a>", "</a>", False), "\n", _MIRRORED),
+    ),
+    "calls share white space alone, and what ends content closes nothing": (
+        {"tail": "</b>\n", "calls": "</c>\n", "common": "\n", "content": "<a>"},
+        ((ALWAYS, "<a>", "", False), "</b>\n", _NOTHING),
     ),
     "only reasoning shows it": (
         {

@@ -163,6 +163,10 @@ CLOSERS = {
         {"reasoning": "[r]", "reasoning_content": "<|bot|>final:", "header": "<|bot|>"},
         ("<|bot|>final:", "", "what all parts that follow share"),
     ),
+    "white space closes nothing, but the next message's header": (
+        {"reasoning": "[r]", "reasoning_content": "\n\n# Bot\n\nfinal:", "header": "# Bot\n\n"},
+        ("\n\n# Bot", "\n\n", "white space closes nothing: the next message's header does"),
+    ),
     "white space is no header": (
         {"reasoning": "[r]", "reasoning_content": "</r>\nso", "header": "\n"},
         ("</r>\nso", "", "what all parts that follow share"),
