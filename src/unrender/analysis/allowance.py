@@ -41,7 +41,7 @@ class Spent:
         self._allowed = allowed
         self._until = now() + allowed.seconds
         self._renderings = self._characters = self._exhausted = 0
-        self.reason = ""
+        self.reason: str = ""
         """Why the template is asked no more; empty as long as it is."""
 
     def add(self, rendering: Rendering) -> None:

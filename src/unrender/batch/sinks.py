@@ -107,10 +107,11 @@ class Sink:
     """Takes what workers have written, in order. Use as a context manager; only `finish` makes the output."""
 
     def __init__(self, out: str, job: str, *, force: bool) -> None:
-        self.paths = paths = Paths(out=Path(out))
+        paths = Paths(out=Path(out))
+        self.paths: Paths = paths
         if force:
             _remove(paths.journal, paths.out)
-        self.journal = Journal.read(paths.journal, job) or Journal(job)
+        self.journal: Journal = Journal.read(paths.journal, job) or Journal(job)
         if paths.out.exists() and not self.journal.done:
             raise BatchError(f"{out}: this file exists; force a new start to replace it")
         renamed = self.journal.done and paths.out.exists() and not paths.part.exists()

@@ -98,10 +98,10 @@ def _plain(context: click.Context, _option: click.Parameter, plain: bool) -> Non
         context.with_resource(plainly())
 
 
-plain_option = click.Option(
+plain_option: click.Option = click.Option(
     ["--plain"], is_flag=True, expose_value=False, callback=_plain, help="Print without colours and progress."
 )
-verbose_option = click.Option(
+verbose_option: click.Option = click.Option(
     ["-v", "--verbose"],
     is_flag=True,
     expose_value=False,

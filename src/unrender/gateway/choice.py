@@ -18,6 +18,7 @@ from unrender.parsing.completions import Usage
 from unrender.parsing.events import ContentText, Event, Malformed, ReasoningText
 from unrender.parsing.finder import Finder
 from unrender.parsing.message import MessageFold
+from unrender.parsing.parser import Parser
 from unrender.turn import Turn
 
 
@@ -41,11 +42,11 @@ class Choice:
     )  # fmt: skip
 
     def __init__(self, turn: Turn, stop: Sequence[str] = (), *, logprobs: bool = False) -> None:
-        self.parser = turn.parser()
-        self.broken = 0
+        self.parser: Parser = turn.parser()
+        self.broken: int = 0
         """How often something was met that the format does not allow."""
         self.finish_reason: str | None = None
-        self.stopped_by = ""
+        self.stopped_by: str = ""
         """The stop text that has ended the content; nothing more is wanted then."""
         self.usage: Usage | None = None
         """What the engine has counted."""

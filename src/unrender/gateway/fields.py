@@ -25,7 +25,7 @@ class Fields:
             raise wrong(where or "body", "an object", body)
         self._body = body
         self._left = {name: None for name, value in body.items() if value is not None}
-        self.where = where
+        self.where: str = where
 
     @staticmethod
     def of(body: Any) -> Fields:

@@ -77,25 +77,35 @@ class Metrics:
     """Everything that is counted."""
 
     def __init__(self) -> None:
-        self.requests = Counter(
+        self.requests: Counter = Counter(
             "unrender_requests_total", "Requests, by how they ended.", ("surface", "model", "outcome")
         )
-        self.tokens = Counter("unrender_tokens_total", "Tokens, as the engine counts them.", ("model", "kind"))
-        self.answers = Counter("unrender_answers_total", "Answers, by how they could be read.", ("model", "reading"))
-        self.grammars = Counter("unrender_grammar_total", "Answers, by what became of a grammar.", ("model", "result"))
-        self.cancellations = Counter(
+        self.tokens: Counter = Counter("unrender_tokens_total", "Tokens, as the engine counts them.", ("model", "kind"))
+        self.answers: Counter = Counter(
+            "unrender_answers_total", "Answers, by how they could be read.", ("model", "reading")
+        )
+        self.grammars: Counter = Counter(
+            "unrender_grammar_total", "Answers, by what became of a grammar.", ("model", "result")
+        )
+        self.cancellations: Counter = Counter(
             "unrender_cancellations_total", "Answers that were broken off, by whom.", ("surface", "by")
         )
-        self.rejections = Counter(
+        self.rejections: Counter = Counter(
             "unrender_rejections_total", "Requests that were refused before an answer, by the reason.", ("reason",)
         )
-        self.engine_errors = Counter(
+        self.engine_errors: Counter = Counter(
             "unrender_backend_errors_total", "Jobs that an engine failed, those sent again included.", ("model", "kind")
         )
-        self.request = Histogram("unrender_request_seconds", "From a request to the end of its answer.", _TIMED)
-        self.prompt = Histogram("unrender_prompt_seconds", "Checking a request and rendering its prompt.", _TIMED)
-        self.grammar = Histogram("unrender_grammar_seconds", "Building a grammar, or finding it again.", _TIMED)
-        self.first = Histogram(
+        self.request: Histogram = Histogram(
+            "unrender_request_seconds", "From a request to the end of its answer.", _TIMED
+        )
+        self.prompt: Histogram = Histogram(
+            "unrender_prompt_seconds", "Checking a request and rendering its prompt.", _TIMED
+        )
+        self.grammar: Histogram = Histogram(
+            "unrender_grammar_seconds", "Building a grammar, or finding it again.", _TIMED
+        )
+        self.first: Histogram = Histogram(
             "unrender_time_to_first_chunk_seconds", "From a request to the first chunk of its answer.", _TIMED
         )
 

@@ -25,7 +25,7 @@ class EventStream:
     __slots__ = ("_headers", "_interval", "_last", "_ping", "_pinging", "_send", "_sending", "_timer", "begun")
 
     def __init__(self, send: Send, headers: Headers, *, ping: bytes, interval: float) -> None:
-        self.begun = False
+        self.begun: bool = False
         """The status is out: what goes wrong from now on is told in the stream."""
         self._send = send
         self._headers = headers

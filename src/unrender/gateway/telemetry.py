@@ -28,8 +28,11 @@ class Telemetry:
     """Where spans and durations go: to the providers given, else to those that the process has set."""
 
     def __init__(self, *, traces: Any = None, meters: Any = None) -> None:
-        self.tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=traces)
+        self.tracer: trace.Tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=traces)
         meter = metrics.get_meter(SCOPE, __version__, meter_provider=meters)
+        self.duration: metrics.Histogram
+        self.first: metrics.Histogram
+        self.each: metrics.Histogram
         self.duration, self.first, self.each = (
             meter.create_histogram(f"gen_ai.server.{name}", "s", about, explicit_bucket_boundaries_advisory=buckets)
             for name, about, buckets in (

@@ -46,7 +46,7 @@ class TokenParser:
     __slots__ = ("_given", "_held", "_special", "_tokenizer", "parser")
 
     def __init__(self, parser: Parser, tokenizer: Decoder, *, special_ids: Collection[int] | None = None) -> None:
-        self.parser = parser
+        self.parser: Parser = parser
         """The parser, for its `message` and `spans`."""
         self._tokenizer = tokenizer
         self._special = frozenset(special_ids_of(tokenizer) if special_ids is None else special_ids)

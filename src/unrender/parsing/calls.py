@@ -86,19 +86,19 @@ class CallCode:
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
         self.ends = ends
-        self.syntax = _ends_apart(calls.syntax, ends)
-        self.lead = calls.lead
-        self.spellings = calls.spellings
-        self.head = "{" if calls.syntax.envelope else _text(calls.syntax.function[0])
-        self.marked = any(map(str.strip, (calls.syntax.section_start, calls.syntax.call_start, self.head)))
+        self.syntax: Tools = _ends_apart(calls.syntax, ends)
+        self.lead: str = calls.lead
+        self.spellings: tuple[str, ...] = calls.spellings
+        self.head: str = "{" if calls.syntax.envelope else _text(calls.syntax.function[0])
+        self.marked: bool = any(map(str.strip, (calls.syntax.section_start, calls.syntax.call_start, self.head)))
         self.unmarked: tuple[int, ...] = ()
         """Where calls are read that no marker shows, if they are any, for a place where an answer begins."""
         self.lines: dict[str, int] = {}
         """Where such calls are read after content, by what shows them: a line that begins with a tool's name."""
-        self.names = [tool.name for tool in calls.tools or ()] if calls.on_lines else []
+        self.names: list[str] = [tool.name for tool in calls.tools or ()] if calls.on_lines else []
         self.hub = hub
-        self.split = _splitter(calls.syntax)
-        self.tail = code.reserve()
+        self.split: Callable[[str], list[str]] = _splitter(calls.syntax)
+        self.tail: int = code.reserve()
 
     def compile(self) -> list[Entry]:
         """Emit everything; returns the entries, the outermost first."""

@@ -31,7 +31,7 @@ class Cleaner:
     __slots__ = ("called", "held")
 
     def __init__(self) -> None:
-        self.called = False
+        self.called: bool = False
         self.held: list[Event | BrokenText] = []
 
     def copy(self) -> Cleaner:

@@ -18,15 +18,15 @@ class CodeValueScanner:
     __slots__ = ("closed", "held", "literal", "raw", "said", "settled")
 
     def __init__(self, raw: RawScanner) -> None:
-        self.raw = raw
-        self.literal = LiteralScanner(LiteralStyle())
+        self.raw: RawScanner = raw
+        self.literal: LiteralScanner = LiteralScanner(LiteralStyle())
         self.held: list[str] = []
         """The quotation, as it was written."""
         self.said: list[str] = []
         """The quotation as JSON text."""
-        self.closed = False
+        self.closed: bool = False
         """The closing mark has been read."""
-        self.settled = False
+        self.settled: bool = False
         """The value is raw text."""
 
     def copy(self) -> CodeValueScanner:

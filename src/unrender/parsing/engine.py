@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from unrender.grammar.nodes import Role
+from unrender.parsing.flow import Scanner
 from unrender.parsing.reading import Reading
 
 MAX_NAME = 1200
@@ -114,27 +115,30 @@ class Way:
 class Engine(Reading[Notice, Way]):
     """The state of one reading."""
 
+    at: int
+    scanner: Scanner | None
     __slots__ = ("call", "furthest", "name", "names", "role", "serial", "spent", "stack", "text", "wanted", "wanted_at")
 
     def __init__(self, program: Program, names: frozenset[str] | None, *, begun: int = 0, given: bool = False) -> None:
         super().__init__(program.steps)
-        self.pc = program.start
-        self.base = self.furthest = -begun
+        self.pc: int = program.start
+        self.base: int = -begun
+        self.furthest: int = self.base
         self.given = given
-        self.text = program.text
+        self.text: int = program.text
         """Where plain content is read."""
-        self.names = names
+        self.names: frozenset[str] | None = names
         """The names that a call may have; None for any."""
         self.call: int | None = None
         """Where the call that is open begins; its text is kept until it ends."""
         self.stack: Entry | None = None
         self.role: Role | None = None
-        self.name = ""
+        self.name: str = ""
         """The name of the call that is being read, as far as it is known."""
-        self.serial = 0
-        self.spent = 0
-        self.wanted = ""
-        self.wanted_at = -begun
+        self.serial: int = 0
+        self.spent: int = 0
+        self.wanted: str = ""
+        self.wanted_at: int = -begun
 
     def needed_from(self) -> int:
         """Return from where on text is still needed: for the ways back, or as the text of the call that is open."""

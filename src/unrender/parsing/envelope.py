@@ -35,15 +35,15 @@ class EnvelopeState:
     __slots__ = ("ids", "key", "path", "repeated", "scanner", "skips", "step")
 
     def __init__(self) -> None:
-        self.step = _OPEN
+        self.step: int = _OPEN
         self.path: tuple[str, ...] = ()
-        self.key = ""
+        self.key: str = ""
         self.scanner: LiteralScanner | QuotedScanner | None = None
         self.ids: tuple[tuple[str, ...], ...] = ()
         """The fields of ids that have been read."""
-        self.skips = False
+        self.skips: bool = False
         """The field has been read before: its value is skipped."""
-        self.repeated = ""
+        self.repeated: str = ""
         """A repeated field before the name; it is reported once this is a call."""
 
     def copy(self) -> EnvelopeState:

@@ -28,9 +28,9 @@ class EscapedScanner(RawScanner):
 
     def __init__(self, finder: Finder | Follow, types: frozenset[str], decoder: Decoder, *, whole: bool) -> None:
         super().__init__(finder, types)
-        self.decoder = decoder
-        self.whole = whole
-        self.kept = ""
+        self.decoder: Decoder = decoder
+        self.whole: bool = whole
+        self.kept: str = ""
         """What may be the beginning of an escape."""
 
     @property

@@ -21,10 +21,10 @@ class Fed:
     __slots__ = ("begun", "continued", "known_ids", "stretches")
 
     def __init__(self, *, begun: str, continued: bool, known_ids: tuple[str, ...]) -> None:
-        self.begun = begun
+        self.begun: str = begun
         """What the prompt has begun of the answer."""
-        self.continued = continued
-        self.known_ids = known_ids
+        self.continued: bool = continued
+        self.known_ids: tuple[str, ...] = known_ids
         self.stretches: list[tuple[bool | None, list[str]]] = []
 
     def copy(self) -> Fed:

@@ -21,15 +21,17 @@ class Finder:
     __slots__ = ("_flows", "first", "guarded", "literals", "longest", "pattern", "sorted")
 
     def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
-        self.literals = tuple(sorted({text for text in literals if text}, key=lambda text: (-len(text), text)))
-        self.guarded = frozenset(guarded)
-        self.longest = max(map(len, self.literals), default=0) + bool(self.guarded)
-        self.sorted = sorted(self.literals)
+        self.literals: tuple[str, ...] = tuple(
+            sorted({text for text in literals if text}, key=lambda text: (-len(text), text))
+        )
+        self.guarded: frozenset[str] = frozenset(guarded)
+        self.longest: int = max(map(len, self.literals), default=0) + bool(self.guarded)
+        self.sorted: list[str] = sorted(self.literals)
         never = r"(?!)"
-        self.pattern = re.compile("|".join(map(self._expression, self.literals)) or never)
+        self.pattern: re.Pattern[str] = re.compile("|".join(map(self._expression, self.literals)) or never)
         self._flows: dict[str, Flow] = {}
         heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
-        self.first = re.compile(f"[{heads}]" if heads else never)
+        self.first: re.Pattern[str] = re.compile(f"[{heads}]" if heads else never)
 
     def _expression(self, literal: str) -> str:
         return re.escape(literal) + (r"(?!\w)" if literal in self.guarded else "")

@@ -79,40 +79,40 @@ class CallState:
     )
 
     def __init__(self) -> None:
-        self.name = ""
-        self.id = ""
+        self.name: str = ""
+        self.id: str = ""
         self.tool: Tool | None = None
-        self.known = True
+        self.known: bool = True
         self.types: ArgumentTypes = ArgumentTypes(None)
-        self.begun = False
+        self.begun: bool = False
         """`ToolCallStarted` is out."""
         self.arguments: list[str] = []
         """Argument text that waits for the call to begin."""
-        self.count = 0
+        self.count: int = 0
         """Arguments read so far."""
-        self.key = ""
+        self.key: str = ""
         self.keys: set[str] = set()
         """The arguments that have a value."""
-        self.latest = ""
+        self.latest: str = ""
         """The name of the argument whose value was read last."""
-        self.listing = False
+        self.listing: bool = False
         """The latest argument is a list, whose items are written as arguments of the same name."""
-        self.holds = ""
+        self.holds: str = ""
         """The latest argument may be such a list: its text waits, "raw" or "read" as JSON."""
         self.held: list[str] = []
-        self.kind = ""
+        self.kind: str = ""
         """What the TYPE slot said of the current value."""
-        self.mark = 0
+        self.mark: int = 0
         """Where the text of the id begins, in characters from the output's beginning."""
-        self.start = 0
+        self.start: int = 0
         """Where the call's text begins, its opening markers included, in characters from the output's beginning."""
-        self.separated = 0
+        self.separated: int = 0
         """The argument before which a separator was read last: how many there were before it."""
-        self.closed = False
+        self.closed: bool = False
         """The arguments are complete."""
-        self.ended = False
+        self.ended: bool = False
         """What stands around the arguments has been closed as well: a fence, or brackets."""
-        self.recover = 0
+        self.recover: int = 0
         """Where to go on when the committed call breaks."""
 
     def copy(self) -> CallState:

@@ -62,10 +62,10 @@ class CallIds:
     __slots__ = ("make", "offset", "taken")
 
     def __init__(self, make: IdMaker, known: Sequence[str] = ()) -> None:
-        self.make = make
-        self.offset = len(known)
+        self.make: IdMaker = make
+        self.offset: int = len(known)
         """Calls of the conversation before this answer."""
-        self.taken = dict.fromkeys(known, -1)
+        self.taken: dict[str, int] = dict.fromkeys(known, -1)
         """Which call of the answer has an id; -1 for one before it."""
 
     def copy(self) -> CallIds:

@@ -25,7 +25,7 @@ class JoinedScanner(RawScanner):
 
     def __init__(self, finder: Finder | Follow, types: frozenset[str], separator: str) -> None:
         super().__init__(finder, types)
-        self.separator = separator
+        self.separator: str = separator
 
     def _new(self) -> RawScanner:
         return JoinedScanner(self.finder, self.types, self.separator)

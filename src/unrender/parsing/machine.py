@@ -28,6 +28,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.flow import Scanner
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
@@ -54,6 +55,8 @@ Program = tuple[Instruction, ...]
 class Machine(Reading[Event | BrokenText, Frame]):
     """The state of one parse."""
 
+    base: int
+    scanner: Scanner | None
     __slots__ = (
         "answered",
         "call",
@@ -78,31 +81,31 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self, program: Program, request: Request, *, strict: bool, ids: CallIds, roles: dict[Role, Role]
     ) -> None:
         super().__init__(program)
-        self.request = request
+        self.request: Request = request
         self.strict = strict
-        self.ids = ids
-        self.roles = roles
-        self.policy = Policy()
-        self.reread = 0
+        self.ids: CallIds = ids
+        self.roles: dict[Role, Role] = roles
+        self.policy: Policy = Policy()
+        self.reread: int = 0
         """Characters that were read for nothing, and then again."""
-        self.length_limited = False
+        self.length_limited: bool = False
         self.call: CallState | None = None
-        self.calls = 0
-        self.closed = 0
+        self.calls: int = 0
+        self.closed: int = 0
         """Closing markers of the current call, or section, that have been consumed."""
         self.carried: list[str] = []
         """White space between calls: content when more content follows them."""
         self.carried_spans: list[int] = []
-        self.loose = False
+        self.loose: bool = False
         """The run of calls was begun without its outermost marker."""
-        self.answered = False
+        self.answered: bool = False
         """Content has begun; until then white space between parts is layout."""
-        self.mentioned = False
+        self.mentioned: bool = False
         """A marker of reasoning that the format does not have has been met."""
-        self.fenced = False
+        self.fenced: bool = False
         """A Markdown fence around a call is open."""
-        self.failed_at = 0
-        self.wanted = ""
+        self.failed_at: int = 0
+        self.wanted: str = ""
 
     def copy(self) -> Self:
         """Return an independent machine in the same state."""
@@ -145,7 +148,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         """Consume the text up to `end` as `role`, without an event."""
         if end > self.at:
             self.add_span(role, self.base + end)
-            self.at = end
+            self.at: int = end
 
     def text(self, role: Role, end: int) -> None:
         """Consume the text up to `end` and emit it."""
@@ -208,7 +211,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         )
         self.failed_at = self.at
         self.loose = False
-        self.pc = targets[0]
+        self.pc: int = targets[0]
 
     def fail(self, wanted: str) -> None:
         """Nothing matches here: go back to the latest frame, or give the call up when it is committed."""

@@ -22,9 +22,9 @@ class QuotedScanner:
     __slots__ = ("done", "inner", "opened")
 
     def __init__(self, style: LiteralStyle) -> None:
-        self.inner = LiteralScanner(style)
-        self.opened = False
-        self.done = False
+        self.inner: LiteralScanner = LiteralScanner(style)
+        self.opened: bool = False
+        self.done: bool = False
         """The value is complete; only white space may follow."""
 
     def copy(self) -> QuotedScanner:

@@ -23,17 +23,17 @@ class RawScanner:
     __slots__ = ("begun", "blank", "finder", "head", "held", "is_string", "literal", "types")
 
     def __init__(self, finder: Finder | Follow, types: frozenset[str]) -> None:
-        self.finder = finder
-        self.types = types
-        self.is_string = types == STRING
+        self.finder: Finder | Follow = finder
+        self.types: frozenset[str] = types
+        self.is_string: bool = types == STRING
         """The value is certain to be a string."""
-        self.begun = False
+        self.begun: bool = False
         """The string's opening quote is out."""
         self.held: list[str] = []
         """All text so far, while the value is not certain to be a string."""
-        self.head = ""
+        self.head: str = ""
         """What is held without the space around it; inner space may be shortened."""
-        self.blank = False
+        self.blank: bool = False
         """The held text ends in space."""
         self.literal: LiteralScanner | None = None
 

@@ -74,36 +74,36 @@ class Reading(Generic[Found, Back]):
     )
 
     def __init__(self, program: tuple[Any, ...]) -> None:
-        self.program = program
-        self.pc = 0
-        self.buffer = ""
-        self.at = 0
+        self.program: tuple[Any, ...] = program
+        self.pc: int = 0
+        self.buffer: str = ""
+        self.at: int = 0
         """Where in `buffer` the reading is."""
-        self.base = 0
+        self.base: int = 0
         """The position of `buffer[0]`."""
         self.past: deque[str] = deque()
         """Text before `buffer` that is still needed, in pieces."""
-        self.past_start = 0
+        self.past_start: int = 0
         """The position of the first piece."""
-        self.past_needed = 0
+        self.past_needed: int = 0
         """From which position on it was needed when it was looked at last."""
-        self.given = False
+        self.given: bool = False
         """Text left of position 0 was written by a generation prompt: it is never content."""
-        self.strict = False
-        self.final = False
-        self.halted = False
+        self.strict: bool = False
+        self.final: bool = False
+        self.halted: bool = False
         self.frames: list[Back] = []
         """The ways back that are open, the latest last."""
         self.events: list[Found] = []
         """What was found and has not been released."""
-        self.released = 0
+        self.released: int = 0
         """How much was found and is out, since a way back was opened and others were not."""
         self.span_roles: list[Role] = []
         self.span_ends: list[int] = []
         self.scanner: Scanner | None = None
         self.flow: Taker | None = None
         """What takes more of what was read last; None when only an instruction can tell."""
-        self.steps = 0
+        self.steps: int = 0
         """Instructions executed so far."""
 
     def copy(self) -> Self:

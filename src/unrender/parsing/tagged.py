@@ -41,23 +41,23 @@ class TaggedCall:
     __slots__ = ("begun", "id", "key", "name", "pieces", "said", "start", "streamed", "tags", "written")
 
     def __init__(self, start: int) -> None:
-        self.start = start
+        self.start: int = start
         """Where its text begins, in characters from the output's beginning."""
-        self.name = ""
-        self.id = ""
-        self.begun = False
+        self.name: str = ""
+        self.id: str = ""
+        self.begun: bool = False
         """`ToolCallStarted` is out."""
-        self.key = ""
+        self.key: str = ""
         """The name of the latest argument."""
         self.said: list[str] = []
         """The arguments so far, as JSON text."""
-        self.written = ""
+        self.written: str = ""
         """How the arguments are written: "whole" in one value, or as "entries"; "" for not known yet."""
         self.tags: set[Role] = set()
         """The tags that were read."""
         self.pieces: list[str] = []
         """Text of the tag that is open, where it was not read as a value."""
-        self.streamed = False
+        self.streamed: bool = False
         """The tag that is open was read as a value."""
 
     def copy(self) -> TaggedCall:
@@ -100,17 +100,17 @@ class TaggedReader:
         begun: int = 0,
         given: bool = False,
     ) -> None:
-        self.policy = policy or Policy()
-        self.engine = Engine(program, _names(request, self.policy), begun=begun, given=given)
-        self.request = request
-        self.strict = strict
-        self.ids = ids
-        self.has_ids = program.has_ids
-        self.length_limited = False
+        self.policy: Policy = policy or Policy()
+        self.engine: Engine = Engine(program, _names(request, self.policy), begun=begun, given=given)
+        self.request: Request = request
+        self.strict: bool = strict
+        self.ids: CallIds = ids
+        self.has_ids: bool = program.has_ids
+        self.length_limited: bool = False
         """The engine stopped because its limit was reached."""
         self.events: list[Event | BrokenText] = []
         self.call: TaggedCall | None = None
-        self.calls = 0
+        self.calls: int = 0
         self.dead: list[tuple[int, int]] = []
         """Where the text of calls stands that is content, as they are not complete."""
 

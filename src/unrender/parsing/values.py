@@ -96,12 +96,12 @@ class LiteralScanner:
     __slots__ = ("comma", "quote", "stack", "state", "style")
 
     def __init__(self, style: LiteralStyle) -> None:
-        self.style = style
-        self.state = VALUE
-        self.stack = ""
+        self.style: LiteralStyle = style
+        self.state: int = VALUE
+        self.stack: str = ""
         """The brackets that are open."""
-        self.quote = ""
-        self.comma = ""
+        self.quote: str = ""
+        self.comma: str = ""
         """A comma and the space after it, held until the next item is seen: a trailing one leaves no trace."""
 
     def copy(self) -> LiteralScanner:

@@ -45,17 +45,17 @@ class XmlScanner:
     __slots__ = ("begun", "closers", "depth", "finder", "held", "kept", "key", "style", "types")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
-        self.style = style
-        self.key = key
-        self.types = types
+        self.style: TagStyle = style
+        self.key: str = key
+        self.types: ArgumentTypes = types
         closer = style.close + key + style.end
-        self.closers = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
+        self.closers: tuple[str, ...] = tuple(style.space[at:] + closer for at in range(len(style.space) + 1))
         # The argument's own name may come again inside it: its tags are counted.
-        self.finder = Finder((*self.closers, style.open + key + style.end))
-        self.depth = 0
+        self.finder: Finder = Finder((*self.closers, style.open + key + style.end))
+        self.depth: int = 0
         self.held: list[str] = []
-        self.begun = False
-        self.kept = ""
+        self.begun: bool = False
+        self.kept: str = ""
         """What may be the beginning of an escape."""
 
     def copy(self) -> XmlScanner:

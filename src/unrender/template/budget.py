@@ -8,6 +8,7 @@ So no single step takes long, and the clock is looked at after a fixed amount of
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ _DEEPEST = 500
 """Levels of values inside values. Hashing deeper ones overflows Python's stack, which ends the process."""
 
 # Where the clock of a thread is missing (WebAssembly), the wall's has to do.
-now = getattr(time, "thread_time", time.perf_counter)
+now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

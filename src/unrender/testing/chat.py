@@ -53,7 +53,7 @@ class Case:
     """One answer and what it must mean."""
 
     def __init__(self, template: ChatTemplate) -> None:
-        self.finished = False
+        self.finished: bool = False
         """True when `expect` or `expect_tolerated` was reached."""
         self._template = template
         self._messages: Sequence[Mapping[str, Any]] = _QUESTION

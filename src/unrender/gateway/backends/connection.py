@@ -32,7 +32,7 @@ class Connection:
     """Speaks to one engine. `idle` is how many seconds it may be silent in the middle of an answer."""
 
     def __init__(self, url: str, *, key: str = "", idle: float = 300.0) -> None:
-        self.url = url.rstrip("/")
+        self.url: str = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
         self._session: aiohttp.ClientSession | None = None

@@ -109,7 +109,7 @@ class Run:
 
     def __init__(self, engine: Transformers, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         self.queue: asyncio.Queue[Piece | EngineError | None] = asyncio.Queue(_WAITING)
-        self.unwanted = threading.Event()
+        self.unwanted: threading.Event = threading.Event()
         """Nobody waits for the rest."""
         self._engine = engine
         self._job = job
