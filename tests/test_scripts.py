@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import json
 import marshal
+import re
 import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
+import distribution
+import environment
 import fetch_schema_suite
 import fetch_templates
 import formats_table
@@ -138,3 +143,80 @@ def test_argued_mutants_exist() -> None:
 
     assert set(mutants.argued()) <= known
     assert all(mutants.argued().values())
+
+
+def test_the_release_has_one_version() -> None:
+    """The package, the citation and the newest section of the changelog name the same release."""
+    citation = (environment.ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changelog = (environment.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## (\S+) \(", changelog, re.MULTILINE)[0]
+
+    assert f"\nversion: {distribution.version()}\n" in citation
+    assert newest == distribution.version()
+    assert distribution.section(newest).count("\n- ") > 10
+
+
+def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes are those of one release; one that is not in the changelog is named."""
+    (tmp_path / "CHANGELOG.md").write_text("# C\n\n## 2.0.0 (now)\n\nNew.\n\n## 1.0.0 (then)\n\nOld.\n")
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+
+    assert [distribution.section(release) for release in ("2.0.0", "1.0.0")] == ["New.", "Old."]
+    with pytest.raises(SystemExit, match=r"expected a section of 3.0.0"):
+        distribution.section("3.0.0")
+
+
+def wheel_and_source(folder: Path, *, more: str = "", needs: str = "jinja2>=3") -> None:
+    """Write archives that hold what they must, and one file more."""
+    package = environment.ROOT / "src" / "unrender"
+    files = {f"unrender/{path.relative_to(package).as_posix()}" for path in package.rglob("*") if path.is_file()}
+    with zipfile.ZipFile(folder / "unrender-1-py3-none-any.whl", "w") as wheel:
+        for name in sorted(file for file in files if "__pycache__" not in file) + ([more] if more else []):
+            wheel.writestr(name, "")
+        wheel.writestr(
+            "unrender-1.dist-info/METADATA", f"Requires-Dist: {needs}\nRequires-Dist: click; extra == 'cli'\n"
+        )
+    with tarfile.open(folder / "unrender-1.tar.gz", "w:gz") as source:
+        for name in distribution.SOURCES:
+            source.addfile(tarfile.TarInfo(f"unrender-1/{name}"))
+
+
+def test_what_was_built_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Archives that hold what they must pass."""
+    wheel_and_source(tmp_path)
+
+    distribution.contents(str(tmp_path))
+
+    assert "the core needs jinja2>=3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"more": "tests/test_docs.py"}, r"holds \['tests/test_docs.py'\], which it must not"),
+        ({"more": "unrender/__pycache__/a.pyc"}, r"holds \['unrender/__pycache__/a.pyc'\]"),
+        ({"needs": "jinja2\nRequires-Dist: click"}, r"expected jinja2 as the only dependency"),
+    ],
+)
+def test_what_must_not_be_published_is_named(tmp_path: Path, wrong: dict[str, str], said: str) -> None:
+    """Foreign files, compiled ones, and a second dependency of the core stop a release."""
+    wheel_and_source(tmp_path, **wrong)
+
+    with pytest.raises(SystemExit, match=said):
+        distribution.contents(str(tmp_path))
+
+
+def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
+    """A table is written; a licence that is not permissive, or none, stops a release."""
+    part = {"name": "a", "version": "1", "licenses": [{"license": {"id": "MIT"}}]}
+    bill, out = tmp_path / "sbom.json", tmp_path / "licences.md"
+
+    bill.write_text(json.dumps({"components": [part]}))
+    distribution.licences(str(bill), str(out))
+
+    assert "| a | 1 | MIT |" in out.read_text(encoding="utf-8")
+    bill.write_text(
+        json.dumps({"components": [part, {"name": "b", "version": "2", "licenses": [{"expression": "GPL-3.0-only"}]}]})
+    )
+    with pytest.raises(SystemExit, match="'b', '2', 'GPL-3.0-only'"):
+        distribution.licences(str(bill), str(out))

@@ -1,0 +1,57 @@
+"""An installed unrender, from outside the checkout → does it read, and does its extra import? Started by `scripts/release.sh`.
+
+python -I scripts/smoke.py [EXTRA]
+
+Rules: the standard library and what the extra installs; nothing of the checkout is on the path.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import version
+
+import unrender
+from unrender import ChatTemplate
+
+MODULES = {
+    "": [],
+    "batch": ["unrender.batch.reader", "unrender.batch.files", "pyarrow"],
+    "cli": ["unrender.cli"],
+    "gateway": ["unrender.gateway.gateway", "unrender.gateway.serve", "unrender.playground.server"],
+    "gguf": ["xllamacpp"],
+    "hub": ["huggingface_hub"],
+    "otel": ["unrender.gateway.telemetry"],
+    "testing": ["unrender.testing.plugin", "unrender.testing.chat"],
+    "tools": ["pydantic"],
+}
+"""What each extra is for."""
+SOURCE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>"
+    "{% endfor %}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}},
+}
+
+
+def main(extra: str) -> None:
+    """Read an answer, import what the extra is for, and say so."""
+    assert "site-packages" in (unrender.__file__ or ""), unrender.__file__
+    assert unrender.__version__ == version("unrender"), version("unrender")
+    for name in unrender.__all__:
+        getattr(unrender, name)
+    turn = ChatTemplate.from_string(SOURCE, cache=False).prepare([{"role": "user", "content": "Hi"}], tools=[TOOL])
+    message = turn.parse('Well.<call>{"name": "look", "arguments": {"at": "it"}}</call></assistant>')
+    assert [call.arguments for call in message.tool_calls] == ['{"at": "it"}'], message
+    assert all((turn.gbnf(), turn.lark(), turn.structural_tag()))
+    for module in MODULES[extra]:
+        importlib.import_module(module)
+    print(
+        f"{unrender.__version__} on {sys.version.split()[0]}: reads, and has {', '.join(MODULES[extra]) or 'its core'}"
+    )
+
+
+if __name__ == "__main__":
+    main("".join(sys.argv[1:]))
