@@ -636,6 +636,61 @@ JOINED = Family(
     markers=("<|do|>", ")<|done|>", "now(", ", ", ", city=", ")"),
 )
 
+RAW_LINES = Family(
+    name="raw_lines",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            function=("[do:", NAME, "]", ARGUMENTS, "\n[done]"),
+            arguments=Arguments(entry=("\n", KEY, " = ", VALUE), codec=RAW_BY_SCHEMA),
+        ),
+    ),
+    outputs=(
+        "Let me see.[do:get_weather]\ncity = Paris\ndays = 3\n[done][do:get_time]\ncity = Rome\n[done]<|end|>\n",
+        '[do:now]\nnote = one\n\ntwo = 2, [do\nexact = true\ntags = ["a",\n"b"]\n[done]',
+        '[do:now]\ncity = "Rome"\nnote = \ndays = x\n\n[done]',
+    ),
+    markers=("[do:now]\n", "\n[done]", "\ncity = ", "\nother = ", "\n"),
+)
+
+RAW_OPTIONS = Family(
+    name="raw_options",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n", start_to_tools="\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            separator="\n",
+            function=("$ ", NAME, ARGUMENTS),
+            arguments=Arguments(entry=(" --", KEY, "=", VALUE), codec=RAW_BY_SCHEMA),
+        ),
+    ),
+    outputs=(
+        "Let me see.\n$ get_weather --city=Paris --days=3\n$ get_time --city=Rome<|end|>\n",
+        "\n$ now --note=a -- b --c=d\n$ five --exact=true",
+        "\n$ now",
+    ),
+    markers=("\n$ ", "\n$ now", " --", " --city=", " --other=", "<|end|>\n"),
+)
+
+KEYWORDS = Family(
+    name="keywords",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            function=("(do ", NAME, ARGUMENTS, ")"),
+            arguments=Arguments(entry=(" :", KEY, " ", VALUE)),
+        ),
+    ),
+    outputs=(
+        'Let me see.(do get_weather :city "Paris" :days 3)(do get_time :city "Rome")<|end|>\n',
+        '(do now :note ":x 1)" :tags ["a", "b"]  :options {"a": null})',
+        "(do now)",
+    ),
+    markers=("(do ", "(do now", " :", " :city ", ")"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -658,4 +713,7 @@ FAMILIES = (
     SINGLE,
     REPEATED,
     JOINED,
+    RAW_LINES,
+    RAW_OPTIONS,
+    KEYWORDS,
 )

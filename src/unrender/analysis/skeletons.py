@@ -74,6 +74,17 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     )
 
 
+def lead_layout(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
+    """Give the white space after a raw value that nothing closes to what follows: to the next argument, and to the closer."""
+    at, entry = function.index(Slot.ARGUMENTS), arguments.entry
+    layout = "" if not entry or isinstance(entry[-1], Slot) else entry[-1]
+    left = outer_literals(function[:at])[1] if at else ""
+    if not layout or not arguments.open_ended or arguments.start or not left.endswith(layout):
+        return function, arguments
+    parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, layout, *function[at + 1 :]]
+    return merge(parts), replace(arguments, entry=merge([layout, *entry[:-1]]))
+
+
 def id_parts(tools: Tools) -> tuple[int, int] | None:
     """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:

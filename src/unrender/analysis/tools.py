@@ -21,6 +21,7 @@ from unrender.analysis.rows import find_row
 from unrender.analysis.skeletons import (
     close_quotes,
     id_parts,
+    lead_layout,
     literal_behind,
     move_brackets,
     split_closer,
@@ -285,7 +286,7 @@ class _Analysis:
         if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
-        function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
+        function, arguments = lead_layout(*close_quotes(*move_brackets(function, self.found.arguments)))
         return Tools(
             mode=self.mode,
             call_start=call_start,

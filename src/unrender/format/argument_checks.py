@@ -93,22 +93,34 @@ def _entry(tools: Tools, where: str) -> Iterator[Problem]:
 
 
 def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
-    """Yield what has no marker after it: the arguments, or a raw value."""
+    """Yield what leaves open where the arguments end, or a raw value does."""
     arguments, parts = tools.arguments, tools.arguments.entry
     behind = tools.function[tools.function.index(Slot.ARGUMENTS) + 1 :] if Slot.ARGUMENTS in tools.function else ()
     closers = (arguments.end, *literals(behind), tools.call_end, tools.section_end)
-    if not any(text.strip() for text in closers):
-        yield f"{where.removesuffix('.entry')}.end", "expected a marker that ends the arguments, here or after them"
+    closed = any(text.strip() for text in closers)
     opener = _first_words(parts[:1])
-    if opener and opener[0] in [word for text in closers for word in _first_words((text,))]:
+    if not closed and not opener:
+        yield f"{where.removesuffix('.entry')}.end", "expected a marker that ends the arguments, here or after them"
+    ends = closers if closed else (tools.separator, tools.call_start, *literals(tools.function[:1]))
+    if opener and opener[0] in [word for text in ends for word in _first_words((text,))]:
         yield f"{where}[0]", f"expected another beginning than {opener[0]!r}, which ends the arguments"
     between, nearest = arguments.separator.strip(), next((text.strip() for text in closers if text.strip()), "")
     if between and nearest.startswith(between):
         yield f"{where.removesuffix('.entry')}.separator", f"expected another text than {nearest!r} begins with"
-    suffix = parts[parts.index(Slot.VALUE) + 1 :][:1] if Slot.VALUE in parts else ("",)
-    separated = bool(between and arguments.end.strip())
-    if arguments.codec.strings.unquoted and not any(map(str.strip, suffix)) and not separated:
+    if arguments.open_ended and Slot.KEY in parts:
+        yield from _ends_of_raw(arguments, where)
+        if not closed and tools.parallel and not "".join(ends).strip():
+            yield where, "expected a marker before a call that follows another, as nothing else ends a raw value"
+
+
+def _ends_of_raw(arguments: Arguments, where: str) -> Iterator[Problem]:
+    """Yield what keeps the next argument from being seen, which ends a raw value that no marker does."""
+    parts = arguments.entry
+    named = "".join(literals(parts[parts.index(Slot.KEY) : parts.index(Slot.VALUE)]))
+    if not arguments.between:
         yield where, "expected a marker after the value, as raw strings have no quotes"
+    elif not arguments.between.strip() and not named.strip():
+        yield where, "expected a marker before or after the key, as nothing else ends a raw value before it"
 
 
 def _first_words(parts: Skeleton) -> list[str]:

@@ -203,6 +203,26 @@ class Arguments:
     when_empty: str | None = None
     """What stands between the call's literals when there are no arguments, if not start + end (or `{}`)."""
 
+    @property
+    def between(self) -> str:
+        """What stands between a value and the next argument's name, e.g. `, ` or a line break."""
+        value, key = self.entry.index(Slot.VALUE), self.entry.index(Slot.KEY)
+        around = (*self.entry[value + 1 :], self.separator, *self.entry[:key])
+        return "".join(part for part in around if not isinstance(part, Slot))
+
+    @property
+    def in_code(self) -> bool:
+        """True where arguments stand between brackets and separators, as in code: `f(a=1, b=2)`."""
+        return bool(self.separator.strip() and self.end.strip())
+
+    @property
+    def open_ended(self) -> bool:
+        """True where values have neither quotes nor a marker of their own that ends them: `a=Paris, b=3`."""
+        if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
+            return False
+        behind = self.entry[self.entry.index(Slot.VALUE) + 1 :]
+        return not any(isinstance(part, Slot) or part.strip() for part in behind)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:

@@ -35,7 +35,8 @@ def check_touching(parts: Skeleton, where: str, free: tuple[Slot, ...] = ()) -> 
     before: Part = ""
     for at, part in enumerate(parts):
         if not isinstance(part, Slot):
-            before = part if part.strip() else before
+            # White space ends an argument's name.
+            before = part if part.strip() or before is Slot.KEY else before
             continue
         if isinstance(before, Slot) and (part not in free or before is Slot.ANY):
             yield f"{where}[{at}]", f"expected a text between the slots `{before.value}` and `{part.value}`"

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Skeleton, Slot, Typing
 from unrender.grammar import shapes
+from unrender.grammar.call_ends import after_arguments, next_arguments
 from unrender.grammar.call_shapes import (
     ANY_OBJECT,
     is_list,
@@ -71,14 +72,8 @@ class Tools:
 
 def call_node(call: Call, name: str, parameters: Reading, tools: Tools) -> Node:
     """Return the node of a call to the function `name`, whose arguments obey `parameters`."""
-    writer = _Writer(call.arguments, name, parameters, tools, _after_arguments(call.function))
+    writer = _Writer(call.arguments, name, parameters, tools, after_arguments(call))
     return Sequence(tuple(writer.part(part) for part in call.function))
-
-
-def _after_arguments(function: Skeleton) -> str:
-    at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
-    part = function[at] if at < len(function) else ""
-    return "" if isinstance(part, Slot) else part
 
 
 @dataclass(slots=True)
@@ -87,8 +82,8 @@ class _Writer:
     tool: str
     parameters: Reading
     tools: Tools
-    after: str
-    """The literal after the arguments."""
+    ends: tuple[str, ...]
+    """What may follow the arguments."""
     recursive: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
@@ -123,14 +118,19 @@ class _Writer:
 
     def all_arguments(self) -> Node:
         """Return the node of all arguments together."""
-        objects = [shape for shape in alternatives(self.resolved(self.parameters.shape)) if isinstance(shape, Object)]
-        objects = objects or [ANY_OBJECT]
+        objects = self.objects or [ANY_OBJECT]
         written = self.entries if self.arguments.entry else self.json_object
         options = [node for shape in objects for node in written(shape)]
         empty = None if self.is_json_object and self.arguments.when_empty == "{}" else self.arguments.when_empty
         if empty is not None and any(map(may_be_empty, objects)):
             options.append(Literal(empty))
         return choice(list(dict.fromkeys(options)))
+
+    @property
+    def objects(self) -> list[Object]:
+        """The shapes of all arguments together, as far as they are objects."""
+        options = alternatives(self.resolved(self.parameters.shape))
+        return [shape for shape in options if isinstance(shape, Object)]
 
     def resolved(self, shape: Shape) -> Shape:
         if isinstance(shape, shapes.Reference):
@@ -269,11 +269,9 @@ class _Writer:
         return Sequence(tuple(parts))
 
     def stops(self, skeleton: Skeleton, at: int) -> tuple[str, ...]:
-        """Return what ends the raw value at `skeleton[at]`: the marker after it, with and without layout."""
         behind = skeleton[at + 1] if at + 1 < len(skeleton) else ""
         if isinstance(behind, Slot) or not behind.strip():
-            candidates = (self.arguments.separator, self.arguments.end, self.after)
-            return tuple(dict.fromkeys(text.strip() for text in candidates if text.strip()))
+            return tuple(dict.fromkeys((*next_arguments(self.arguments, self.objects), *self.ends)))
         return tuple(dict.fromkeys((behind, behind.strip())))
 
     def extra(self, shape: Object) -> Extra | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, get_args
 
-from unrender.format import Arguments, Skeleton, Tools
+from unrender.format import Arguments, Skeleton, Slot, Tools
 from unrender.messages import JsonSchema, Tool
 
 
@@ -200,6 +200,8 @@ class Call:
     arguments: Arguments
     tools: tuple[Tool, ...] | None
     index_start: int = 0
+    followed_by: tuple[str, ...] = ()
+    """The texts that may follow the call: those of its syntax, not what ends the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +230,7 @@ class Calls:
             arguments=syntax.arguments,
             tools=self.tools,
             index_start=syntax.index_start,
+            followed_by=self._after_call,
         )
         call = Sequence((Literal(syntax.call_start), function))
         call_end, section_end = Literal(syntax.call_end), Literal(syntax.section_end)
@@ -239,6 +242,15 @@ class Calls:
         return Sequence(
             (Literal(syntax.section_start), calls, Optional(section_end) if self.ends_turn else section_end)
         )
+
+    @property
+    def _after_call(self) -> tuple[str, ...]:
+        syntax = self.syntax
+        if syntax.call_end.strip():
+            return (syntax.call_end,)
+        head = syntax.function[0] if syntax.function else ""
+        again = syntax.separator + syntax.call_start + ("" if isinstance(head, Slot) else head)
+        return tuple(text for text in (again, syntax.section_end) if text.strip())
 
 
 Node = (

@@ -87,6 +87,8 @@ class Entries:
     separator: str
     marks: Finder
     """The opener, and everything that may end the arguments."""
+    closed: bool = True
+    """A marker ends the arguments; else they end where no other follows."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.call
@@ -100,17 +102,13 @@ class Entries:
         machine.take(Role.LAYOUT, at)
         if begun and not machine.final:
             return True
-        if at >= len(buffer):
-            if machine.final:
-                machine.fail("the end of the arguments")
-            return not machine.final
-        if self.marks.may_grow(buffer, at) and not machine.final:
+        if not machine.final and (at >= len(buffer) or self.marks.may_grow(buffer, at)):
             return True
         mark = self.marks.at(buffer, at)
-        if mark and mark != self.opener:
-            machine.pc = self.done
-        elif mark == self.opener:
+        if mark == self.opener and at < len(buffer):
             machine.pc = self.entry
+        elif mark or not self.closed:
+            machine.pc = self.done
         else:
             machine.fail(f"{self.opener!r} or the end of the arguments")
         return False
@@ -177,20 +175,21 @@ class Value:
 
     def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner | CodeValueScanner:
         """Return a new scanner for the current value of `call`; `quoted` says whether it begins with a quotation mark."""
+        suffix = self.suffix if isinstance(self.suffix, Finder) else self.suffix.among(call.types.names)
         if self.codec.containers is Containers.JOINED and is_list(types := self._types(call)):
-            return JoinedScanner(self.suffix, types, self.codec.item_separator)
-        if quoted and isinstance(self.suffix, Follow):
-            return CodeValueScanner(RawScanner(self.suffix, self._types(call)))
+            return JoinedScanner(suffix, types, self.codec.item_separator)
+        if quoted and isinstance(suffix, Follow) and suffix.in_code:
+            return CodeValueScanner(RawScanner(suffix, self._types(call)))
         if call.kind == CDATA_START:
             return RawScanner(_CDATA, STRING)
         if self.tags:
             return XmlScanner(self.tags, call.key, call.types)
         match self.codec.strings:
             case Strings.RAW:
-                return RawScanner(self.suffix, self._types(call))
+                return RawScanner(suffix, self._types(call))
             case Strings.ESCAPED:
                 assert self.decoder is not None
-                return EscapedScanner(self.suffix, self._types(call), self.decoder, whole=self.codec.escaped_containers)
+                return EscapedScanner(suffix, self._types(call), self.decoder, whole=self.codec.escaped_containers)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:

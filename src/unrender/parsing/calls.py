@@ -283,7 +283,8 @@ class CallCode:
         separator = arguments.separator.strip()
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
         behind = tokens(self.syntax.separator)[:1]
-        self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends, *behind])))
+        closed = any(map(str.strip, (arguments.end, *self._behind_arguments(), *closing_tokens(self.syntax))))
+        self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends, *behind]), closed))
 
     def _behind_arguments(self) -> list[str]:
         """What follows the arguments where more slots come after them, as in `</NAME>`."""
@@ -335,7 +336,7 @@ class CallCode:
     def _value(self, arguments: Arguments, i: int) -> Value:
         entry = arguments.entry
         if Follow.needed(self.syntax):
-            return _read_value(arguments, Follow(self.syntax))
+            return _read_value(arguments, Follow(self.syntax, tuple(sorted(self.ends))))
         suffix = _text(entry[i + 1]) if i + 1 < len(entry) else ""
         core = suffix.strip()
         lead = suffix[: suffix.index(core)]
@@ -432,8 +433,8 @@ def _markers(pieces: list[str]) -> list[str]:
 
 
 def _stops(entry: tuple[Part, ...], i: int) -> Finder:
-    following = next((part for part in entry[i + 1 :] if not isinstance(part, Slot) and part.strip()), "")
-    return Finder(following.split()[:1])
+    following = next((part for part in entry[i + 1 :] if not isinstance(part, Slot)), "")
+    return Finder(following.split()[:1] or (" ", "\n"))
 
 
 def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:

@@ -71,6 +71,11 @@ class ArgumentTypes:
         """Return the shape of the argument `key`, or None when the tool says nothing of it."""
         return shapes.Text() if self._tool is None else _known(self._tool).shape(key)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all arguments that the tool has, as far as it says; none where it may have others."""
+        return () if self._tool is None else _known(self._tool).names
+
     def types(self, key: str) -> frozenset[str]:
         """Return the JSON types that the argument `key` may have; empty for any."""
         return STRING if self._tool is None else _known(self._tool).types(key)
@@ -94,13 +99,14 @@ _UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
 class _Arguments:
     """One tool's schema, read; the types of each argument are worked out once."""
 
-    __slots__ = ("_types", "broken", "reading", "tool")
+    __slots__ = ("_types", "broken", "names", "reading", "tool")
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
         self.reading = _read(tool, "#")
         self.broken = self.reading is _UNKNOWN
         self._types: dict[str, frozenset[str]] = {}
+        self.names = _names(self.reading)
 
     def shape(self, key: str) -> Shape | None:
         return _said(inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
@@ -129,6 +135,16 @@ def _read(tool: Tool, at: str) -> Reading:
         return read_schema(tool.parameters, at=at)
     except GrammarError:
         return _UNKNOWN
+
+
+def _names(reading: Reading) -> tuple[str, ...]:
+    """Return the names of all properties of an object; none where it may have others."""
+    shape = reading.definitions[reading.shape.name] if isinstance(reading.shape, shapes.Reference) else reading.shape
+    options = list(shapes.alternatives(shape))
+    if not all(isinstance(option, shapes.Object) and not option.extra for option in options):
+        return ()
+    named = (item.name for option in options if isinstance(option, shapes.Object) for item in option.properties)
+    return tuple(dict.fromkeys(named))
 
 
 _tools: dict[int, _Arguments] = {}

@@ -1,91 +1,173 @@
 """A call syntax in, the places out where a raw value ends that no marker of its own closes.
 
-Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with the
-separator and the next argument's name, or with the bracket that closes the arguments and what may stand after them.
-Names and white space are bounded, so the tail that may be such an end is short.
+Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with what
+stands between two arguments and the next one's name, with the marker that closes the arguments and what may stand after
+it, or, where nothing closes them, with the next call or the end of the turn. Names and white space are bounded, so the tail
+that may be such an end is short.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import dropwhile, takewhile
 
 from unrender.format import Part, Slot, Tools
-from unrender.grammar.notations import notation_of
+from unrender.parsing.finder import Finder
 
 _GAP = r"\s{0,64}+"
 _NAME = r"[^\W\d][\w.\-]{0,63}+"
-_LENGTHS = {_GAP: 64, _NAME: 64}
-"""Characters that a piece may have, where it may have more than one."""
+_BLANK = r"\s"
+_LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
+"""The pieces of what may follow that are patterns, with the characters that they may have; others are literal text."""
+END = "the end of the output"
+"""What ends a value that nothing follows."""
+MOST_NAMES = 256
+"""Arguments whose names are looked for; where a tool has more, any name counts."""
 
 
 class Follow:
-    """Finds the end of a raw value; made like a `Finder`, and used in its place. Immutable."""
+    """Finds the end of a raw value; made like a `Finder`, and used in its place. Immutable.
 
-    def __init__(self, syntax: Tools) -> None:
+    `ends` are ends of turn; `names` those that an argument may have, none for any.
+    """
+
+    def __init__(self, syntax: Tools, ends: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> None:
         self.syntax = syntax
+        self.ends = ends
+        self.names = names
+        arguments = syntax.arguments
+        self.in_code = arguments.in_code
+        """A value may be an expression, or a string in quotes."""
+        behind = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
+        self.closing: tuple[Part, ...] = (arguments.end, *behind, syntax.call_end)
+        """What closes a call."""
+        texts = (part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot))
+        self.closed = any(map(str.strip, texts))
+        self._named: dict[tuple[str, ...], Follow] = {}
 
-    def __reduce__(self) -> tuple[type[Follow], tuple[Tools]]:
-        return Follow, (self.syntax,)
+    def __reduce__(self) -> tuple[type[Follow], tuple[Tools, tuple[str, ...], tuple[str, ...]]]:
+        return Follow, (self.syntax, self.ends, self.names)
 
     @classmethod
     def needed(cls, syntax: Tools) -> bool:
         """Return whether raw values of `syntax` have no marker of their own that closes them."""
-        arguments = syntax.arguments
-        open_ended = arguments.entry[-1:] == (Slot.VALUE,) and notation_of(arguments.codec).unquoted
-        return open_ended and bool(arguments.separator.strip() and arguments.end.strip())
+        return syntax.arguments.open_ended
+
+    def among(self, names: tuple[str, ...]) -> Follow:
+        """Return the same where these are the names of the arguments; in code, any name begins one."""
+        if self.in_code or not 0 < len(names) <= MOST_NAMES:
+            return self
+        if names not in self._named:
+            if len(self._named) >= MOST_NAMES:
+                self._named.clear()
+            self._named[names] = Follow(self.syntax, self.ends, names)
+        return self._named[names]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
         """Return where the value that goes on at `start` ends, and what ends it, when no more text comes; (-1, "") if nothing does."""
         found = self._last.search(text, start)
-        return (found.start(), found.group()) if found else (-1, "")
+        return (found.start(), found.group() or END) if found else (-1, "")
 
     def decided(self, text: str, start: int) -> tuple[int, str]:
         """Return the same however the text goes on; (n, "") when the value goes on at least up to n."""
         found = self._ends.search(text, start)
-        # What is begun at the end of the text lies near it: what comes before is not searched again for each value.
-        begun = self._begun.search(text, max(start, len(text) - self._longest))
-        limit = begun.start() if begun else len(text)
-        return (found.start(), found.group()) if found and found.start() < limit else (limit, "")
+        limit = self._begun_at(text, start)
+        return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
+
+    def _begun_at(self, text: str, start: int) -> int:
+        """Return where the tail of `text` may begin what follows the value; its length where it does not.
+
+        What is begun at the end of the text lies near it: what comes before is not searched again for each value.
+        """
+        limit = self._literals.undecided_from(text, start)
+        at = max(start, len(text) - self._longest)
+        while (head := self._heads.search(text, at, limit)) is not None:
+            if any(_begins(pieces, text, head.start()) for pieces in self._compiled):
+                return head.start()
+            at = head.start() + 1
+        return limit
 
     @cached_property
     def _ends(self) -> re.Pattern[str]:
-        following = [_whole(pieces) + "(?=[^=])" for pieces in self._next_arguments]
+        following = [_whole(pieces) + ("(?=[^=])" if self.in_code else "") for pieces in self._next_arguments]
         return re.compile("|".join([*following, *map(_whole, self._closings)]))
 
     @cached_property
     def _last(self) -> re.Pattern[str]:
         end = self.syntax.arguments.end
-        following = [_whole(pieces) + "(?!=)" for pieces in self._next_arguments]
-        closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [re.escape(end.strip())])]
+        following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
+        closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
+        closed += [] if self.closed else [r"\Z"]
         return re.compile("|".join([*following, *map(_whole, self._closings), *closed]))
 
     @cached_property
-    def _begun(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_beginning, (*self._next_arguments, *self._closings))))
+    def _literals(self) -> Finder:
+        """What may follow, as far as it is the same text always."""
+        every = (*self._next_arguments, *self._closings)
+        return Finder("".join(pieces) for pieces in every if not any(piece in _LENGTHS for piece in pieces))
+
+    @cached_property
+    def _patterns(self) -> list[list[str]]:
+        """What else may follow: white space and names are free in it."""
+        return [
+            found for found in (*self._next_arguments, *self._closings) if any(piece in _LENGTHS for piece in found)
+        ]
+
+    @cached_property
+    def _compiled(self) -> list[list[re.Pattern[str]]]:
+        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in self._patterns]
+
+    @cached_property
+    def _heads(self) -> re.Pattern[str]:
+        return re.compile("|".join(_pattern(pieces[0]) for pieces in self._patterns) or r"(?!)")
 
     @cached_property
     def _longest(self) -> int:
-        """Characters that a beginning of what may follow has at most."""
-        return max(
-            sum(_LENGTHS.get(piece, 1) for piece in pieces) for pieces in (*self._next_arguments, *self._closings)
-        )
+        """Characters that a beginning of what may follow has at most, where it is not the same text always."""
+        return max((sum(_LENGTHS.get(piece, len(piece)) for piece in found) for found in self._patterns), default=0)
 
     @property
     def _next_arguments(self) -> list[list[str]]:
         arguments = self.syntax.arguments
-        pieces = _pieces(arguments.separator, *arguments.entry[: arguments.entry.index(Slot.VALUE)])
-        return _after_layout(arguments.separator, pieces)
+        entry, between = arguments.entry, arguments.between
+        named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
+        following = [self._pieces(between, key, *named) for key in self.names or (Slot.KEY,)]
+        if self.in_code and not named[-1].strip():
+            following = [[*pieces, _BLANK] for pieces in following]
+        if not between.strip():
+            return [[*between, *pieces] for pieces in following]
+        return [found for pieces in following for found in _after_layout(between, pieces)]
 
     @property
     def _closings(self) -> list[list[str]]:
         """What closes the arguments, with what closes the run of calls, or begins the next one."""
         syntax = self.syntax
-        behind = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
-        closing = (syntax.arguments.end, *behind, syntax.call_end)
-        last = _pieces(*closing, syntax.section_end)
-        further = _pieces(*closing, syntax.separator, syntax.call_start, *_head(syntax))
-        return [found for pieces in (last, further) for found in _after_layout(syntax.arguments.end, pieces)]
+        further = (syntax.separator, syntax.call_start, *_head(syntax))
+        if not self.closed:
+            layout = _layout(_leading_text(further))
+            return [
+                [*layout, *self._pieces(*further)],
+                *([end] for end in self.ends),
+            ]
+        entry = syntax.arguments.entry
+        closing = (*entry[entry.index(Slot.VALUE) + 1 :], *self.closing, syntax.section_end)
+        closings = (self._pieces(*closing), self._pieces(*self.closing, *further))
+        return [found for pieces in closings for found in _after_layout(_leading_text(closing), pieces)]
+
+    def _pieces(self, *parts: Part) -> list[str]:
+        """Return the patterns of the parts, piece by piece; in code, white space between words is free."""
+        pieces: list[str] = []
+        for part in parts:
+            if isinstance(part, Slot):
+                pieces += [_GAP, _NAME]
+                continue
+            if self.in_code:
+                pieces += [piece for token in re.findall(r"\w+|[^\w\s]", part) for piece in (_GAP, *token)]
+            else:
+                pieces += part
+        return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
 
 
 def _head(syntax: Tools) -> list[Part]:
@@ -95,31 +177,34 @@ def _head(syntax: Tools) -> list[Part]:
     return [*syntax.function[: at + 1], *((syntax.arguments.start,) if behind == (Slot.ARGUMENTS,) else behind)]
 
 
-def _pieces(*parts: Part) -> list[str]:
-    """Return the patterns of the parts, piece by piece; words are split into their characters."""
-    pieces: list[str] = []
-    for part in parts:
-        if isinstance(part, Slot):
-            pieces += [_GAP, _NAME]
-            continue
-        for token in re.findall(r"\w+|[^\w\s]", part):
-            pieces += [_GAP, *map(re.escape, token)]
-    return pieces[1:]
+def _leading_text(parts: Iterable[Part]) -> str:
+    """Return the text with which the parts begin, up to the first slot."""
+    return "".join(str(part) for part in takewhile(lambda part: not isinstance(part, Slot), parts))
+
+
+def _layout(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]
 
 
 def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
     """Return the pieces after ever less of the white space with which the marker begins: it is no part of the value."""
-    layout = marker[: len(marker) - len(marker.lstrip())]
-    return [[*map(re.escape, layout[at:]), *pieces] for at in range(len(layout) + 1)]
+    layout = _layout(marker)
+    return [[*layout[at:], *pieces] for at in range(len(layout) + 1)]
 
 
-def _whole(pieces: list[str]) -> str:
-    return "".join(pieces)
+def _pattern(piece: str) -> str:
+    return piece if piece in _LENGTHS else re.escape(piece)
 
 
-def _beginning(pieces: list[str]) -> str:
-    """Return the pattern of any beginning of the pieces that ends the text."""
-    pattern = rf"{pieces[-1]}\Z"
-    for piece in reversed(pieces[:-1]):
-        pattern = rf"{piece}(?:\Z|{pattern})"
-    return pattern
+def _whole(pieces: Iterable[str]) -> str:
+    return "".join(map(_pattern, pieces))
+
+
+def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
+    """Return whether the text from `at` on is a beginning of the pieces."""
+    for piece in pieces:
+        found = piece.match(text, at)
+        if found is None or found.end() == len(text):
+            return found is not None or at == len(text)
+        at = found.end()
+    return False

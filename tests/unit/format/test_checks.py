@@ -41,6 +41,15 @@ def typed(**words: str) -> dict[str, Any]:
 
 TYPED = ("<p ", SLOT["key"], " t=", SLOT["type"], ">", SLOT["value"], "</p>")
 
+OPTION = [" --", SLOT["key"], "=", SLOT["value"]]
+UNCLOSED: dict[str, Any] = {
+    "call_start": "",
+    "call_end": "",
+    "section_end": "",
+    "separator": "\n",
+    "function": ["$ ", SLOT["name"], SLOT["arguments"]],
+}
+
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     # Texts and counts.
     "long marker": ({"turn": {"end": "x" * (MAX_MARKER + 1)}}, "format.turn.end"),
@@ -94,6 +103,30 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "entry in JSON": (tools(TAG, arguments=RAW["arguments"]), "arguments.entry: expected none in mode `tag_with_json`"),
     "no entry": (tools(RAW, arguments={}), "arguments.entry: expected a skeleton in mode `tag_with_tagged`"),
     "start in JSON": (tools(TAG, arguments={"start": "("}), "arguments.start"),
+    "nothing after raw text": (
+        tools(RAW, arguments={**RAW["arguments"], "entry": [SLOT["key"], "=", SLOT["value"]]}),
+        "arguments.entry: expected a marker after the value",
+    ),
+    "white space alone around the key of raw text": (
+        tools(RAW, arguments={**RAW["arguments"], "entry": ["\n", SLOT["key"], " ", SLOT["value"]]}),
+        "arguments.entry: expected a marker before or after the key",
+    ),
+    "no end and no opener": (
+        tools(RAW, arguments={**RAW["arguments"], "entry": OPTION[1:]}, **UNCLOSED),
+        "arguments.end: expected a marker that ends the arguments",
+    ),
+    "an opener that begins the next call": (
+        tools(RAW, arguments={**RAW["arguments"], "entry": [" $ ", *OPTION[1:]]}, **UNCLOSED),
+        r"arguments.entry\[0\]: expected another beginning than '\$'",
+    ),
+    "nothing before the next call": (
+        tools(
+            RAW,
+            arguments={**RAW["arguments"], "entry": OPTION, "when_empty": "{}"},
+            **{**UNCLOSED, "function": UNCLOSED["function"][1:]},
+        ),
+        "arguments.entry: expected a marker before a call that follows another",
+    ),
     "strings unlike containers": (tools(TAG, arguments={"codec": {"strings": "python"}}), "codec.strings"),
     "Python as a string": (
         tools(TAG, arguments={"as_string": True, "codec": {"strings": "python", "containers": "python"}}),
@@ -176,16 +209,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "fence that nothing opens": (tools(TAG, call_end="```<end>"), "format.tools.call_end: .* fence"),
     "word behind a word": (tools(TAG, function=["<f>", SLOT["name"], "with", SLOT["arguments"]]), r"function\[2\]"),
     "words behind nothing": (tools(TAG, function=["<f>", SLOT["name"], ":", SLOT["arguments"], "|", SLOT["key"]]), "function"),
-    "no end of arguments": (
-        {"tools": {**RAW, "function": ["<f>", SLOT["name"], ">", SLOT["arguments"]], "call_end": ""}},
-        "format.tools.arguments.end",
-    ),
     "bare keys beside raw strings": (entry("<p>", SLOT["key"], "=", SLOT["value"], "</p>", containers="bare"), "codec.containers"),
     "calls that nothing shows inside reasoning": (
         {"reasoning": {**THINK, "holds_calls": True}, **tools(TAG, function=[SLOT["name"], "<a>", SLOT["arguments"], "</f>"])},
         "format.reasoning.holds_calls",
     ),
-    "no end of a raw value": (entry("<p>", SLOT["key"], "=", SLOT["value"]), "format.tools.arguments.entry"),
     # Envelopes.
     "no envelope": (tools(NATIVE, envelope=None), "format.tools.envelope"),
     "envelope in tags": (tools(TAG, envelope={}), "format.tools.envelope"),

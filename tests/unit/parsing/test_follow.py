@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import pytest
+from properties.families import KEYWORDS, RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS, TOOLS, Family
 from properties.invariants import check
 
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings, ToolMode, Tools, Typing, Words
@@ -113,3 +114,62 @@ def test_an_end_can_be_pickled() -> None:
     follow = pickle.loads(pickle.dumps(Follow(CALLS)))
 
     assert follow.find("Rome)]", 0) == (4, ")]")
+
+
+ANY = Tool(
+    name="any", parameters={"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "string"}}
+)
+"""A tool that says what its other arguments are."""
+
+
+def calls_of(family: Family, text: str, *tools: Tool) -> list[tuple[str, Any]]:
+    request = Request(tools=(*TOOLS, *tools))
+    calls = check(lambda: Parser(family.format, request), text).tool_calls
+    return [(call.name, json.loads(call.arguments)) for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        ("city = a\ndays = 3", {"city": "a", "days": 3}),
+        ("city = a\nb\n\ndays = 3", {"city": "a\nb\n", "days": 3}),
+        ("city = a\nother = 3", {"city": "a\nother = 3"}),
+        ("city = a\ndays=3", {"city": "a\ndays=3"}),
+        ("city = a days = 3", {"city": "a days = 3"}),
+        ('city = "a"\ndays = 3', {"city": '"a"', "days": 3}),
+        ("city = \ndays = 3", {"city": "", "days": 3}),
+    ],
+)
+def test_a_line_ends_a_value_where_another_argument_begins(lines: str, value: Any) -> None:
+    """Only the names that the tool has begin one, written as the format writes them."""
+    assert calls_of(RAW_LINES, f"[do:now]\n{lines}\n[done]") == [("now", value)]
+
+
+def test_any_name_begins_an_argument_of_a_tool_that_takes_others() -> None:
+    """Where the schema says what other arguments are, their names cannot be known."""
+    assert calls_of(RAW_LINES, "[do:any]\na = x\nother = 3\n[done]", ANY) == [("any", {"a": "x", "other": "3"})]
+
+
+@pytest.mark.parametrize("end", ["", "<|end|>", "<|end|>\n", "\n$ now", "\n$ now<|end|>\n"])
+def test_calls_that_nothing_closes_end_with_the_turn_or_the_next_call(end: str) -> None:
+    """A value goes on up to there, whatever it holds."""
+    found = calls_of(RAW_OPTIONS, f"\n$ get_time --city=a -- $ b\n --c=d{end}")
+
+    assert found == [("get_time", {"city": "a -- $ b\n --c=d"}), *([("now", {})] if "now" in end else [])]
+
+
+def test_white_space_ends_a_name() -> None:
+    """Between a name and its value nothing else need stand."""
+    assert calls_of(KEYWORDS, '(do now :city "a :b)" :days 3)') == [("now", {"city": "a :b)", "days": 3})]
+
+
+def test_markers_of_any_length_are_searched_for() -> None:
+    """The longest marker that a Format may have ends a value like any other."""
+    closer = "\n" + "]" * 900
+    arguments = Arguments(entry=("\n", Slot.KEY, "=", Slot.VALUE), codec=RAW_BY_SCHEMA)
+    function = ("[do:", Slot.NAME, "]", Slot.ARGUMENTS, closer)
+    follow = Follow(Tools(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments))
+
+    assert follow.decided(f"Rome{closer}", 0) == (4, closer)
+    assert follow.decided(f"Rome{closer[:-1]}", 0) == (4, "")
+    assert follow.decided(f"Rome{closer[:-1]}.", 0)[0] > 4
