@@ -239,7 +239,9 @@ class _Generation:
             others.append(self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone()))
         for text in empty:
             if not text.startswith(start + end):
-                closed = _sequence(_said_inside(text.removeprefix(start), start, end), Choice((answer, direct)))
+                # After an end like a word only white space shows that it is one.
+                behind = answer if text[-1].isalnum() else Choice((answer, direct))
+                closed = _sequence(_said_inside(text.removeprefix(start), start, end), behind)
                 (inside if text.startswith(start) else others).append(closed)
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))

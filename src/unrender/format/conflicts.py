@@ -78,7 +78,9 @@ def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
         return
     layout = end[len(end.rstrip()) :]
     behind = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
-    empty = {"reasoning.empty": reasoning.empty, "turn.prefill_no_thinking": turn.prefill_no_thinking}
+    # The joint stands after the empty form as well; after what the prompt writes, only what it writes itself.
+    empty = {"reasoning.empty": reasoning.empty + turn.reasoning_to_content if reasoning.empty else ""}
+    empty["turn.prefill_no_thinking"] = turn.prefill_no_thinking
     behind |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
     if reasoning.unseen:
         behind["reasoning.unseen"] = layout
