@@ -223,7 +223,10 @@ class _Generation:
         start, end = _opening(self.format), markers.end
         # What is written for no reasoning, alone or with the joint after it; the prompt may have written it already.
         empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
-        joints = [text.removeprefix(start + end) for text in empty if text.startswith(start + end)]
+        # After an end like a word only white space shows that it is one.
+        joints = [
+            text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
+        ]
         unseen = [self.said("", "", self.format.content)] if markers.unseen else []
         after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))
         inside = [_sequence(thought, Literal(end), after)]
@@ -239,8 +242,7 @@ class _Generation:
             others.append(self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone()))
         for text in empty:
             if not text.startswith(start + end):
-                # After an end like a word only white space shows that it is one.
-                behind = answer if text[-1].isalnum() else Choice((answer, direct))
+                behind = Choice((answer, direct)) if _ends_apart(text) else answer
                 closed = _sequence(_said_inside(text.removeprefix(start), start, end), behind)
                 (inside if text.startswith(start) else others).append(closed)
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
@@ -349,6 +351,11 @@ def _said_inside(text: str, start: str, end: str) -> Node:
     if words.strip() in ("", start.strip()):
         return Literal(text)
     return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + behind)))
+
+
+def _ends_apart(text: str) -> bool:
+    """Return whether a word after `text` cannot be taken for a part of it."""
+    return not text[-1].isalnum()
 
 
 def _opening(format: Format) -> str:

@@ -691,6 +691,44 @@ KEYWORDS = Family(
     markers=("(do ", "(do now", " :", " :city ", ")"),
 )
 
+INDENTED = Family(
+    name="indented",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n", start_to_tools="\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            separator="\n",
+            function=("@tool: ", NAME, "\n  with:", ARGUMENTS),
+            arguments=Arguments(entry=("\n    ", KEY, ": ", VALUE)),
+        ),
+    ),
+    outputs=(
+        'Let me see.\n@tool: get_weather\n  with:\n    city: "Paris"\n    days: 3\n'
+        '@tool: get_time\n  with:\n    city: "Rome"<|end|>\n',
+        '\n@tool: now\n  with:\n    note: "a\\n    b: c"\n    exact : 1\n    exact: true\n - no more: 1',
+        "\n@tool: now\n  with:",
+    ),
+    markers=("\n@tool: ", "\n@tool: now\n  with:", "\n    ", "\n    city: ", " with:", "<|end|>\n"),
+)
+
+NAMED_JSON_TAGS = Family(
+    name="named_json_tags",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_TAGGED,
+            function=("<f:", NAME, ">", ARGUMENTS, "</f>"),
+            arguments=Arguments(entry=("<", KEY, ">", VALUE, "</", KEY, ">")),
+        ),
+    ),
+    outputs=(
+        'Let me see.<f:get_weather><city>"Paris"</city><days>3</days></f><f:get_time><city>"Rome"</city></f><|end|>\n',
+        '<f:now><note>"</note>"</note> <tags>["a"] </tags></f>',
+        "<f:now></f>",
+    ),
+    markers=("<f:", "<f:now>", "<city>", "</city>", "</note>", "</f>"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -716,4 +754,6 @@ FAMILIES = (
     RAW_LINES,
     RAW_OPTIONS,
     KEYWORDS,
+    INDENTED,
+    NAMED_JSON_TAGS,
 )

@@ -74,15 +74,25 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     )
 
 
-def lead_layout(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Give the white space after a raw value that nothing closes to what follows: to the next argument, and to the closer."""
+def lead_layout(tools: Tools) -> Tools:
+    """Give the white space after a value that nothing closes to what follows: to the next argument, and to what ends them."""
+    function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
     layout = "" if not entry or isinstance(entry[-1], Slot) else entry[-1]
     left = outer_literals(function[:at])[1] if at else ""
-    if not layout or not arguments.open_ended or arguments.start or not left.endswith(layout):
-        return function, arguments
-    parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, layout, *function[at + 1 :]]
-    return merge(parts), replace(arguments, entry=merge([layout, *entry[:-1]]))
+    closed = arguments.end + "".join(part for part in function[at:] if not isinstance(part, Slot)) + tools.call_end
+    if not layout.isspace() or arguments.start or not left.endswith(layout) or left == layout:
+        return tools
+    if not arguments.open_ended and closed.strip():
+        return tools
+    behind = layout if closed.strip() else ""
+    parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, behind, *function[at + 1 :]]
+    return replace(
+        tools,
+        function=merge(parts),
+        arguments=replace(arguments, entry=merge([layout, *entry[:-1]])),
+        call_end=tools.call_end if behind else layout + tools.call_end,
+    )
 
 
 def id_parts(tools: Tools) -> tuple[int, int] | None:

@@ -286,8 +286,8 @@ class _Analysis:
         if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
-        function, arguments = lead_layout(*close_quotes(*move_brackets(function, self.found.arguments)))
-        return Tools(
+        function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
+        tools = Tools(
             mode=self.mode,
             call_start=call_start,
             call_end=call_end,
@@ -296,6 +296,7 @@ class _Analysis:
             index_start=index_start,
             parallel=len(row.items) > 1,
         )
+        return lead_layout(tools)
 
     def _fit_empty(self, tools: Tools) -> tuple[Arguments, str]:
         """T6: compare what a call without arguments has in their place, and say what was found."""

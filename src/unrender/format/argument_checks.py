@@ -83,12 +83,13 @@ def _entry(tools: Tools, where: str) -> Iterator[Problem]:
     codec = arguments.codec
     in_tags = codec.containers is Containers.XML
     raw = codec.strings is Strings.RAW and codec.typed_by is Typing.SCHEMA and not codec.cdata
+    quoted = not codec.strings.unquoted
     if in_tags and not named_twice:
         yield where, "expected the key after the value as well, since containers are `xml`"
-    elif named_twice and not (in_tags or raw):
+    elif named_twice and not (in_tags or raw or quoted):
         yield (
             where,
-            "expected the key after the value only where containers are `xml`, or strings `raw` and typed by `schema`",
+            "expected the key after the value only where containers are `xml`, or strings have quotes or are `raw` and typed by `schema`",
         )
 
 
@@ -99,7 +100,9 @@ def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
     closers = (arguments.end, *literals(behind), tools.call_end, tools.section_end)
     closed = any(text.strip() for text in closers)
     opener = _first_words(parts[:1])
-    if not closed and not opener:
+    named = "".join(literals(parts[: parts.index(Slot.VALUE)])) if Slot.VALUE in parts else ""
+    lined = arguments.separator.isspace() or (not arguments.separator and bool(literals(parts[:1])))
+    if not closed and not opener and not (named.strip() and lined):
         yield f"{where.removesuffix('.entry')}.end", "expected a marker that ends the arguments, here or after them"
     ends = closers if closed else (tools.separator, tools.call_start, *literals(tools.function[:1]))
     if opener and opener[0] in [word for text in ends for word in _first_words((text,))]:

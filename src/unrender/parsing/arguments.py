@@ -89,10 +89,14 @@ class Entries:
     """The opener, and everything that may end the arguments."""
     closed: bool = True
     """A marker ends the arguments; else they end where no other follows."""
+    further: Follow | None = None
+    """Says whether another follows, where neither a marker nor a separator does."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.call
         assert call is not None
+        if self.further is not None:
+            return self._after_white_space(machine, self.further, first=call.count == 0)
         at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
         separable = bool(self.separator) and call.separated < call.count
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
@@ -112,6 +116,12 @@ class Entries:
         else:
             machine.fail(f"{self.opener!r} or the end of the arguments")
         return False
+
+    def _after_white_space(self, machine: Machine, further: Follow, *, first: bool) -> bool:
+        found = further.goes_on(machine.buffer, machine.at, first=first, final=machine.final)
+        if found is not None:
+            machine.pc = self.entry if found else self.done
+        return found is None
 
 
 @dataclass(frozen=True, slots=True)

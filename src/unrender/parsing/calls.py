@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from unrender.format import Arguments, Part, Slot, Tools
+from unrender.format import Arguments, Containers, Part, Slot, Tools
 from unrender.grammar.nodes import Calls
 from unrender.grammar.notations import notation_of
 from unrender.parsing.arguments import (
@@ -284,7 +284,9 @@ class CallCode:
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
         behind = tokens(self.syntax.separator)[:1]
         closed = any(map(str.strip, (arguments.end, *self._behind_arguments(), *closing_tokens(self.syntax))))
-        self.code.put(between, Entries(entry, done, opener, separator, Finder([opener, *ends, *behind]), closed))
+        marks = Finder([opener, *ends, *behind])
+        further = None if closed or opener else Follow(self.syntax, tuple(sorted(self.ends)))
+        self.code.put(between, Entries(entry, done, opener, separator, marks, closed, further))
 
     def _behind_arguments(self) -> list[str]:
         """What follows the arguments where more slots come after them, as in `</NAME>`."""
@@ -445,7 +447,8 @@ def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:
     """Return how the tags are written when the argument's name is the tag's: `<city>…</city>`."""
     entry = arguments.entry
-    if Slot.KEY not in entry[i + 1 :]:
+    by_itself = not arguments.codec.strings.unquoted and arguments.codec.containers is not Containers.XML
+    if Slot.KEY not in entry[i + 1 :] or by_itself:
         return None
     again = entry.index(Slot.KEY, i + 1)
     opens = _text(entry[0]).strip()

@@ -76,6 +76,13 @@ class Follow:
         limit = self._begun_at(text, start)
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
+    def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
+        """Return whether an argument follows at `at`, the first or another; None where that hangs on text to come."""
+        following = self._firsts if first else self._others
+        if any(_matches(pieces, text, at) for pieces in following):
+            return True
+        return None if not final and any(_begins(pieces, text, at) for pieces in following) else False
+
     def _begun_at(self, text: str, start: int) -> int:
         """Return where the tail of `text` may begin what follows the value; its length where it does not.
 
@@ -118,6 +125,16 @@ class Follow:
     @cached_property
     def _compiled(self) -> list[list[re.Pattern[str]]]:
         return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in self._patterns]
+
+    @cached_property
+    def _others(self) -> list[list[re.Pattern[str]]]:
+        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in self._next_arguments]
+
+    @cached_property
+    def _firsts(self) -> list[list[re.Pattern[str]]]:
+        entry = self.syntax.arguments.entry
+        pieces = [_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)])]
+        return [[re.compile(_pattern(piece)) for piece in pieces]]
 
     @cached_property
     def _heads(self) -> re.Pattern[str]:
@@ -198,6 +215,15 @@ def _pattern(piece: str) -> str:
 
 def _whole(pieces: Iterable[str]) -> str:
     return "".join(map(_pattern, pieces))
+
+
+def _matches(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
+    for piece in pieces:
+        found = piece.match(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
 
 
 def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:

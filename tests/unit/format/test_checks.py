@@ -140,10 +140,6 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "word with a space": (entry(*TYPED, **typed(string="a b")), r"codec.types\[0\]"),
     "word for two": (entry(*TYPED, **typed(object="s")), r"codec.types\[4\]"),
     "tags without names": (entry("<p>", SLOT["key"], ">", SLOT["value"], "</p>", containers="xml", item_tag="i"), "after the value"),
-    "quoted value in its name": (
-        entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", strings="json", typed_by="syntax"),
-        "strings `raw`",
-    ),
     "tags without item": (entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", containers="xml"), "item_tag"),
     "entities without escaped strings": (entry(*RAW["arguments"]["entry"], entities=[["&", "&amp;"]]), "codec.entities"),
     "escaped strings without entities": (entry(*RAW["arguments"]["entry"], strings="escaped"), "codec.entities"),
