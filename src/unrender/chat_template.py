@@ -325,7 +325,7 @@ class ChatTemplate:
     def response_template(self, *, target: Target | str = "transformers") -> Exported:
         """Return the format as the response template that transformers ("transformers") or vLLM and SGLang ("vllm") read.
 
-        Raises `ExportError`, saying what stands in the way, when it cannot be expressed.
+        Raises `ExportError`, which says what is in the way, when it cannot be expressed.
         """
         from unrender.emit.response_template import response_template  # noqa: PLC0415 -- loaded when it is used
 

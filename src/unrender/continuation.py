@@ -18,7 +18,7 @@ def begun_text(
 ) -> str:
     """Return what the model has already written when the message's content or reasoning is to be continued.
 
-    Without a format nobody knows what stands around content; then it stands alone. Raises `MessageError`, naming `where`,
+    Without a format nobody knows what is around content; then it is alone. Raises `MessageError`, naming `where`,
     for a message that cannot be continued so.
     """
     if continued not in (True, "content", "reasoning"):
@@ -57,7 +57,7 @@ def _opening(format: Format) -> str:
 
 
 def _reasoning_before(reasoning: str, format: Format) -> str:
-    """Return what stands between header and content: the reasoning, or what is written when there is none."""
+    """Return what is between header and content: the reasoning, or what is written when there is none."""
     markers, turn = format.reasoning, format.turn
     if not markers.end:
         return ""

@@ -1,6 +1,6 @@
 """Every exception unrender raises: callers' mistakes, never model text.
 
-Model output is no one's mistake: lenient parsing raises nothing, and strict parsing raises `MalformedOutput` alone.
+Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `MalformedOutput` alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SchemaWarning(UserWarning):
 class MalformedOutput(UnrenderError):
     """Strict parsing met text that the format does not allow.
 
-    `position` counts characters from the start of the output, `expected` is what could have stood there, in the
+    `position` counts characters from the start of the output, `expected` is what could have been there, in the
     user's words, and `context` is the text around the position.
     """
 

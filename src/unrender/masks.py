@@ -205,7 +205,7 @@ def _before_header(rendered: _Rendered, full: str, place: int, limit: int, index
 
 
 def _place(rendered: _Rendered, full: str, index: int, plant: Plant) -> int | None:
-    """Return where in `full` the needle would stand that `plant` puts into the message; None when that does not show."""
+    """Return where in `full` the needle is that `plant` puts into the message; None when it does not show."""
     message = plant(rendered.messages[index])
     planted = rendered.planted(index, message) if message is not None else None
     if planted is None or planted.count(_NEEDLE) != 1:

@@ -2,7 +2,7 @@
 
 Strategy: callers have OpenAI's parts (`image_url`, `input_audio`, `file`) or transformers' (`image`, `audio`, `video`);
 templates read one form or another. Which one is found by rendering a part between two words: it is shown where something
-stands between them. What a template cannot show is an error that names the part, for nothing is dropped in silence.
+is between them. What a template cannot show is an error that names the part, for nothing is dropped in silence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Media:
     part: Mapping[str, Any]
     """The part as the caller gave it."""
     message: int
-    """The message that it stands in, counted from 0."""
+    """The message that it is in, counted from 0."""
 
 
 def shown_media(
@@ -75,7 +75,7 @@ def _kind(part: Any) -> str:
 
 
 def _value(part: Mapping[str, Any], kind: str) -> Any:
-    """Return where the data of a part are: a URL, or what stands in its place."""
+    """Return where the data of a part are: a URL, or what replaces it."""
     value = next((part[form.format(kind)] for form in _FORMS if form.format(kind) in part), None)
     return value.get("url", value) if isinstance(value, Mapping) else value
 
@@ -97,7 +97,7 @@ def _is_shown(template: Template, capabilities: Capabilities, part: Mapping[str,
 
 
 def _between(template: Template, capabilities: Capabilities, parts: list[Any]) -> str | None:
-    """Return what a template writes around and between two words with `parts` between them; None when that is no text."""
+    """Return what a template writes around and between two words with `parts` between them; None when that is not a text."""
     content = [{"type": "text", "text": _BEFORE}, *parts, {"type": "text", "text": _AFTER}]
     context = shape_context(None, capabilities)
     rendering = template.render([{"role": "user", "content": content}], add_generation_prompt=True, **context)

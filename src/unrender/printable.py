@@ -16,7 +16,7 @@ _UNSEEN = (
 )
 """All but the line break: what Unicode calls controls, formats, surrogates, separators of lines, or ignorable.
 
-The two selectors that choose between text and emoji stay: they stand in ordinary text, and only there.
+The two selectors that choose between text and emoji stay: they are in ordinary text, and only there.
 """
 _IN_A_LINE = re.compile(f"[\n{_UNSEEN}]")
 _IN_LINES = re.compile(f"[{_UNSEEN}]")

@@ -54,7 +54,7 @@ class Turn:
     def stop(self) -> tuple[str, ...]:
         """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
 
-        An end of turn that ends reasoning, too, is none where there is another: generation would stop before the answer.
+        A text that also ends reasoning is left out where there is another: generation would stop before the answer.
         """
         turn = self.format.turn
         texts = tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))

@@ -63,7 +63,8 @@ def check_variables(
 ) -> None:
     """Raise `MessageError`, naming the nearest known name, for a variable that the template does not read.
 
-    What the template `beside` it reads, which is taken for requests with other tools, is no mistake. A switch for thinking that the template does not have is a `TemplateWarning`: servers set it for every model.
+    What the template `beside` it reads is accepted: that one is used for requests with other tools. A switch for thinking that
+    the template does not have is a `TemplateWarning`: servers set it for every model.
     """
     if not given:
         return

@@ -180,7 +180,7 @@ def compared(meant: Message, recorded: Any, format: Format) -> list[Finding]:
 
 
 def _message(recorded: Any) -> Mapping[str, Any] | None:
-    """Return a recorded message, whatever it stands in; None where there is none."""
+    """Return a recorded message, whatever holds it; None where there is none."""
     if isinstance(recorded, str):
         try:
             recorded = json.loads(recorded)

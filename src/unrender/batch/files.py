@@ -33,7 +33,7 @@ class Piece:
 
     file: str
     first: int
-    """Where its first row stands: a line counted from 1, or a row of a table counted from 0."""
+    """Where its first row is: a line counted from 1, or a row of a table counted from 0."""
     rows: Any
     """Lines as bytes, or a `RecordBatch`; a line that is too long is None."""
     size: int

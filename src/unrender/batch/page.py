@@ -15,7 +15,7 @@ from unrender.printable import printable_lines
 _MOST = 30
 """Tools and reasons that are drawn."""
 _BAR, _ROW, _LABEL, _NUMBER = 380, 24, 300, 150
-"""Pixels: the longest bar, the height of a row, and the room for what stands at either side."""
+"""Pixels: the longest bar, the height of a row, and the room at either side."""
 _GOOD, _BAD = "#2a7f62", "#c0392b"
 
 _HEAD = """<!DOCTYPE html>

@@ -216,7 +216,7 @@ def _conversation(value: Any) -> list[Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise MessageError(f"messages: expected a list or JSON, found text that is no JSON: {error}") from None
+            raise MessageError(f"messages: expected a list or JSON, found text that is not JSON: {error}") from None
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, list | tuple):

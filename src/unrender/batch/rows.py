@@ -47,7 +47,7 @@ class Status(StrEnum):
     MALFORMED = "malformed"
     """Something in it is not what the format writes; the rest was read."""
     UNREADABLE = "unreadable"
-    """The row has no answer, or its tools or messages are no such thing; nothing was read."""
+    """The row has no answer, or its tools or messages cannot be used; nothing was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

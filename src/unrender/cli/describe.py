@@ -1,6 +1,6 @@
 """A `Format` into what a person reads: an answer with slots for the model's own words, and the markers by name.
 
-Rules: a marker is shown as a Python string, so that white space and line breaks can be seen; slots stand in «…», since a
+Rules: a marker is shown as a Python string, so that white space and line breaks can be seen; slots are in «…», since a
 pipe has no colours; only what differs from the default is listed.
 """
 
@@ -22,7 +22,7 @@ SLOT_STYLE = BOLD_CYAN
 MARKER_STYLE = GREEN
 
 Row = tuple[str, str]
-"""A label and what stands after it."""
+"""A label and its value."""
 
 Section = tuple[str, str, list[Row]]
 """A heading, the word that sums it up, and its rows."""

@@ -90,7 +90,7 @@ _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.j
 
 
 def expanded(template: str) -> Iterator[str]:
-    """Yield the template itself, or all templates of a directory that is no model's."""
+    """Yield the template itself, or all templates of a directory that does not hold a model."""
     path = Path(template)
     found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
     yield from map(str, found) if found else (template,)

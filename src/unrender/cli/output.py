@@ -17,7 +17,7 @@ INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
 """Half the rows of a list, and the characters of a value, that are printed."""
 _WORDS = 32
-"""Columns that the words of a table need beside its numbers; else they stand below them."""
+"""Columns that the words of a table need beside its numbers; with fewer they go below them."""
 _WIDEST = 40
 """Characters of a name in a table."""
 
@@ -29,7 +29,7 @@ def print_heading(title: str, summary: str = "") -> None:
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print labels and what stands beside them in two columns, the second folded to the terminal's width.
+    """Print labels and their values in two columns, the second folded to the terminal's width.
 
     Of very long values, and of very many rows, only the beginning and the end are printed.
     """

@@ -105,7 +105,7 @@ def _model(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _in_this_process(model: str | None) -> str:
-    """Return what runs a model that is no engine's: transformers where it has weights, else the sampler."""
+    """Return what runs a model when no engine does: transformers where it has weights, else the sampler."""
     folder = Path(model or "")
     weights = model and folder.is_dir() and any(folder.glob("*.safetensors"))
     return "transformers" if weights else "sampler"

@@ -53,7 +53,7 @@ class Choice:
         self._finder = Finder(stop) if stop else None
         self._fold = MessageFold() if stop or turn.continued else None
         if turn.continued:
-            self.parser.feed("")  # What was there before is no part of this answer.
+            self.parser.feed("")  # What was there before does not belong to this answer.
         self._held = ""
         self._tokens = 0
         self._thinking = False
@@ -114,7 +114,7 @@ class Choice:
         return found
 
     def _place(self, text: str, tokens: Sequence[Mapping[str, Any]]) -> None:
-        """Note where each token ends; tokens that are no whole characters end with their piece."""
+        """Note where each token ends; a token that holds only a part of a character ends with its piece."""
         assert self._logprobs is not None
         at, self._length = self._length, self._length + len(text)
         whole = sum(len(str(token["token"])) for token in tokens) == len(text)

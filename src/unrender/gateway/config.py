@@ -1,7 +1,7 @@
 """Settings, from a TOML file or from the command line → models, limits and keys.
 
 Rules: a setting that is unknown or of the wrong type is an error that names it. Secrets may be named by the environment
-variable that holds them, so that they need not stand in a file.
+variable that holds them, so that they need not be in a file.
 """
 
 from __future__ import annotations

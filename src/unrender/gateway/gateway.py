@@ -57,7 +57,7 @@ class Keys:
             raise Failure(Kind.NOT_FOUND, f"model: {model!r} is not open to this API key", param="model")
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
-        """Return what stands for whoever sent a request; all are the same where no key is needed."""
+        """Return a word for whoever sent a request, the same for all where no key is needed."""
         return sha256(_given(headers)).digest() if self.models else b""
 
 

@@ -1,6 +1,6 @@
 """The paths of the gateway → its OpenAPI document.
 
-Rules: requests are described by what reads them (`schema.py`); only what a reader hands on as it is stands in a table here.
+Rules: requests are described by what reads them (`schema.py`); a table here has only what a reader hands on unread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What reads a request → the JSON Schema of its requests.
 
-Strategy: the reader is run on fields that are no request's: they note what is asked of them, and answer as if nothing were there.
+Strategy: the reader is run on fields of no real request: they note what is asked of them, and answer as if nothing were there.
 So the description cannot say anything but what is read.
 """
 
@@ -79,7 +79,7 @@ class Recorder(Fields):
         return super().typed(name, kind, expected)
 
     def _note(self, name: str, schema: Schema) -> None:
-        """Note a field; what is said first, and most exactly, stands."""
+        """Note a field; what is said first, and most exactly, is kept."""
         self.schema["properties"].setdefault(name, schema)
 
 

@@ -1,6 +1,6 @@
 """MLX-LM: a template into a tool parser, the module that its server asks for by the name in `tool_parser_type`.
 
-The server finds the literal markers of a region of calls by itself, and hands over what stands between them when the region
+The server finds the literal markers of a region of calls by itself, and hands over what is between them when the region
 has ended. So arguments do not stream; put the gateway in front of the server where they should.
 
 >>> from unrender import ChatTemplate
@@ -36,7 +36,7 @@ def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
     """Register, and return, the module `mlx_lm.tool_parsers.NAME`, for `tokenizer_config={"tool_parser_type": NAME}`.
 
     Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`, and raises `ValueError`
-    when there is none, which the server takes for text that is no call. Raises `ExportError` when calls have no marker
+    when there is none, which the server takes for text that is not a call. Raises `ExportError` when calls have no marker
     that opens them.
     """
     start, end = _markers(template.format)
@@ -60,7 +60,7 @@ def _markers(format: Format) -> tuple[str, str]:
 
 def _parser(format: Format, start: str, end: str) -> Any:
     def parse_tool_call(text: str, tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
-        """Return the calls in what stands between the markers. Raises `ValueError` when there is none."""
+        """Return the calls between the markers. Raises `ValueError` when there is none."""
         offered = None if tools is None else read_offer(list(tools), repeats=True).tools
         parser = Parser(format, Request(tools=offered), begun="")
         parser.feed(start + text + end)

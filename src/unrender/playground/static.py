@@ -64,11 +64,11 @@ def _contents(where: str) -> dict[str, bytes]:
 
 
 def _alone(html: str, where: str) -> str:
-    """Return the page with Pyodide behind it, and with the policy that a server would send in a header."""
+    """Return the page that runs on Pyodide, with the policy that a server would send in a header."""
     origin = f" {'/'.join(where.split('/')[:3])}" if "://" in where else ""
     said = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY.format(origin=origin))}">'
-    behind = f'<meta name="pyodide" content="{escape(where)}">'
-    return html.replace('<meta name="pyodide" content="">', f"{said}\n{behind}", 1)
+    runtime = f'<meta name="pyodide" content="{escape(where)}">'
+    return html.replace('<meta name="pyodide" content="">', f"{said}\n{runtime}", 1)
 
 
 def _modules(name: str, root: Path) -> Iterator[tuple[str, bytes]]:

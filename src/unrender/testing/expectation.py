@@ -31,7 +31,7 @@ class ExpectedCall:
 
 
 def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
-    """Return a complete call; arguments whose names are no Python names come as a mapping.
+    """Return a complete call; arguments whose names are not Python names come as a mapping.
 
     >>> call("get_weather", city="Paris") == call("get_weather", {"city": "Paris"})
     True
@@ -67,7 +67,7 @@ class Expectation:
         ]
 
     def source(self) -> str:
-        """Return the arguments of `expect` that stand for this, as Python."""
+        """Return the arguments of `expect` that mean this, as Python."""
         calls = [item.source() for item in self.tool_calls]
         rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
         rows += [f"tool_calls=[{', '.join(calls)}]"] if calls else []
@@ -102,5 +102,5 @@ def _lines(text: str) -> list[str]:
 
 
 def _compared(expected: list[str], found: list[str]) -> Iterator[str]:
-    """Yield the lines of both, marked by where they stand; difflib's hint lines show the characters."""
+    """Yield the lines of both, marked by which one has them; difflib's hint lines show the characters."""
     yield from (f"  {line.rstrip()}" for line in difflib.ndiff(expected, found))

@@ -36,7 +36,7 @@ _DIALECTS = MappingProxyType(
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
     """Return the dialects whose grammar allows neither `output` nor `message` as the format writes it.
 
-    Layout that parsers read and grammars do not write, say a line break too many, is no refusal. An engine that is not
+    Layout that parsers read and grammars do not write, say a line break too many, does not count as refused. An engine that is not
     installed, and a turn that has no grammar, refuse nothing.
     """
     candidates = [_without_end(turn, output), *_rewritten(turn, message)]

@@ -140,7 +140,7 @@ def parsed(data: bytes, where: str) -> Any:
 def event(line: bytes, where: str) -> Any:
     """Return the JSON of a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
 
-    Raises `EngineError` for data that are no object, and with the engine's words for an error among the events.
+    Raises `EngineError` for data that are not an object, and with the engine's words for an error among the events.
     """
     if not line.startswith(b"data:"):
         if line.startswith(b"error:"):  # llama-server's form
@@ -151,7 +151,7 @@ def event(line: bytes, where: str) -> Any:
 
 
 def checked(value: Any, where: str) -> Any:
-    """Return an object that is no error. Raises `EngineError` for others."""
+    """Return an object. Raises `EngineError` when it is an error."""
     if not isinstance(value, dict):
         raise EngineError(f"expected an object, found {value!r:.80}", where=where)
     if value.get("error"):

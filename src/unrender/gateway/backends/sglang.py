@@ -15,7 +15,7 @@ _SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty"}
 )
 _HALF = "\ufffd"
-"""What stands for half a character at the end of a text that is not whole yet."""
+"""The character that replaces an unfinished one at the end of a text."""
 
 
 class SGLang:

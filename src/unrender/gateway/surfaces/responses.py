@@ -210,7 +210,7 @@ class ResponsesSurface:
         return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
-        """End the open item; a call that is not complete is no part of the output."""
+        """End the open item; a call that is not complete is left out of the output."""
         item = self._item
         if item is None:
             return
