@@ -374,8 +374,8 @@ class CallCode:
         # What is no further call may still be another marker, which is found where text is read.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = syntax.separator.strip()
-        # Without section or separator, calls that must be whole are looked for in the text, one by one.
-        chained = bool(separator or section or not syntax.whole)
+        # Without section or separator, calls that must be whole and have a marker are looked for in the text, one by one.
+        chained = bool(separator or section or not syntax.whole or not self.marked)
         named = syntax.function[:1] == (Slot.NAME,)
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = syntax.section_end or syntax.call_end or _text(syntax.function[-1])

@@ -65,3 +65,12 @@ def test_only_the_tools_of_the_request_count():
     assert read(text, Request(tools=None)) == ("A.\nget\n{}", [])
     assert read(text, replace(REQUEST, tool_choice=ToolChoice.NONE)) == ("A.\nget\n{}", [])
     assert read(text) == ("A.", ["get"])
+
+
+def test_whole_calls_may_follow_each_other_with_nothing_between():
+    """Only where an answer begins is a name without a marker a call: the next one is looked for right after the first."""
+    tools = Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, Slot.ARGUMENTS), whole=True)
+    format = Format(tools=tools)
+
+    for chunks in splits("get{}get_weather{}get{"):
+        assert read(list(chunks), format=format) == ("get{", ["get", "get_weather"])
