@@ -20,6 +20,7 @@ from unrender.grammar.nodes import Role
 from unrender.messages import Message
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def differences(format: Format, drawn: Sample, message: Message, begun: Message) -> list[str]:
@@ -100,7 +101,7 @@ def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
     codec = arguments.codec
     plain = _plain(text, codec.strings)
     raw = codec.strings.unquoted and plain == value
-    if raw or _with_plain_numbers(encode_value(value, arguments)) == _with_plain_numbers(text):
+    if raw or _one_spelling(encode_value(value, arguments)) == _one_spelling(text):
         return True
     return any(
         read == value and type(read) is type(value) for read in _readings(plain if codec.escaped_containers else text)
@@ -118,9 +119,16 @@ def _plain(text: str, strings: Strings) -> str:
             assert_never(strings)
 
 
-def _with_plain_numbers(text: str) -> str:
-    """Return the text with one spelling for each number."""
-    return _NUMBER.sub(lambda found: repr(float(found.group()) or 0.0), text)
+def _one_spelling(text: str) -> str:
+    """Return the text with one spelling for each number and each string in JSON's quotes."""
+    return _NUMBER.sub(lambda found: repr(float(found.group()) or 0.0), _STRING.sub(_ascii_string, text))
+
+
+def _ascii_string(found: re.Match[str]) -> str:
+    try:
+        return json.dumps(json.loads(found.group()))
+    except ValueError:
+        return found.group()
 
 
 def _readings(text: str) -> Iterator[Any]:
