@@ -202,8 +202,11 @@ def _shape_content(message: dict[str, Any], capabilities: Capabilities) -> dict[
     content = message.get("content")
     if isinstance(content, str) and capabilities.requires_typed_content:
         return message | {"content": _parts(content)}
+    # Templates that take a question in parts, for its images, may drop those of an answer.
+    said = message.get("role") == "assistant"
+    kept = capabilities.requires_typed_content if said else capabilities.supports_typed_content
     only_text = isinstance(content, list) and all(_is_text(part) for part in content)
-    if only_text and not capabilities.supports_typed_content:
+    if only_text and not kept:
         return message | {"content": _text(content)}
     return message
 

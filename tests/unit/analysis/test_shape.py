@@ -338,6 +338,18 @@ def test_parts_become_text_only_where_all_are_text():
     assert content(text, requires_typed_content=True, supports_typed_content=True) == text
 
 
+def test_parts_of_an_answer_become_text_unless_the_template_wants_parts():
+    """What a template does with the parts of a question says nothing about those of an answer."""
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+    def content(**changes):
+        messages = [{"role": "assistant", "content": parts}]
+        return shape_messages(messages, Capabilities(**(ALL | changes)))[0]["content"]
+
+    assert content(supports_typed_content=True) == "ab"
+    assert content(supports_typed_content=True, requires_typed_content=True) == parts
+
+
 def test_ids_of_a_conversation_are_listed():
     """One for each call, nothing for a call without."""
     assert call_ids([{"tool_calls": [WRITTEN, {"function": {}}]}, {"role": "user"}]) == ("a", "")
