@@ -55,6 +55,7 @@ def check_answer(
         for other, text in (*parts, *dropped, *joints):
             if text in turn.prefill:
                 yield "format.turn.prefill", f"expected words without the marker {text!r} of {other}"
+    yield from _begins_calls(turn, content, tools)
     yield from _wordlike(turn, reasoning)
     for where, core in openers:
         for other, text in dropped:
@@ -69,6 +70,15 @@ def _hidden(openers: list[Named]) -> Iterator[Problem]:
             if text != core and text.startswith(core):
                 shorter = where.removeprefix("format.")
                 yield other, f"expected a marker that does not begin with {core!r} of {shorter}, found {text!r}"
+
+
+def _begins_calls(turn: Turn, content: Content, tools: Tools) -> Iterator[Problem]:
+    """Yield a prompt that has always begun a call: no answer could be anything else."""
+    for name, text in (("prefill", turn.prefill), ("prefill_no_thinking", turn.prefill_no_thinking)):
+        for where, core in _cores(_openers(tools, "format.tools")):
+            if text.strip().endswith(core) and not content.start.strip().startswith(core):
+                opener = where.removeprefix("format.")
+                yield f"format.turn.{name}", f"expected words that do not end with {core!r} of {opener}, found {text!r}"
 
 
 def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:

@@ -202,6 +202,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"reasoning": {"mode": "delimiter", "end": "<go>"}, "turn": {"prefill": "Steps<x>"}, "ignored": ["<x>"]},
         "format.turn.prefill",
     ),
+    "prefill that begins a call": ({**tools(TAG, call_start="<c>"), "turn": {"prefill": "<h><c>\n"}}, "format.turn.prefill"),
+    "prefill that begins calls": (
+        {**tools(TAG, section_start="<cs>"), "turn": {"prefill_no_thinking": "<cs>"}},
+        "format.turn.prefill_no_thinking",
+    ),
     "fence that nothing opens": (tools(TAG, call_end="```<end>"), "format.tools.call_end: .* fence"),
     "word behind a word": (tools(TAG, function=["<f>", SLOT["name"], "with", SLOT["arguments"]]), r"function\[2\]"),
     "words behind nothing": (tools(TAG, function=["<f>", SLOT["name"], ":", SLOT["arguments"], "|", SLOT["key"]]), "function"),
