@@ -97,7 +97,7 @@ def show(subject: Subject, answer: Answer) -> Shown | None:
     begun = _begun(subject, prompt, full)
     if begun is None:
         return None
-    text = full[len(begun) :].removesuffix(_asking(subject.format, prompt))
+    text = full[len(begun) :].removesuffix(_asking(subject, prompt))
     if not full.startswith(prompt.removesuffix(prefill(subject.format, prompt))):
         text = _without_epilogue(subject, text)
     expected = _visible(answer, text, subject.format)
@@ -131,9 +131,16 @@ def _another(value: Any) -> Any:
 
 def _goes_on(format: Format, prompt: str, full: str) -> bool:
     """Return whether the last answer is written as one that goes on: after reasoning that the prompt opens and nothing closes."""
-    end, begun = format.reasoning.end.strip(), prefill(format, prompt)
-    opened = bool(end) and bool(begun.strip()) and not format.reasoning.closed_in(begun)
+    end = format.reasoning.end.strip()
+    opened = _leaves_open(format, prefill(format, prompt))
     return opened and full.startswith(prompt) and end not in full[len(prompt) :]
+
+
+def _leaves_open(format: Format, begun: str) -> bool:
+    """Return whether what a prompt has begun is reasoning that goes on: its marker, or words where it has none."""
+    markers = format.reasoning
+    opened = bool(begun.strip()) if markers.mode is ReasoningMode.DELIMITER else markers.start.strip() in begun
+    return markers.mode is not ReasoningMode.NONE and opened and not markers.closed_in(begun)
 
 
 def _in_history(subject: Subject, answer: Answer) -> str | None:
@@ -162,8 +169,10 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
         return shown.text[len(begun) :]
     if format.content.start.strip() and begun.strip().endswith(format.content.start.strip()):
         return ""  # The prompt has begun content, and this answer begins with something else.
-    if markers.end and not markers.closed_in(begun):
+    if _leaves_open(format, begun):
         return shown.text[shown.text.index(reasoning) :] if reasoning else ""
+    if markers.end and not markers.closed_in(begun):
+        return shown.text
     if reasoning:
         return ""
     # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
@@ -196,10 +205,13 @@ def _up_to_header(subject: Subject, full: str) -> str | None:
     return full[:at] if at >= 0 else None
 
 
-def _asking(format: Format, prompt: str) -> str:
+def _asking(subject: Subject, prompt: str) -> str:
     """Return what asks for an answer in the prompt: some templates ask for the next one after each that they write."""
-    header = prompt.removesuffix(prefill(format, prompt))
-    return next((prompt[len(header) - len(text) :] for text in format.turn.headers if header.endswith(text)), "")
+    if subject.render() == prompt:
+        return ""  # Nothing asks: what the prompt ends with ends the question.
+    header = prompt.removesuffix(prefill(subject.format, prompt))
+    headers = subject.format.turn.headers
+    return next((prompt[len(header) - len(text) :] for text in headers if header.endswith(text)), "")
 
 
 def _without_epilogue(subject: Subject, text: str) -> str:

@@ -321,3 +321,29 @@ def test_what_does_not_follow_the_prompt_refutes_no_grammar(source):
 
     assert report.refuted == ()
     assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
+
+
+ASKS_WITH_MORE = """\
+{%- for message in messages -%}
+{%- if message.role == 'assistant' -%}
+{%- if message.reasoning_content -%}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{%- endif -%}
+{{ message.content ~ '<|end|>' }}
+{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
+"""
+NEVER_ASKS = """\
+{%- for message in messages -%}
+{%- if message.role == 'assistant' -%}
+{%- for call in message.tool_calls or [] -%}
+{{ '<call><fn=' ~ call.function.name ~ '>' ~ call.function.arguments | tojson ~ '</fn></call>' }}
+{%- endfor -%}<|end|>
+{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
+{%- endfor -%}
+"""
+
+
+@pytest.mark.parametrize("source", [ASKS_WITH_MORE, NEVER_ASKS])
+def test_an_answer_is_cut_out_where_headers_look_like_ends(source):
+    """A prefill that opens no reasoning leaves the answer whole, and so does an end of turn before which nothing asks."""
+    assert verify(ChatTemplate.from_string(source).template, samples=2).refuted == ()
