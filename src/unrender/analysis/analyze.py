@@ -31,8 +31,8 @@ from unrender.analysis.reasoning import Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
-from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool
-from unrender.format import Format, Slot, ToolMode, Tools, Turn
+from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool, unlike_history
+from unrender.format import Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.template.rendering import Template
 
 UNEXPECTED = "analysis met what it does not understand"
@@ -90,7 +90,8 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     proof = prove(prober, complete(fmt, template.source))
     fmt, last = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
     given_up = (*found.given_up, *settled, *proof.given_up, *last)
-    diagnostics = (*found.tools.diagnostics, *given_up, *map(str, doubts), *_misread(proof))
+    unlike = unlike_history(turns, found.frame)
+    diagnostics = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
@@ -163,13 +164,15 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     ends = [tools.end] if end else [tools.end, *next_openers(turns, content.end)]
     ends.append(_token(frame.appended))
+    asking = _asking(frame, reasoning.reasoning, (content, tools.tools))
+    headers = (header, header + asking if asking else "", frame.tool_header)
     turn = Turn(
-        headers=tuple(text for text in (header, frame.tool_header) if text.strip()),
+        headers=tuple(text for text in headers if text.strip()),
         end=end,
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
         unasked=frame.unasked,
-        prefill=frame.prefill,
-        prefill_no_thinking=frame.prefill_no_thinking,
+        prefill="" if asking else frame.prefill,
+        prefill_no_thinking="" if asking else frame.prefill_no_thinking,
         start_to_content=_space(openings.content)
         or _space(openings.content_no_thinking)
         or max(map(_space, openings_after_tool(turns, frame)), key=len, default=""),
@@ -192,6 +195,15 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         given_up=given_up,
         rules={reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules},
     )
+
+
+def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, Tools]) -> str:
+    """Return what every prompt writes after the header and no answer begins with: there, the header is a longer one."""
+    asking = frame.prefill.strip()
+    if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
+        return ""
+    markers = [text.strip() for text in _texts((reasoning, *parts)) if text.strip()]
+    return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
 
 
 def _token(appended: str) -> str:

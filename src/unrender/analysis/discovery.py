@@ -99,9 +99,11 @@ def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[
 def _find_tools(prober: Prober) -> dict[str, Any]:
     names = sorted(name for name in prober.template.variables if _TOOL_WORD.search(name))
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
-    for name, as_text in product(ranked[:MOST_NAMES], (False, True)):
+    # A template may write the tools after an answer only.
+    asked = ([user()], [user(), assistant(CONTENT)])
+    for messages, name, as_text in product(asked, ranked[:MOST_NAMES], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
-        text = prober.with_capabilities(**changes).render([user()], tools=offered_tools(), thinking=None)
+        text = prober.with_capabilities(**changes).render(messages, tools=offered_tools(), thinking=None)
         if text is not None and NAMES[0] in text:
             return changes | {"supports_tools": True}
     return {}

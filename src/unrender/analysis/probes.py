@@ -73,9 +73,9 @@ def result(call: Call) -> Message:
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": RESULT}
 
 
-def offered_tools() -> list[dict[str, Any]]:
-    """Return tools that match the probes' calls."""
-    properties = {key: {"type": "integer", "description": "a number"} for key in KEYS}
+def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
+    """Return tools that match the probes' calls, with arguments of one JSON type."""
+    properties = {key: {"type": kind, "description": "a number"} for key in KEYS}
     parameters = {"type": "object", "properties": properties, "required": []}
     functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
     return [{"type": "function", "function": function} for function in functions]

@@ -8,6 +8,7 @@ in full is not judged, and neither is an answer that the template writes like an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +16,12 @@ from typing import Any
 from unrender.analysis.probes import (
     CONTENT,
     EOS,
+    IDS,
+    KEYS,
+    NAMES,
     REASONING,
     USER2,
+    WORD,
     Call,
     Prober,
     assistant,
@@ -32,6 +37,8 @@ from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 _REQUEST = Request(tools=read_tools(offered_tools()))
+_TEXT_REQUEST = Request(tools=read_tools(offered_tools("string")))
+_WORDS = re.compile(r"\w{4,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +55,16 @@ class Said:
         """Return whether a text shows all of it, once, and not the question as well."""
         needles = [self.content, self.reasoning]
         for call in self.calls:
-            needles += [call.name, *call.arguments, *map(str, call.arguments.values())]
+            # Only words: what stands between those of a text may be written otherwise.
+            needles += [call.name, *call.arguments, *_WORDS.findall(str(list(call.arguments.values())))]
         shown_once = not self.content or text.count(self.content) == 1
         return shown_once and question not in text and all(needle in text for needle in needles)
+
+    @property
+    def request(self) -> Request:
+        """What is asked for, with the types of the arguments in its tools."""
+        texts = any(isinstance(value, str) for call in self.calls for value in call.arguments.values())
+        return _TEXT_REQUEST if texts else _REQUEST
 
     def is_said_by(self, message: Message) -> bool:
         """Return whether a message says just this."""
@@ -107,6 +121,12 @@ SAID = (
     Said(name=MIXED, content=CONTENT, calls=make_calls(1)),
     Said(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
 )
+_TEXTS = (f"{WORD} {WORD}", f'"{WORD}"', f'{WORD} < a && it\'s {{b}} [c], d; \\ "e" (f)')
+TOLD = Said(
+    name="a call with texts",
+    calls=(Call(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0]),),
+)
+"""A call says more than numbers: words, a text in quotes, and signs that formats are made of."""
 _LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and content", "one call", MIXED))
 """What is asked for again after other turns."""
 
@@ -115,7 +135,7 @@ def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
     """Render every answer to a question, and the usual ones to a second question and to a tool's result; cut them out."""
     (call,) = make_calls(1)
     turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
-        ([user()], SAID),
+        ([user()], (*SAID, TOLD)),
         ([user(), assistant(CONTENT, REASONING), user(USER2)], _LATER[:1]),
     ]
     if prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role:
@@ -160,7 +180,7 @@ def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
     if not shown.asked and not _follows_header(format, shown):
         return None
     for chunks in ([shown.answer], shown.answer):
-        message = _read(format, shown.start, chunks)
+        message = _read(format, shown, chunks)
         if not shown.said.is_said_by(message):
             return None if _written_alike(prober, shown, message) else Misread(cut_out=shown, message=message)
     return None
@@ -177,8 +197,8 @@ def _follows_header(format: Format, shown: CutOut) -> bool:
     return any(header.strip() in begun for header in format.turn.headers)
 
 
-def _read(format: Format, prompt: str, chunks: Sequence[str]) -> Message:
-    parser = Parser(format, _REQUEST, prompt=prompt, ids=numbered_id)
+def _read(format: Format, shown: CutOut, chunks: Sequence[str]) -> Message:
+    parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()

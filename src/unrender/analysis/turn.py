@@ -63,6 +63,14 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     )
 
 
+def unlike_history(turns: Turns, frame: Frame) -> Iterator[str]:
+    """Yield, in words, that the generation prompt does not write what stands before every answer of the history."""
+    asked = turns.question
+    header, prompt = frame.header.strip(), asked.prompt
+    if prompt and asked.answers and header and prompt != asked.bare and header not in prompt:
+        yield f"the prompt asks with {prompt!r:.200}, and before answers stands {header!r:.200}: no answer shows what follows it"
+
+
 def tail_of(body: str | None, needle: str, frame: Frame) -> str:
     """Return what stands after an answer's last needle, up to the end of its turn."""
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""

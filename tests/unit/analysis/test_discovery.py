@@ -565,3 +565,13 @@ def test_only_what_shows_is_observed(source, expected):
     observed = discover(Prober(template=Template(source))).capabilities
 
     assert observed == Capabilities(**({"supports_tool_role": True, "supports_system_role": True} | expected))
+
+
+def test_tools_are_looked_for_after_an_answer_as_well():
+    """A template may write its tools at the end of a conversation only."""
+    source = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+        "{% if messages[-1].role == 'assistant' %}{{ tools | tojson }}{% endif %}"
+    )
+
+    assert discover(Prober(template=Template(source))).capabilities.supports_tools

@@ -20,7 +20,7 @@ from unrender.analysis.probes import (
     make_calls,
     user,
 )
-from unrender.analysis.readback import SAID, CutOut, Misread, Said, cut_outs, misread
+from unrender.analysis.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread
 from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.template.rendering import Template
@@ -163,7 +163,7 @@ def test_every_answer_is_cut_out():
     shown = cut_outs(prober())
 
     assert [(found.said, found.before[-1]["content"]) for found in shown] == [
-        *((said, USER) for said in SAID),
+        *((said, USER) for said in (*SAID, TOLD)),
         (SAID[0], USER2),
         *(
             (said, RESULT)
@@ -173,7 +173,7 @@ def test_every_answer_is_cut_out():
     ]
     assert shown[0] == CutOut(said=SAID[0], before=(user(),), start=ASKED, answer=f"{C}{EOS}", asked=True)
     assert shown[3].answer == f"{WRITTEN}{WRITTEN_TWO}{EOS}"
-    assert shown[9].before == (user(), assistant(C, R), user(USER2))
+    assert shown[10].before == (user(), assistant(C, R), user(USER2))
     assert all(found.asked and found.start.endswith("<assistant>") for found in shown)
 
 
@@ -201,8 +201,8 @@ NO_CALLS = "{% for m in messages if m.tool_calls %}{{ raise_exception('no') }}{%
 @pytest.mark.parametrize(
     ("source", "known", "count"),
     [
-        (SOURCE, {"supports_tool_calls": False}, 10),
-        (SOURCE, {"supports_tool_role": False}, 10),
+        (SOURCE, {"supports_tool_calls": False}, 11),
+        (SOURCE, {"supports_tool_role": False}, 11),
         (SOURCE + NO_PROMPT, {}, 0),
         (SOURCE + NO_CALLS, {}, 3),
         ("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", {}, 3),
