@@ -76,7 +76,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
-    end, rule = _end(start, tails, openings, (*_COMPARED, ("as many markers as open it", _mirrored_end)))
+    end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
     turn_end = tails.content.removeprefix(end) if always else tails.content
@@ -135,6 +135,22 @@ def _mirrored_end(start: str, tails: Tails, _: Openings) -> str:
     ends_otherwise = tails.before_eos or (tails.calls and parts[tags[0]] not in tails.calls)
     closed = ends_otherwise and parts[tags[0]] in closers_of(openers[-1])
     return "".join(parts[: tags[len(openers) - 1] + 1]) if closed or len(tags) > len(openers) else ""
+
+
+def _closer(start: str, tails: Tails, openings: Openings) -> str:
+    """Where content is written after reasoning only, take the marker that closes what opens it."""
+    openers = [part for part in lexemes(start) if is_tag(part)]
+    parts = lexemes(openings.reasoning_content_tail)
+    first = next((i for i, part in enumerate(parts) if is_tag(part)), -1)
+    closed = bool(openers) and first >= 0 and not tails.content.strip() and parts[first] in closers_of(openers[-1])
+    return "".join(parts[: first + 1]) if closed else ""
+
+
+_RULES = (
+    *_COMPARED,
+    ("as many markers as open it", _mirrored_end),
+    ("the marker that closes what opens it", _closer),
+)
 
 
 def _whole_markers(suffix: str, texts: list[str]) -> str:
