@@ -53,7 +53,9 @@ PERMISSIVE = (
     "ZLIB",
     "0BSD",
 )
-"""Beginnings of licences that allow what ours allows; MPL binds the files of that library alone."""
+"""Words of licences that allow what ours allows; MPL binds the files of that library alone."""
+UNSAID: Mapping[str, str] = {"protobuf": "BSD-3-Clause"}
+"""Licences of packages whose metadata name none, as the LICENSE file in their archive says."""
 
 
 def contents(folder: str) -> None:
@@ -134,6 +136,7 @@ def _licence(part: dict[str, Any]) -> str:
         item.get("expression") or item["license"].get("id") or item["license"].get("name", "")
         for item in part.get("licenses", [])
     ]
+    said = said or [UNSAID.get(part["name"], "")]
     return ", ".join(dict.fromkeys(text.partition("\n")[0][:60] for text in said if text))
 
 

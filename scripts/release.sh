@@ -8,6 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 root=$PWD
+PATH=$PATH$(printf ':%s' "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin) # where pyenv keeps other Pythons
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -63,7 +64,10 @@ step 'licences and a bill of materials'
 
 step 'tests with the lowest versions that the bounds allow'
 "$tools/uv" venv --quiet --clear --python 3.11 "$work/venv"
-"$tools/uv" pip install --quiet --python "$work/venv/bin/python" --resolution lowest-direct --editable '.[batch,cli,gateway,hub,otel,testing,tools]'
-"$tools/uv" pip install --quiet --python "$work/venv/bin/python" 'pytest-timeout' 'pytest-xdist' hypothesis jsonschema tokenizers
-"$work/venv/bin/python" -m pytest --quiet -p no:cacheprovider -n 2 tests/unit/test_chat_template.py tests/unit/test_turn.py tests/unit/parsing \
-    tests/unit/emit tests/unit/template tests/unit/cli tests/unit/batch tests/unit/testing
+"$tools/uv" pip install --quiet --python "$work/venv/bin/python" --resolution lowest-direct "$wheel[testing]"
+(cd "$work" && venv/bin/python -I "$root/scripts/smoke.py" testing)
+"$tools/uv" venv --quiet --clear --python 3.11 "$work/venv"
+"$tools/uv" pip install --quiet --python "$work/venv/bin/python" --resolution lowest-direct --editable '.[batch,cli,gateway,hub,otel,tools]'
+"$tools/uv" pip install --quiet --python "$work/venv/bin/python" 'pytest>=9,<10' pytest-timeout pytest-xdist hypothesis jsonschema
+"$work/venv/bin/python" -m pytest --quiet -p no:cacheprovider -n 2 tests/unit/test_chat_template.py tests/unit/test_turn.py \
+    tests/unit/parsing tests/unit/emit tests/unit/template tests/unit/cli tests/unit/batch
