@@ -342,7 +342,7 @@ def _begins_arguments(syntax: Tools) -> str:
     arguments = syntax.arguments
     if Slot.ARGUMENTS not in syntax.function[:3]:
         return ""
-    return arguments.start if arguments.entry else '"' if arguments.as_string else "{"
+    return arguments.start if arguments.entry or arguments.start else '"' if arguments.as_string else "{"
 
 
 def _said_inside(text: str, start: str, end: str) -> Node:

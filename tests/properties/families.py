@@ -729,6 +729,25 @@ NAMED_JSON_TAGS = Family(
     markers=("<f:", "<f:now>", "<city>", "</city>", "</note>", "</f>"),
 )
 
+LEFT_OUT = Family(
+    name="left_out",
+    format=Format(
+        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=Tools(
+            mode=ToolMode.TAG_WITH_JSON,
+            function=('<call name="', NAME, '"', ARGUMENTS),
+            arguments=Arguments(start=">", end="</call>", when_empty="/>"),
+        ),
+    ),
+    outputs=(
+        'Let me see.<call name="get_weather">{"city": "Paris", "days": 3}</call>'
+        '<call name="get_time">{"city": "Rome"}</call><|end|>\n',
+        '<call name="now"/> <call name="now" >{} </call><call name="now"/>',
+        '<call name="now">\n```json\n{"note": "/>"}\n```\n</call>',
+    ),
+    markers=('<call name="', '<call name="now"', '"/>', ">", "</call>"),
+)
+
 FAMILIES = (
     JSON_ENVELOPE,
     ARRAY,
@@ -756,4 +775,5 @@ FAMILIES = (
     KEYWORDS,
     INDENTED,
     NAMED_JSON_TAGS,
+    LEFT_OUT,
 )

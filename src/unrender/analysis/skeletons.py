@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tokens import merge
@@ -93,6 +94,39 @@ def lead_layout(tools: Tools) -> Tools:
         arguments=replace(arguments, entry=merge([layout, *entry[:-1]])),
         call_end=tools.call_end if behind else layout + tools.call_end,
     )
+
+
+def left_out(tools: Tools, before: str, after: str, empty: str) -> Tools | None:
+    """Return the syntax in which more than the arguments is left out when there are none; None where nothing says so.
+
+    `before` and `after` stand around the arguments of an answer with one call, as far as its name and to its end; `empty` is
+    what stands after the name where the call has no arguments.
+    """
+    function, arguments = tools.function, tools.arguments
+    at = function.index(Slot.ARGUMENTS)
+    close = arguments.end + "".join(str(part) for part in function[at + 1 :]) + tools.call_end
+    if Slot.NAME not in function[max(at - 2, 0) : at] or any(isinstance(part, Slot) for part in function[at + 1 :]):
+        return None
+    kept = "".join(_shared_lexemes(lexemes(before), lexemes(empty)))
+    rest = lexemes(empty[len(kept) :])
+    ending = "".join(reversed(_shared_lexemes(lexemes(after)[::-1], rest[::-1])))
+    end = after[: len(after) - len(ending)]
+    start = before[len(kept) :]
+    if not start + end or not close.startswith(end) or not after.startswith(close):
+        return None
+    behind, inside = close[len(end) :], len(close) - len(tools.call_end)
+    right = behind[: max(inside - len(end), 0)]
+    instead = "".join(rest)
+    return replace(
+        tools,
+        function=merge([*function[: function.index(Slot.NAME) + 1], kept, Slot.ARGUMENTS, right]),
+        call_end=behind[len(right) :],
+        arguments=replace(arguments, start=start, end=end, when_empty=instead[: len(instead) - len(ending)]),
+    )
+
+
+def _shared_lexemes(left: list[str], right: list[str]) -> list[str]:
+    return [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))]
 
 
 def id_parts(tools: Tools) -> tuple[int, int] | None:

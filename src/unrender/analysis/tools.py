@@ -22,6 +22,7 @@ from unrender.analysis.skeletons import (
     close_quotes,
     id_parts,
     lead_layout,
+    left_out,
     literal_behind,
     move_brackets,
     split_closer,
@@ -30,7 +31,7 @@ from unrender.analysis.skeletons import (
 from unrender.analysis.split import common_suffix, is_tag, lexemes
 from unrender.analysis.tokens import COUNTER, Row, mark_counters, merge
 from unrender.analysis.turn import Frame, until_sentinel
-from unrender.format import Arguments, Content, Slot, ToolMode, Tools
+from unrender.format import Content, Slot, ToolMode, Tools
 
 NOT_RENDERED = "tool calls are not rendered"
 """What diagnostics say of a template without calls."""
@@ -128,8 +129,8 @@ class _Analysis:
         if self.mode is ToolMode.JSON_NATIVE:
             (call,) = make_calls(1)
             tools = replace(tools, envelope=find_envelope(self.answers.call or "", call, tools))
-        arguments, when_empty = self._fit_empty(tools)
-        tools = replace(tools, arguments=arguments, id_parts=id_parts(tools))
+        tools, when_empty = self._fit_empty(tools)
+        tools = replace(tools, id_parts=id_parts(tools))
         mode = next(name for mode, name, _ in _MODES if mode is self.mode)
         behind = self._content_behind(tools)
         return ToolsFinding(
@@ -298,18 +299,24 @@ class _Analysis:
         )
         return lead_layout(tools)
 
-    def _fit_empty(self, tools: Tools) -> tuple[Arguments, str]:
+    def _fit_empty(self, tools: Tools) -> tuple[Tools, str]:
         """T6: compare what a call without arguments has in their place, and say what was found."""
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
-            return arguments, "a call without arguments is not rendered"
+            return tools, "a call without arguments is not rendered"
         usual = arguments.start + arguments.end if arguments.entry else '"{}"' if arguments.as_string else "{}"
         if self._call_text(tools, usual) in body:
-            return arguments, "as usual, with nothing inside"
+            return tools, "as usual, with nothing inside"
         written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
-        if written is None:
-            return arguments, "in a way that is not understood"
-        return replace(arguments, when_empty=written), f"as {written}" if written else "nothing is written"
+        if written is not None:
+            found = replace(tools, arguments=replace(arguments, when_empty=written))
+            return found, f"as {written}" if written else "nothing is written"
+        row = None if self.answers.call is None or tools.envelope else self._row(self.answers.call)
+        if row is not None and len(row.items[0]) == 3:
+            shorter = left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
+            if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
+                return shorter, "left out, with what stands around them"
+        return tools, "in a way that is not understood"
 
     def _call_text(self, tools: Tools, arguments: str) -> str:
         """Return the first call, from its name to its end, with this text for arguments."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
 from unrender.emit.response_calls import between_calls, calls_field, calls_opener
@@ -29,7 +30,7 @@ from unrender.emit.response_patterns import (
     turn_ends,
 )
 from unrender.errors import ExportError
-from unrender.format import Format, ReasoningMode, ToolMode
+from unrender.format import Format, ReasoningMode, Slot, ToolMode
 
 
 class Target(StrEnum):
@@ -69,9 +70,22 @@ def response_template(format: Format, *, target: Target | str = Target.TRANSFORM
     """
     if target not in REASONING_NAMES:
         raise ExportError(f"target: expected one of {[str(known) for known in Target]}, found {target!r}")
+    format = _inlined(format)
     regions = dict(_fields(format, REASONING_NAMES[Target(target)]))
     template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
     return Exported(template=template, omissions=omissions(format))
+
+
+def _inlined(format: Format) -> Format:
+    """Return the format with what stands around one object of arguments as a part of the call."""
+    tools, arguments = format.tools, format.tools.arguments
+    if arguments.entry or not arguments.start + arguments.end:
+        return format
+    at = tools.function.index(Slot.ARGUMENTS)
+    parts = (*tools.function[:at], arguments.start, Slot.ARGUMENTS, arguments.end, *tools.function[at + 1 :])
+    runs = (tuple(run) for _, run in groupby(parts, lambda part: isinstance(part, Slot)))
+    function = tuple(part for run in runs for part in (run if isinstance(run[0], Slot) else ("".join(run),)) if part)
+    return replace(format, tools=replace(tools, function=function, arguments=replace(arguments, start="", end="")))
 
 
 def _anchor(format: Format) -> dict[str, Any]:

@@ -29,11 +29,13 @@ def check_arguments(tools: Tools, where: str) -> Iterator[Problem]:
         yield from _entry(tools, f"{where}.entry")
     else:
         yield from _one_object(arguments, where)
+        if tools.envelope and arguments.start + arguments.end:
+            yield f"{where}.start", "expected nothing, as a JSON object stands around the arguments"
     yield from _codec(arguments.codec, f"{where}.codec")
 
 
 def _one_object(arguments: Arguments, where: str) -> Iterator[Problem]:
-    for name in ("start", "end", "separator"):
+    for name in ("separator",) if arguments.when_empty is not None else ("start", "end", "separator"):
         if getattr(arguments, name):
             yield f"{where}.{name}", "expected nothing, as the arguments are one object"
     if arguments.repeats:

@@ -189,7 +189,7 @@ class Arguments:
     """How the arguments of a call are written."""
 
     start: str = ""
-    """Before the first argument; empty when the arguments are one JSON value. e.g. `{` (Gemma), `(` (LFM2)."""
+    """Before the first argument, e.g. `(`. Where the arguments are one JSON value: what is left out with it, see `when_empty`."""
     end: str = ""
     entry: Skeleton = ()
     """One argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty: one JSON object."""

@@ -96,7 +96,8 @@ class _Writer:
 
     @property
     def is_json_object(self) -> bool:
-        return self.codec.containers is Containers.JSON and not self.arguments.entry and not self.arguments.as_string
+        bare = not (self.arguments.start or self.arguments.end or self.arguments.as_string)
+        return self.codec.containers is Containers.JSON and not self.arguments.entry and bare
 
     @property
     def hint(self) -> str:
@@ -142,10 +143,9 @@ class _Writer:
     # One JSON object.
 
     def json_object(self, shape: Object) -> Iterator[Node]:
-        if self.arguments.as_string:
-            yield self.as_string(shape)
-        else:
-            yield self.container(shape, (), self.hint)
+        node = self.as_string(shape) if self.arguments.as_string else self.container(shape, (), self.hint)
+        around = Literal(self.arguments.start), Literal(self.arguments.end)
+        yield Sequence((around[0], node, around[1])) if self.arguments.start + self.arguments.end else node
 
     def json(self, shape: Shape, hint: str) -> Node:
         return self.tools.json(replace(self.parameters, shape=shape, unsupported=()), hint)

@@ -41,7 +41,8 @@ def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin:
         return arguments.when_empty
     if not arguments.entry:
         text = _encode_container(values, arguments, margin)
-        return json.dumps(text, ensure_ascii=arguments.codec.ascii_only) if arguments.as_string else text
+        text = json.dumps(text, ensure_ascii=arguments.codec.ascii_only) if arguments.as_string else text
+        return arguments.start + text + arguments.end
     written = {key: value for key, value in values.items() if value is not None or not arguments.codec.omits_null}
     entries = (
         _encode_entry(key, item, arguments) for key, value in written.items() for item in _items(value, arguments)

@@ -117,9 +117,7 @@ def _listed(lines: Iterable[str]) -> str:
 def _shown(part: str | Slot, arguments: Arguments) -> str:
     if part is not Slot.ARGUMENTS:
         return _WORDS.get(part, "") if isinstance(part, Slot) else part
-    if not arguments.entry:
-        return "ARGUMENTS"
-    return arguments.start + _entry(arguments) + arguments.end
+    return arguments.start + (_entry(arguments) if arguments.entry else "ARGUMENTS") + arguments.end
 
 
 def _entry(arguments: Arguments) -> str:

@@ -241,21 +241,25 @@ class CallCode:
                 found += [token for text in texts for token in tokens(text)[:1]]
             elif part is not Slot.ANY:
                 found += tokens(_text(part))[:1]
-            if isinstance(part, Slot) and part is not Slot.ANY and not (part is Slot.ARGUMENTS and arguments.entry):
+            left_out = part is Slot.ARGUMENTS and (arguments.entry or arguments.when_empty == "")
+            if isinstance(part, Slot) and part is not Slot.ANY and not left_out:
                 return found
             if _text(part).strip():
                 return found
         return [*found, *self._closers(), *tokens(self.syntax.separator)[:1]]
 
     def _before_arguments(self) -> list[Instruction]:
-        if self.syntax.arguments.entry:
-            return [Space()]
+        arguments = self.syntax.arguments
+        return [Space()] if arguments.entry or arguments.start.strip() else self._before_object()
+
+    def _before_object(self) -> list[Instruction]:
         return [Space(), MaybeFence(), Space()]
 
     def _assured(self) -> list[Instruction]:
         """Without a marker, a tool's name is a call only where arguments follow it."""
         arguments = self.syntax.arguments
-        return [] if self.marked or arguments.entry else [Ahead('"' if arguments.as_string else "{")]
+        bracket = '"' if arguments.as_string else "{"
+        return [] if self.marked or arguments.entry else [Ahead("".join(tokens(arguments.start)[:1]) or bracket)]
 
     # Arguments.
 
@@ -267,13 +271,15 @@ class CallCode:
         none = self.code.reserve()
         self._written_arguments(arguments)
         first = arguments.start if arguments.start.strip() else "".join(map(_text, arguments.entry[:1]))
-        begins = tokens(first)[:1] if arguments.entry else ["{", '"']
+        begins = tokens(first)[:1] or ([] if arguments.entry else ["{", '"'])
         self.code.put(none, NoArguments(empty.strip(), Finder(begins), len(self.code)))
 
     def _written_arguments(self, arguments: Arguments) -> None:
         if not arguments.entry:
             strict = self.syntax.whole and notation_of(arguments.codec).is_json
-            self.code.emit(JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict)))
+            opened = [*self._literal(arguments.start), *self._before_object()] if arguments.start.strip() else []
+            read = JsonArguments(LiteralStyle(strict=strict, loose_keys=not strict))
+            self.code.emit(*opened, read, *self._literal(arguments.end))
             return
         self.code.emit(*self._literal(arguments.start))
         between = self.code.reserve()
@@ -283,10 +289,10 @@ class CallCode:
         separator = arguments.separator.strip()
         ends = tokens(arguments.end)[:1] or [*self._behind_arguments(), *self._closers()]
         behind = tokens(self.syntax.separator)[:1]
-        closed = any(map(str.strip, (arguments.end, *self._behind_arguments(), *closing_tokens(self.syntax))))
-        marks = Finder([opener, *ends, *behind])
-        further = None if closed or opener else Follow(self.syntax, tuple(sorted(self.ends)))
-        self.code.put(between, Entries(entry, done, opener, separator, marks, closed, further))
+        follow = Follow(self.syntax, tuple(sorted(self.ends)))
+        marks = Finder([opener, *ends, *behind, *follow.fences])
+        further = None if follow.closed or opener else follow
+        self.code.put(between, Entries(entry, done, opener, separator, marks, follow.closed, further))
 
     def _behind_arguments(self) -> list[str]:
         """What follows the arguments where more slots come after them, as in `</NAME>`."""

@@ -21,6 +21,7 @@ _NAME = r"[^\W\d][\w.\-]{0,63}+"
 _BLANK = r"\s"
 _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
 """The pieces of what may follow that are patterns, with the characters that they may have; others are literal text."""
+_FENCE = "```"
 END = "the end of the output"
 """What ends a value that nothing follows."""
 MOST_NAMES = 256
@@ -43,8 +44,10 @@ class Follow:
         behind = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
         self.closing: tuple[Part, ...] = (arguments.end, *behind, syntax.call_end)
         """What closes a call."""
-        texts = (part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot))
+        texts = [part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot)]
         self.closed = any(map(str.strip, texts))
+        self.fences = [_FENCE] if any(_FENCE in text for text in texts) else []
+        """The Markdown fence, where one closes the call."""
         self._named: dict[tuple[str, ...], Follow] = {}
 
     def __reduce__(self) -> tuple[type[Follow], tuple[Tools, tuple[str, ...], tuple[str, ...]]]:

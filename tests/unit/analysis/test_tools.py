@@ -447,6 +447,21 @@ EMPTY = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (f"<c>{NAME}</c><end>", Arguments(start=":", when_empty="")),
+        (f"<c>{NAME}/><end>", Arguments(start=":", end="</c>", when_empty="/>")),
+    ],
+)
+def test_what_is_left_out_with_the_arguments(text, arguments):
+    """Texts around the arguments may be left out, or replaced, with them."""
+    finding = find(written() | {"empty_call": text})
+
+    assert finding.tools.arguments == arguments
+    assert finding.rules["T6"] == "left out, with what stands around them"
+
+
 @pytest.mark.parametrize(("text", "when_empty", "rule"), EMPTY.values(), ids=EMPTY)
 def test_call_without_arguments(text, when_empty, rule):
     """What stands in the place of no arguments is compared with what usually would."""

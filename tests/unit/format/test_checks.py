@@ -127,6 +127,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "arguments.entry: expected a marker before a call that follows another",
     ),
+    "texts around arguments that are never left out": (tools(TAG, arguments={"start": "("}), "arguments.start"),
+    "texts around the arguments of an object": (
+        tools(NATIVE, arguments={"start": "(", "when_empty": ""}),
+        "arguments.start: expected nothing, as a JSON object stands around",
+    ),
     "strings unlike containers": (tools(TAG, arguments={"codec": {"strings": "python"}}), "codec.strings"),
     "Python as a string": (
         tools(TAG, arguments={"as_string": True, "codec": {"strings": "python", "containers": "python"}}),
