@@ -98,3 +98,19 @@ def test_variables_are_listed_with_what_they_do():
 def test_a_turn_says_whether_it_thinks(source, given, thinking):
     """Also where nobody said anything, and where the switch has another name."""
     assert ChatTemplate.from_string(source).prepare([USER], **given).thinking is thinking
+
+
+@pytest.mark.parametrize(
+    ("source", "default"),
+    [
+        ("{{ budget | default(-1) }}", -1),
+        ("{{ budget if budget is defined else -0.5 }}", -0.5),
+        ("{% if not budget is defined %}{% set budget = -1 %}{% endif %}{{ budget }}", -1),
+        ("{{ budget | default({}) }}", {}),
+        ("{{ budget | default(1 - 2) }}", None),
+        ("{{ budget | default('9' * 1000000000000) }}", None),
+    ],
+)
+def test_a_default_is_what_the_source_writes_out(source, default):
+    """A negative number is a constant; an expression is not computed, whatever it would come to."""
+    assert ChatTemplate.from_string(PLAIN + source).template.defaults.get("budget") == default

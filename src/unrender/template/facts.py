@@ -3,49 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import jinja2
-from jinja2 import meta, nodes
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.idtracking import VAR_LOAD_RESOLVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Static facts about a template; see the properties of `Template` for what each means."""
 
-    variables: frozenset[str]
-    string_constants: tuple[str, ...]
-    attribute_names: frozenset[str]
-    defaults: Mapping[str, Any]
+    variables: frozenset[str] = frozenset()
+    string_constants: tuple[str, ...] = ()
+    attribute_names: frozenset[str] = frozenset()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_facts(environment: jinja2.Environment, source: str) -> Facts:
-    """Read the facts off a source that is known to compile in that environment."""
-    tree = environment.parse(source)
+def read_facts(tree: nodes.Template) -> Facts:
+    """Read the facts off a template's tree, all but its variables, which are known when code is generated."""
     found = list(_depth_first(tree))
-    strings, attributes = tuple(_strings(found)), frozenset(_attribute_names(found))
-    # Looking for variables folds constant lists, and the strings in them are found no more.
-    variables = frozenset(meta.find_undeclared_variables(tree))
-    defaults = dict(_defaults(_depth_first(tree)))
-    return Facts(variables=variables, string_constants=strings, attribute_names=attributes, defaults=defaults)
+    return Facts(
+        string_constants=tuple(_strings(found)),
+        attribute_names=frozenset(_attribute_names(found)),
+        defaults=dict(_defaults(found)),
+    )
+
+
+class VariableFinder(CodeGenerator):
+    """Generates a template's code, and adds the names that it reads and does not set to the environment's `undeclared`."""
+
+    def enter_frame(self, frame: Frame) -> None:
+        """Note the names that a scope takes from outside the template."""
+        super().enter_frame(frame)
+        environment: Any = self.environment
+        outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)
+        environment.undeclared.update(name for name in outside if name not in environment.globals)
 
 
 def _defaults(found: Iterable[nodes.Node]) -> Iterator[tuple[str, Any]]:
     """Yield what variables are taken for when they are not there: `x | default(0)`, `x if x is defined else 0`, and so on."""
     for node in found:
         match node:
-            case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[nodes.Const(value=value), *_]):
-                yield name, value
+            case nodes.Filter(node=nodes.Name(name=name), name="default" | "d", args=[value, *_]):
+                yield from _constant(name, value)
             case nodes.CondExpr(
-                test=nodes.Test(node=nodes.Name(name=name), name="defined"), expr2=nodes.Const(value=value)
+                test=nodes.Test(node=nodes.Name(name=name), name="defined"), expr2=nodes.Expr() as value
             ):
-                yield name, value
+                yield from _constant(name, value)
             case nodes.If(
                 test=nodes.Not(node=nodes.Test(node=nodes.Name(name=name), name="defined")),
-                body=[*_, nodes.Assign(target=nodes.Name(name=target), node=nodes.Const(value=value))],
+                body=[*_, nodes.Assign(target=nodes.Name(name=target), node=nodes.Expr() as value)],
             ) if name == target:
-                yield name, value
+                yield from _constant(name, value)
+
+
+def _constant(name: str, value: nodes.Expr) -> Iterator[tuple[str, Any]]:
+    """Yield the name with its value where that is written out: as a constant, as a negative number, or as `{}`."""
+    match value:
+        case nodes.Const():
+            yield name, value.value
+        case nodes.Neg(node=nodes.Const(value=int() | float() as number)):
+            yield name, -number
+        case nodes.Dict(items=[]):
+            yield name, {}
 
 
 def _strings(found: Iterable[nodes.Node]) -> Iterator[str]:

@@ -79,7 +79,7 @@ class CodeTemplate(Template):
         """Another one for each object: what code does cannot be hashed, so nothing of it may be found on disk."""
         return secrets.token_hex(32)
 
-    @cached_property
+    @property
     def _facts(self) -> Facts:
         return self._known
 

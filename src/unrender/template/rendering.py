@@ -29,7 +29,7 @@ from unrender.errors import MessageError, TemplateError
 from unrender.messages import DEEPEST, MOST_VALUES
 from unrender.template.budget import Budget, Exhausted, Limits
 from unrender.template.data import without_addresses
-from unrender.template.facts import Facts, read_facts
+from unrender.template.facts import Facts
 from unrender.template.sandbox import Sandbox
 
 _TOO_DEEP = "the template is nested or recurses too deeply"
@@ -152,9 +152,9 @@ class Template:
         """Names used as attributes, constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
         return self._facts.attribute_names
 
-    @cached_property
+    @property
     def _facts(self) -> Facts:
-        return read_facts(self._sandbox, self.source)
+        return self._sandbox.facts
 
     def _run(self, variables: dict[str, Any]) -> str:
         self._sandbox.budget = Budget(self.limits)

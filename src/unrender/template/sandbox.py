@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from datetime import datetime
 from types import BuiltinMethodType, MethodType
 from typing import Any, NoReturn
@@ -29,6 +30,7 @@ from jinja2.utils import Namespace
 from unrender.template import rewriting
 from unrender.template.budget import Budget, Limits
 from unrender.template.data import is_opaque, plain, variables_of
+from unrender.template.facts import Facts, VariableFinder, read_facts
 from unrender.template.formatting import Formatting, format_method
 from unrender.template.growth import (
     LISTING_FILTERS,
@@ -51,6 +53,7 @@ _DICT_ATTRIBUTES = frozenset(dir(dict))
 class Sandbox(SandboxedEnvironment):
     """The environment of one template; renderings in several threads have a budget each."""
 
+    code_generator_class = VariableFinder
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
@@ -62,6 +65,8 @@ class Sandbox(SandboxedEnvironment):
             optimized=False,
             cache_size=0,
         )
+        self.facts = Facts()
+        self.undeclared: set[str] = set()
         self._thread = threading.local()
         self._limits = limits
         self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
@@ -157,7 +162,10 @@ class Sandbox(SandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         rewriting.check_size(source, self._limits)
-        return super()._generate(rewriting.Rewriting().visit(source), *args, **kwargs)
+        facts = read_facts(source)
+        code = super()._generate(rewriting.Rewriting().visit(source), *args, **kwargs)
+        self.facts = replace(facts, variables=frozenset(self.undeclared))
+        return code
 
 
 class _Generation(Extension):
