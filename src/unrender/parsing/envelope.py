@@ -328,9 +328,9 @@ _STEPS = {
 
 
 def _unquote(text: str) -> str:
-    if text[0] == '"':
+    if text[0] == '"' and "\\" in text:
         try:
             return str(json.loads(text, strict=False))
         except json.JSONDecodeError:
             return text[1:-1]
-    return text[1:-1] if text[0] == "'" else text
+    return text[1:-1] if text[0] in "\"'" else text

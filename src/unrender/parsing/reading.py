@@ -15,10 +15,17 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from unrender.grammar.nodes import Role
 from unrender.parsing.flow import Scanner, Taker
+
+@lru_cache(maxsize=16)
+def _slots(kind: type) -> tuple[str, ...]:
+    """Return the names of all that an object of this class holds."""
+    return tuple(name for part in kind.__mro__ for name in getattr(part, "__slots__", ()))
+
 
 CONTEXT = 40
 """Characters of context on each side that an error shows."""
@@ -109,10 +116,11 @@ class Reading(Generic[Found, Back]):
     def copy(self) -> Self:
         """Return an independent reading in the same state; the ways back are shared."""
         other = type(self).__new__(type(self))
-        for kind in type(self).__mro__:
-            for name in getattr(kind, "__slots__", ()):
-                value = getattr(self, name)
-                setattr(other, name, value.copy() if isinstance(value, list | deque) else value)
+        own: Any = type(self)
+        for name in _slots(own):
+            value = getattr(self, name)
+            kind = type(value)
+            setattr(other, name, value.copy() if kind is list or kind is deque else value)
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 
