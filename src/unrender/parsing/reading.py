@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from unrender.grammar.nodes import Role
 from unrender.parsing.flow import Scanner, Taker
 
+
 @lru_cache(maxsize=16)
 def _slots(kind: type) -> tuple[str, ...]:
     """Return the names of all that an object of this class holds."""
