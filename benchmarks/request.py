@@ -3,8 +3,9 @@
 python benchmarks/request.py [TEMPLATE.jinja …] [--quick] [--json FILE]
 
 Strategy: each figure is the median processor time of some runs. A ratio beside it makes figures of different machines
-comparable; the bar is what may be spent. Cold means that nothing of the tools has been seen before, warm that all of it has.
-What is not installed is said, and not measured.
+comparable; the bar is what may be spent, and how much of it was. Cold means that nothing of the tools has been seen before,
+their schemas included; known schemas, that only the names are new, as when tools come and go; warm, that all of it has. What
+is not installed is said, and not measured.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import importlib
 import itertools
 import json
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +35,8 @@ from unrender.analysis import analyze, shape_context, shape_messages
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = sorted((ROOT / "tests" / "templates").rglob("*.jinja"))
 COUNTS = (1, 10, 50, 100)
+ANALYSIS_BAR = 60
+"""Milliseconds for all but a handful of templates."""
 DIALECTS = ("gbnf", "lark", "structural_tag")
 HELLO = [{"role": "user", "content": "What is the weather in Rome? " * 20}]
 PROSE = ("Rain is likely in the north, with 3 < x < 7 mm by noon. " * 9)[:500]
@@ -49,16 +53,35 @@ PARAMETERS = {
 _serial = itertools.count()
 
 
-def tools(count: int, *, new: bool = False) -> list[dict[str, Any]]:
-    """Return tools; `new` ones have names that nobody has seen."""
+def tools(count: int, *, new: bool = False, schemas: bool = False) -> list[dict[str, Any]]:
+    """Return tools; `new` ones have names that nobody has seen, and with `schemas` arguments that nobody has."""
     prefix = f"tool{next(_serial)}_" if new else "tool_"
+    names = [f"{prefix}{i}" for i in range(count)]
     return [
         {
             "type": "function",
-            "function": {"name": f"{prefix}{i}", "description": "Tell the weather", "parameters": PARAMETERS},
+            "function": {
+                "name": name,
+                "description": "Tell the weather",
+                "parameters": _renamed(name) if schemas else PARAMETERS,
+            },
         }
-        for i in range(count)
+        for name in names
     ]
+
+
+def _renamed(suffix: str) -> dict[str, Any]:
+    """Return the parameters with names and words of their own, so that no part of them has been read before."""
+    text = json.dumps(PARAMETERS)
+    for word in ("city", "days", "unit", "options", "tags", "celsius"):
+        text = text.replace(f'"{word}"', f'"{word}_{suffix}"')
+    renamed: dict[str, Any] = json.loads(text)
+    return renamed
+
+
+def against(spent: float, bar: float) -> str:
+    """Return a bar, whether it is met, and how much of it was spent."""
+    return f"bar {bar:g} {'met' if spent <= bar else 'MISSED'} ({spent / bar:.2f})"
 
 
 def median(work: Callable[[], object], runs: int) -> float:
@@ -106,10 +129,16 @@ def prepares(name: str, template: ChatTemplate, runs: int) -> Iterator[str]:
 def grammars(template: ChatTemplate, runs: int) -> Iterator[Written]:
     """Yield for each dialect what its grammars cost, cold by the number of tools, and warm."""
     for dialect in DIALECTS:
-        cold = {count: median(partial(_written, template, count, dialect), max(3, runs // 3)) for count in COUNTS}
-        known = template.prepare(HELLO, tools=tools(50))
-        getattr(known, dialect)()
-        yield Written(dialect=dialect, cold=cold, warm=median(getattr(known, dialect), runs))
+        cold, known = (
+            {
+                count: median(partial(_written, template, count, dialect, schemas=new), max(3, runs // 3))
+                for count in COUNTS
+            }
+            for new in (True, False)
+        )
+        same = template.prepare(HELLO, tools=tools(50))
+        getattr(same, dialect)()
+        yield Written(dialect=dialect, cold=cold, known=known, warm=median(getattr(same, dialect), runs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +147,19 @@ class Written:
 
     dialect: str
     cold: dict[int, float]
+    known: dict[int, float]
+    """The same where the schemas have been read for other tools."""
     warm: float
 
-    def line(self) -> str:
-        """Return the row as the table shows it: what a tool costs, and how that grows."""
-        growth = self.cold[COUNTS[-1]] / self.cold[COUNTS[1]] / (COUNTS[-1] / COUNTS[1])
-        cells = "".join(f"{spent:9.2f}" for spent in self.cold.values())
-        return f"{self.dialect:16}{cells}{self.cold[COUNTS[-1]] / COUNTS[-1]:12.2f}{growth:9.2f}{self.warm:12.4f}"
+    def lines(self) -> Iterator[str]:
+        """Yield the rows as the table shows them: what a tool costs, how that grows, and the bars."""
+        for name, spent in (("cold", self.cold), ("known schemas", self.known)):
+            each = spent[COUNTS[-1]] / COUNTS[-1]
+            growth = spent[COUNTS[-1]] / spent[COUNTS[1]] / (COUNTS[-1] / COUNTS[1])
+            cells = "".join(f"{one:9.2f}" for one in spent.values())
+            bars = f"one tool: {against(spent[1], 5)}, a tool: {against(each, 0.4)}"
+            yield f"{self.dialect + ', ' + name:30}{cells}{each:9.2f}{growth:9.2f}   {bars}"
+        yield f"{self.dialect + ', warm':30}{'':18}{self.warm:9.4f}{'':27}   {against(self.warm, 0.1)}"
 
 
 def result(rows: list[Written], command: str) -> dict[str, Any]:
@@ -132,16 +167,18 @@ def result(rows: list[Written], command: str) -> dict[str, Any]:
     return {"command": command, "python": platform.python_version(), "dialects": [asdict(row) for row in rows]}
 
 
-def _written(template: ChatTemplate, count: int, dialect: str) -> Any:
-    return getattr(template.prepare(HELLO, tools=tools(count, new=True)), dialect)()
+def _written(template: ChatTemplate, count: int, dialect: str, *, schemas: bool = True) -> Any:
+    return getattr(template.prepare(HELLO, tools=tools(count, new=True, schemas=schemas)), dialect)()
 
 
 def answers(turn: Turn, runs: int) -> Iterator[str]:
     """Yield what it takes to read an answer, and to get a parser."""
     parser = turn.parser()
-    yield f"turn.parse, 500 characters      {median(lambda: turn.parse(PROSE), runs * 5) * 1e3:8.1f} µs   bar 60"
-    yield f"turn.parser()                   {median(turn.parser, runs * 5) * 1e3:8.1f} µs"
-    yield f"parser.copy()                   {median(parser.copy, runs * 5) * 1e3:8.1f} µs   bar 10"
+    works: list[Callable[[], object]] = [lambda: turn.parse(PROSE), turn.parser, parser.copy]
+    read, made, copied = (median(work, runs * 5) * 1e3 for work in works)
+    yield f"turn.parse, 500 characters      {read:8.1f} µs   {against(read, 60)}"
+    yield f"turn.parser()                   {made:8.1f} µs"
+    yield f"parser.copy()                   {copied:8.1f} µs   {against(copied, 10)}"
 
 
 def starts(source: str) -> Iterator[str]:
@@ -149,14 +186,16 @@ def starts(source: str) -> Iterator[str]:
     first = f"from unrender import ChatTemplate\nt = ChatTemplate.from_string({source!r}, cache=False)"
     turn = f"{first}\nt.prepare({HELLO!r})"
     empty = min(_started("pass") for _ in range(5))
-    for what, code in (("to the first ChatTemplate", first), ("to the first Turn, analysis included", turn)):
-        yield f"{what:38}{min(_started(code) for _ in range(5)) - empty:6.0f} ms   (Python alone {empty:.0f} ms)"
+    spent = min(_started(first) for _ in range(5)) - empty
+    yield f"{'to the first ChatTemplate':38}{spent:6.0f} ms   {against(spent, 120)}   (Python alone {empty:.0f} ms)"
+    yield f"{'to the first Turn, analysis included':38}{min(_started(turn) for _ in range(5)) - empty:6.0f} ms"
 
 
 def _started(code: str) -> float:
-    start = time.perf_counter()
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], check=True)
-    return (time.perf_counter() - start) * 1e3
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime) * 1e3
 
 
 def others(template: ChatTemplate, runs: int) -> Iterator[str]:
@@ -219,9 +258,12 @@ OTHERS: dict[str, Callable[[ChatTemplate], Callable[[int], object]]] = {
 }
 
 
-def analyses(template: ChatTemplate, runs: int) -> str:
-    """Return what a template's analysis takes."""
-    return f"analysis, cold                  {median(lambda: analyze(template.template), max(3, runs // 5)):8.1f} ms   bar 60"
+def analyses(templates: Sequence[ChatTemplate], runs: int) -> str:
+    """Return what the analysis of the templates takes."""
+    spent = [median(partial(analyze, each.template), max(2, runs // 10)) for each in templates]
+    middle, slow = statistics.median(spent), sum(each > ANALYSIS_BAR for each in spent)
+    rest = f"the slowest {max(spent):.0f} ms, {slow} of {len(spent)} over the bar"
+    return f"analysis, cold, median          {middle:8.1f} ms   {against(middle, ANALYSIS_BAR)}   ({rest})"
 
 
 def main() -> None:
@@ -241,12 +283,15 @@ def main() -> None:
         except TemplateError as error:
             print(f"{path.stem[:28]:28} NOT MEASURED: {error}")
     path, template = next(item for item in loaded if item[1].capabilities.supports_tool_calls)
-    print(f"\n{path.stem}\n{'ms, cold, tools':16}" + "".join(f"{count:9}" for count in COUNTS), end="")
-    print(f"{'a tool':>12}{'growth':>9}{'50 warm':>12}   bars: 5 for one, 0.4 a tool, 0.1 warm")
+    print(
+        f"\n{path.stem}\n{'ms, by tools':30}"
+        + "".join(f"{count:9}" for count in COUNTS)
+        + f"{'a tool':>9}{'growth':>9}"
+    )
     rows = []
     for row in grammars(template, runs):
         rows.append(row)
-        print(row.line(), flush=True)
+        print(*row.lines(), sep="\n", flush=True)
     if asked.json:
         found = result(rows, "python benchmarks/request.py --json benchmarks/results/request.json")
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -255,7 +300,7 @@ def main() -> None:
         print(line, flush=True)
     print()
     print(*answers(template.prepare(HELLO, tools=tools(10)), runs), sep="\n", flush=True)
-    print(analyses(template, runs))
+    print(analyses([each for _, each in loaded], runs))
     print(*starts(template.template.source), sep="\n")
 
 
