@@ -50,8 +50,10 @@ class Answer:
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
     known, the prompt begins the answer with something that the format does not write, a grammar made by hand is nested too
-    deep, or all tools together are more than `budget` allows. A keyword of a tool's schema that is not enforced is a `SchemaWarning`, which names tool, path and
-    keyword; so is a tool that alone is more than the budget allows, and takes more than its schema says.
+    deep, or all tools together are more than `budget` allows.
+
+    A keyword of a tool's schema that is not enforced is a `SchemaWarning`, which names tool, path and keyword; so is a tool
+    that alone is more than the budget allows, and takes more than its schema says, and Lark in which a lexer may lose answers.
     """
 
     format: Format
@@ -98,7 +100,8 @@ class Answer:
         """Return the answer in a dialect, with what it does not enforce; warns of nothing."""
         if dialect is Dialect.LARK:
             native = self._expansion(Values.NATIVE)
-            return Written(write_lark(native), native.unsupported)
+            text, uncompared = write_lark(native)
+            return Written(text, (*native.unsupported, *uncompared))
         if dialect is Dialect.GBNF:
             spelled = self._expansion(Values.SPELLED, self._run() if self.triggers else None)
             return Written(write_gbnf(spelled), spelled.unsupported)

@@ -3,11 +3,13 @@
 Strategy: least fixed points over the rules, as in `openness`. A text is told apart from others by its first literal;
 free text, which may be anything, by its stops.
 
-Rules: a node with more than `MOST` beginnings is not looked into, and clashes with nothing.
+Rules: a node with more than `MOST` beginnings is not looked into, and clashes with nothing; nor are more than
+`MOST_COMPARED` compared. `unsure` says that either was met.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,7 +30,9 @@ class Head(NamedTuple):
 
 Heads = frozenset[Head | Until]
 """The first literals of a node, and the free text that it may begin with."""
-MOST = 32
+MOST = 1024
+MOST_COMPARED = 150_000
+"""Beginnings that are compared in one grammar."""
 DEPTH = 3
 """Literals that are looked through to see where two ways part."""
 _NONE: Heads = frozenset()
@@ -39,6 +43,8 @@ class Forks:
     """What is known of some rules; `add` makes others known."""
 
     def __init__(self, rules: Mapping[str, Node], openness: Openness) -> None:
+        self.unsure = False
+        """Whether a question had no answer because there were too many beginnings."""
         self._openness = openness
         self._rules = dict(rules)
         self._behind: dict[Head, Heads] = {}
@@ -46,6 +52,7 @@ class Forks:
         self._numbers: dict[Rest, int] = {}
         self._heads: dict[str, Heads] = {}
         self._ends: dict[str, Heads] = {}
+        self._compared = 0
         users = users_of(rules)
         settle(rules, users, self._begins_in_more)
         settle(rules, users, self._goes_on_in_more)
@@ -103,7 +110,11 @@ class Forks:
     def confused(self, options: Iterable[Node]) -> bool:
         """Return whether a lexer would confuse some of several nodes that stand at one place."""
         by_text: dict[str, list[set[Head]]] = {}
+        if self._compared > MOST_COMPARED:
+            return False
         every = [self.heads(option) for option in options]
+        self._compared += sum(map(len, every))
+        self.unsure |= self._compared > MOST_COMPARED or (_MANY in every and len(every) > 1)
         free = any(isinstance(head, Until) for heads in every for head in heads)
         for heads in every:
             for text, found in _by_text(heads).items():
@@ -117,7 +128,11 @@ class Forks:
 
         The same literal is one lexeme, after which both ways are open; so what follows it must not clash.
         """
-        if not some or not others or _MANY in (some, others):
+        if not some or not others:
+            return False
+        self._compared += len(some) + len(others)
+        if _MANY in (some, others) or self._compared > MOST_COMPARED:
+            self.unsure = True
             return False
         if any(isinstance(head, Until) for head in (*some, *others)):
             return True
@@ -194,8 +209,14 @@ def _each_after(groups: Iterable[list[set[Head]]]) -> Iterator[tuple[list[set[He
 
 def _longer(some: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether one of `others` begins with one of `some`, and goes on."""
-    texts = tuple(some)
-    return any(text.startswith(texts) and any(text != one and text.startswith(one) for one in texts) for text in others)
+    texts = sorted(others)
+    return any(_goes_on(one, texts) for one in some)
+
+
+def _goes_on(text: str, texts: list[str]) -> bool:
+    """Return whether one of the sorted `texts` begins with `text`, and is longer."""
+    at = bisect_right(texts, text)
+    return at < len(texts) and texts[at].startswith(text)
 
 
 def _within(rule: str, head: Head | Until) -> Head | Until:

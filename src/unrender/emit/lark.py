@@ -16,6 +16,7 @@ from unrender.emit.lowering import Lowered, Stopped, longer_stops, lower, refere
 from unrender.emit.nesting import bounded_nesting
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.json_schema import Unsupported
 from unrender.grammar.nodes import (
     Chars,
     Choice,
@@ -45,7 +46,7 @@ def lark(grammar: Grammar) -> str:
 
     Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
     """
-    return write_lark(expand(grammar, Values.NATIVE))
+    return write_lark(expand(grammar, Values.NATIVE))[0]
 
 
 def terminals(lowered: Lowered) -> frozenset[str]:
@@ -53,11 +54,28 @@ def terminals(lowered: Lowered) -> frozenset[str]:
     return _lexemes(lowered.rules, _regular(lowered))
 
 
-def write_lark(expansion: Expansion) -> str:
-    """Return an expanded grammar in llguidance's Lark."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncompared(Unsupported):
+    """Not every text that the grammar allows may be accepted."""
+
+    def __str__(self) -> str:
+        return f"{self.keyword}: {self.reason}"
+
+
+UNCOMPARED = Uncompared(
+    path="#",
+    keyword="Lark",
+    reason="too many ways to go on stand beside each other to compare them, and llguidance's lexer may refuse some answers; "
+    "other dialects accept all of them",
+)
+
+
+def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
+    """Return an expanded grammar in llguidance's Lark, and what it may not accept though the grammar allows it."""
     lowered = lower(expansion.grammar, steps=expansion.budget.steps)
     writer = _Writer(lowered, terminals(lowered))
-    return "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
+    text = "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
+    return text, (UNCOMPARED,) if lowered.unsure else ()
 
 
 @dataclass(slots=True)

@@ -77,6 +77,8 @@ class Lowered:
 
     root: str
     rules: Mapping[str, Node | Stopped]
+    unsure: bool = False
+    """More ways to go on stand beside each other than are compared: a lexer may lose one of them."""
 
 
 def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
@@ -90,7 +92,7 @@ def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.ste
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
     lowering.finish()
-    return Lowered(root.rule, reachable(root.rule, lowering.table))
+    return Lowered(root.rule, reachable(root.rule, lowering.table), lowering.is_unsure())
 
 
 def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
@@ -141,6 +143,10 @@ class _Lowering:
         self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
         self.steps = 0
         self.apart = 0
+
+    def is_unsure(self) -> bool:
+        """Return whether something was too much to be told apart for a lexer."""
+        return self.forks is not None and (self.forks.unsure or self.apart > MOST_APART)
 
     def step(self) -> None:
         self.steps += 1
@@ -314,7 +320,10 @@ class _Lowering:
 
     def is_confused(self, options: list[Rest]) -> bool:
         """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
-        return self.forks is not None and len(options) <= MOST and self.forks.confused(map(Sequence, options))
+        if self.forks is None:
+            return False
+        self.forks.unsure |= len(options) > MOST
+        return len(options) <= MOST and self.forks.confused(map(Sequence, options))
 
     def factored(self, options: list[Rest]) -> Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""

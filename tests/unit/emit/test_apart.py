@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate
+from unrender import ChatTemplate, SchemaWarning
+from unrender.emit.confusion import confusions
+from unrender.emit.lark import terminals
+from unrender.emit.lowering import lower
+from unrender.grammar.nodes import Choice, Grammar, Literal, Optional, Sequence
 from unrender.verify.engines import installed, lark_reader
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
@@ -26,7 +31,34 @@ def test_a_pattern_is_not_made_deterministic() -> None:
         [{"role": "user", "content": "Hi"}], tools=[tool], tool_choice="required"
     )
 
-    grammar = turn.lark()
+    with pytest.warns(SchemaWarning, match="Lark: too many ways to go on"):
+        grammar = turn.lark()
 
     assert len(grammar) < LONGEST
     assert lark_reader(grammar)(turn.sample(0))
+
+
+def test_many_ways_to_go_on_are_told_apart() -> None:
+    """What may be left out before a hundred others is compared with all of them."""
+    others = Choice(tuple(Literal(f"x{number}") for number in range(100)))
+    grammar = Grammar(Sequence((Optional(Literal("x1y")), others, Literal("y"))))
+
+    lowered = lower(grammar)
+
+    assert list(confusions(lowered, terminals(lowered))) == []
+    assert not lowered.unsure
+
+
+@pytest.mark.parametrize("count", [40, 150])
+def test_more_ways_than_are_compared_are_said(count: int) -> None:
+    """Where too many arguments may follow each other to compare them all, a warning says what Lark may refuse."""
+    properties = {f"key{number}": {"type": "string"} for number in range(count)}
+    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": properties}}}
+    turn = ChatTemplate.from_file(TEMPLATE.with_name("call-words.jinja")).prepare(
+        [{"role": "user", "content": "Hi"}], tools=[tool]
+    )
+
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        turn.lark()
+
+    assert [str(item.message).partition(":")[0] for item in warned] == ["Lark"] * (count == 150)
