@@ -141,7 +141,7 @@ class _Writer:
         """Write text up to a stop: a choice of what it may end with."""
         options = [_sequence([_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
         if node.at_end:
-            options.append(_any_text(node.stops))
+            options.append(_text_without(node.stops))
         return _choice(options)
 
     def node(self, node: Node) -> Tag:
@@ -212,10 +212,22 @@ def reads_exactly(schema: Any) -> bool:
 def _text_before(node: Stopped, stop: str) -> Tag:
     """Write text with `stop` after it; as EBNF where a longer stop, after which nothing follows, ends with it."""
     alive = {stop for stop, _ in node.branches}
-    if alive.issuperset(longer_stops(node.stops).get(stop, ())):
+    if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
         return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
     rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
     return _grammar(write_rules("root", rules))
+
+
+def _text_without(stops: tuple[str, ...]) -> Tag:
+    """Write text to the end of the output."""
+    if _are_whole(stops):
+        return _any_text(stops)
+    return _grammar(write_rules("root", {"root": Stopped(stops, (), at_end=True)}))
+
+
+def _are_whole(stops: tuple[str, ...]) -> bool:
+    """Return whether the engine reads each stop as it is; it misreads one that has to be written in pieces."""
+    return all(len(text_pieces(stop)) == 1 for stop in stops)
 
 
 def _grammar(ebnf: str) -> Tag:

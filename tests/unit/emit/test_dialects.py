@@ -42,6 +42,16 @@ GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
         ["</x>Québec", "é1</x>Québec\x01a", "1</x>Québec\x01a\x01a"],
         ["</x>", "</x>Qué", "</x>Québec\x01"],
     ),
+    "digits after an accent in a stop": (
+        Sequence((Until(("§end§",)), Literal("§end§"))),
+        ["§end§", "a§en§end§", "§b§end§"],
+        ["", "a", "§end", "§end§end§"],
+    ),
+    "digits after an accent in a stop, to the end": (
+        Sequence((Until(("§end§",)), Optional(Literal("§end§a")))),
+        ["", "a§en", "b§end§a"],
+        ["§end§", "a§end§b", "§end§a§end§a"],
+    ),
     "digits after a control": (
         Chars((("\x01", "\x01"), ("1", "1")), minimum=2, maximum=2),
         ["\x011"],
