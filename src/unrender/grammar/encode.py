@@ -68,6 +68,8 @@ def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: 
                 text += str(tools.index_start + index)
             case Slot.ARGUMENTS:
                 text += encode_arguments(values, tools.arguments, margin=_margin(text))
+            case Slot.ANY:
+                continue  # Read where models write it; it says nothing.
             case _:
                 text += part
     return text
