@@ -30,7 +30,7 @@ class Head(NamedTuple):
 
 Heads = frozenset[Head | Until]
 """The first literals of a node, and the free text that it may begin with."""
-MOST = 1024
+MOST = 256
 MOST_COMPARED = 150_000
 """Beginnings that are compared in one grammar."""
 DEPTH = 3
