@@ -24,12 +24,13 @@ from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.backends.sglang import SGLang
-from unrender.gateway.backends.transformers import DIALECTS, load
+from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.gateway import Keys, Limits
 from unrender.gateway.models import Model
 from unrender.gateway.turns import Constrain, Turns
+from unrender.matchers import DIALECTS
 from unrender.template.loading import LoadedTemplates
 
 _MOST = 10_000

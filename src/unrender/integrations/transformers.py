@@ -1,4 +1,4 @@
-"""transformers: a tokenizer's template into turns, and what `generate` gives into messages, whole or as it streams.
+"""transformers: a tokenizer's template into turns, what `generate` may write, and what it has written into messages.
 
 >>> from unrender import ChatTemplate
 >>> turn = ChatTemplate.from_string("{{ messages[-1].content }}|").prepare([{"role": "user", "content": "Hello"}])
@@ -13,11 +13,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate
-from unrender.errors import TemplateError
+from unrender.errors import GrammarError, TemplateError
+from unrender.matchers import DIALECTS, Matcher, installed, masked, matchers
 from unrender.messages import Message
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Parser
@@ -104,3 +108,124 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
                 on_events(events)
 
     return EventStreamer()
+
+
+def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
+    """Return a processor for `generate(logits_processor=[…])` that lets only answers through which the turn allows.
+
+    `library` is "llguidance" or "xgrammar", the first that is installed by default. Each sequence of a batch is followed by
+    itself, so `num_return_sequences` works and beams do not. Raises `GrammarError` when neither is installed, when the
+    answer cannot be written as a grammar; `generate` raises it when the library refuses the grammar. The tokenizer has to be a
+    fast one. A processor serves one call of `generate`.
+    """
+    chosen = library or installed()
+    if chosen not in DIALECTS:
+        raise GrammarError(f"library: expected one of {', '.join(DIALECTS)}, installed, found {chosen or 'neither'!r}")
+    text = json.dumps(turn.structural_tag()) if DIALECTS[chosen] == "structural_tag" else turn.lark()
+    return _Constrained(chosen, tokenizer, text)
+
+
+def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
+    """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence where one of `turn.stop` is written.
+
+    It is needed where a template's end of turn is not the model's end-of-sequence token. A criterion serves one call of
+    `generate`.
+    """
+    return _Ended(turn, tokenizer)
+
+
+def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Iterator[Event]:
+    """Generate one answer and yield its events as they become final; `generation` is what `model.generate` takes.
+
+    Special tokens are not added to the prompt, and the answer ends at the turn's own stops. What `generate` raises is raised
+    here. Leaving the iterator (`close`, or the end of its loop) stops the model at its next token.
+
+    Give `logits_processor=[logits_processor(turn, tokenizer)]` for an answer that the turn allows.
+    """
+    told: queue.Queue[list[Event] | BaseException | None] = queue.Queue()
+    unwanted = threading.Event()
+
+    def cancelled(ids: Any, *_: Any, **__: Any) -> Any:
+        return importlib.import_module("torch").full(ids.shape[:1], unwanted.is_set(), device=ids.device)
+
+    def work() -> None:
+        try:
+            inputs = tokenizer(turn.prompt, return_tensors="pt", add_special_tokens=False).to(model.device)
+            ends = [*generation.pop("stopping_criteria", ()), stopping_criteria(turn, tokenizer), cancelled]
+            to_queue = streamer(turn, tokenizer, told.put)
+            model.generate(**inputs, stopping_criteria=ends, streamer=to_queue, **generation)
+            told.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised where the events are read
+            told.put(error)
+
+    thread = threading.Thread(target=work, name="unrender-generate", daemon=True)
+    thread.start()
+    try:
+        while (found := told.get()) is not None:
+            if isinstance(found, BaseException):
+                raise found
+            yield from found
+    finally:
+        unwanted.set()
+        thread.join()
+
+
+class _Constrained:
+    """Masks the scores of every sequence by what its own matcher allows."""
+
+    def __init__(self, library: str, tokenizer: Any, text: str) -> None:
+        self._library, self._tokenizer, self._text = library, tokenizer, text
+        self._rows: list[Matcher | None] = []
+        """A matcher for each sequence; None for one that has ended."""
+        self._length = 0
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores with what may not come next made impossible."""
+        rows, length = input_ids.shape
+        if not self._rows or length != self._length + 1:
+            self._rows = self._begun(rows, scores.shape[-1])
+        else:
+            self._rows = [*map(_taken, self._rows, input_ids[:, -1].tolist())]
+        self._length = length
+        allowed = [
+            row if matcher is None else masked(matcher, row) for matcher, row in zip(self._rows, scores, strict=True)
+        ]
+        return importlib.import_module("torch").stack(allowed)
+
+    def _begun(self, rows: int, size: int) -> list[Matcher | None]:
+        make = matchers(self._library, self._tokenizer, size)
+        try:
+            return [make(self._text) for _ in range(rows)]
+        except (ValueError, RuntimeError) as error:
+            raise GrammarError(f"{self._library} refuses the grammar: {error!s:.300}") from error
+
+
+def _taken(matcher: Matcher | None, token: int) -> Matcher | None:
+    """Return a matcher that has seen a token; None after the end, where nothing but padding can come that is not allowed."""
+    if matcher is None:
+        return None
+    try:
+        matcher.take(token)
+    except ValueError:
+        return None
+    return None if matcher.ended else matcher
+
+
+class _Ended:
+    """Looks for a stop text at the end of every sequence."""
+
+    def __init__(self, turn: Turn, tokenizer: Decodes) -> None:
+        self._stops, self._tokenizer = turn.stop, tokenizer
+        self._most = max((len(stop.encode()) for stop in turn.stop), default=0)
+        """Tokens that a stop text may be made of."""
+        self._start = 0
+
+    def __call__(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
+        """Return which sequences have ended."""
+        self._start = self._start or input_ids.shape[1] - 1
+        late = input_ids[:, max(self._start, input_ids.shape[1] - self._most) :].tolist()
+        return importlib.import_module("torch").tensor([*map(self._stopped, late)], device=input_ids.device)
+
+    def _stopped(self, ids: Sequence[int]) -> bool:
+        text = self._tokenizer.decode(ids, **_AS_WRITTEN)
+        return any(stop in text for stop in self._stops)

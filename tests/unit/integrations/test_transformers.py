@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import threading
+import time
 import types
 from pathlib import Path
 
 import pytest
+from byte_tokenizer import byte_tokenizer
 
 from unrender import ContentText, MessageFinished, TemplateError
-from unrender.integrations.transformers import chat_template, read_ids, streamer
+from unrender.errors import GrammarError
+from unrender.integrations.transformers import (
+    chat_template,
+    logits_processor,
+    read_ids,
+    stopping_criteria,
+    stream,
+    streamer,
+)
+from unrender.verify.engines import installed
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
 USER = [{"role": "user", "content": "Hello"}]
@@ -107,45 +120,115 @@ def test_events_come_while_text_is_generated(library):
     """The prompt is skipped, words are read when they are whole, and the end is an event."""
     tokenizer = Tokenizer()
     seen = []
-    stream = streamer(turn_of(tokenizer), tokenizer, seen.append)
+    written = streamer(turn_of(tokenizer), tokenizer, seen.append)
 
-    stream.put([*map(ord, "prompt")])
+    written.put([*map(ord, "prompt")])
     for character in "Good day":
-        stream.put([ord(character)])
+        written.put([ord(character)])
     before = list(seen)
-    stream.end()
+    written.end()
 
     assert before == [[ContentText("Good ")]]
     assert seen[1:] == [[ContentText("day"), MessageFinished()]]
-    assert stream.parser.message.content == "Good day"
+    assert written.parser.message.content == "Good day"
 
 
-@pytest.mark.engine
-def test_the_library_itself_streams():
-    """A random model's own output, by transformers' `generate`, streams to the message that its ids mean."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    bytewise = tokenizers.Tokenizer(tokenizers.models.BPE({token: i for i, token in enumerate(sorted(alphabet))}, []))
-    bytewise.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bytewise.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bytewise, pad_token="<pad>", eos_token="<|end|>")
-    tokenizer.chat_template = SOURCE
+@pytest.fixture(scope="module")
+def random_model():
+    """Return transformers' own classes: a tokenizer of bytes and special tokens, and a tiny model with random weights."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    special = (
+        "<|end|>",
+        "<|system|>",
+        "<|user|>",
+        "<|assistant|>",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+    )
+    tokenizer = byte_tokenizer(special, eos="<|end|>", pad="<pad>", template=SOURCE)
     config = transformers.GPT2Config(
-        vocab_size=len(tokenizer), n_layer=1, n_head=1, n_embd=8, n_positions=512,
+        vocab_size=len(tokenizer), n_layer=1, n_head=1, n_embd=8, n_positions=1024,
         bos_token_id=tokenizer.eos_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
     torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(config).eval()
+    torch.set_num_threads(1)
+    return transformers.GPT2LMHeadModel(config).eval(), tokenizer
+
+
+@pytest.mark.engine
+def test_the_library_itself_streams(random_model):
+    """A random model's own output, by transformers' `generate`, streams to the message that its ids mean."""
+    model, tokenizer = random_model
     turn = turn_of(tokenizer, tools=[TOOL])
     inputs = tokenizer(turn.prompt, return_tensors="pt")
-    stream = streamer(turn, tokenizer, lambda events: None)
+    stream_of = streamer(turn, tokenizer, lambda events: None)
 
-    output = model.generate(
-        **inputs, max_new_tokens=64, do_sample=True, pad_token_id=tokenizer.pad_token_id, streamer=stream
-    )
+    output = model.generate(**inputs, max_new_tokens=64, do_sample=True, pad_token_id=0, streamer=stream_of)
 
     message = read_ids(turn, tokenizer, output[0][inputs["input_ids"].shape[1] :])
     assert message.content
-    assert stream.parser.message == message
+    assert stream_of.parser.message == message
+
+
+CITY = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters": CITY}}
+ASKED = {
+    "required": {"tools": [WEATHER, TOOL], "tool_choice": "required", "parallel_tool_calls": False},
+    "named": {"tools": [WEATHER, TOOL], "tool_choice": {"type": "function", "function": {"name": "get_weather"}}},
+    "form": {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": CITY}}},
+}
+LIBRARIES = [name for name in ("llguidance", "xgrammar") if installed(name)]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_answer_of_a_random_model_is_what_was_asked(random_model, library, asked):
+    """Each sequence of a batch is held by itself: calls of the tools that were offered, or JSON of the schema."""
+    torch = pytest.importorskip("torch")
+    model, tokenizer = random_model
+    turn = turn_of(tokenizer, **ASKED[asked])
+    inputs = tokenizer(turn.prompt, return_tensors="pt", add_special_tokens=False)
+    torch.manual_seed(1)
+
+    output = model.generate(
+        **inputs, max_new_tokens=300, do_sample=True, num_return_sequences=6, pad_token_id=tokenizer.pad_token_id,
+        logits_processor=[logits_processor(turn, tokenizer, library=library)],
+        stopping_criteria=[stopping_criteria(turn, tokenizer)],
+    )  # fmt: skip
+
+    ended = [ids for ids in output[:, inputs["input_ids"].shape[1] :] if tokenizer.eos_token_id in ids.tolist()]
+    assert len(ended) >= 3
+    for ids in ended:
+        message = read_ids(turn, tokenizer, ids)
+        texts = [call.arguments for call in message.tool_calls] or [message.content]
+        assert not message.dead_calls
+        assert bool(message.tool_calls) is (asked != "form")
+        for text in texts:
+            assert json.loads(text) == {} or json.loads(text)["city"] in ("Paris", "Rome")
+
+
+@pytest.mark.engine
+def test_events_stream_out_of_generate(random_model):
+    """What streams is the message; what `generate` raises is raised; leaving the loop stops the model."""
+    model, tokenizer = random_model
+    turn = turn_of(tokenizer)
+    events = [*stream(model, tokenizer, turn, max_new_tokens=20, do_sample=True, pad_token_id=0)]
+
+    assert events[-1] == MessageFinished()
+    assert any(isinstance(event, ContentText) for event in events)
+    with pytest.raises(ValueError, match="max_new_tokens"):
+        [*stream(model, tokenizer, turn, max_new_tokens=0)]
+    started = time.process_time()
+    next(left := stream(model, tokenizer, turn, max_new_tokens=900, do_sample=True, pad_token_id=0))
+    left.close()
+    assert time.process_time() - started < 5
+    assert not [thread for thread in threading.enumerate() if thread.name == "unrender-generate"]
+
+
+def test_a_library_that_is_not_there_is_named():
+    """The error says which would do."""
+    with pytest.raises(GrammarError, match="expected one of llguidance, xgrammar"):
+        logits_processor(turn_of(Tokenizer()), Tokenizer(), library="other")

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from unrender.gateway.backends.backend import Capabilities, EngineError, Grammar, Job, Piece
 from unrender.gateway.failure import invalid
+from unrender.matchers import DIALECTS, Matcher, installed, masked, matchers
 from unrender.parsing.completions import Usage
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 """The values that change nothing: a model's own defaults are not OpenAI's."""
-DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
-"""The libraries that mask, the first that is installed; each takes one dialect."""
 _WAITING = 16
 """Pieces that may wait to be sent, before the model waits."""
 _CONTEXT = 4096
@@ -35,7 +33,6 @@ def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
 
     Raises `Failure` when a package is missing or the model cannot be loaded.
     """
-    found = next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
     try:
         library = importlib.import_module("transformers")
         torch = importlib.import_module("torch")
@@ -50,7 +47,7 @@ def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
     if not getattr(tokenizer, "is_fast", False):
         raise invalid(f"path: {source}: expected a fast tokenizer, found {type(tokenizer).__name__}", param="path")
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or found)
+    return Transformers(model.to(chosen).eval(), tokenizer, torch, masks=masks or installed())
 
 
 class Transformers:
@@ -61,7 +58,8 @@ class Transformers:
         self.tokenizer = tokenizer
         self.torch = torch
         self.context: int = getattr(model.config, "max_position_embeddings", None) or _CONTEXT
-        self._masks = _MASKS[masks](model, tokenizer) if masks else None
+        size = int(model.get_output_embeddings().weight.shape[0])
+        self._matchers = matchers(masks, tokenizer, size) if masks else None
         self._dialect = DIALECTS.get(masks, "")
         self._thread = ThreadPoolExecutor(1, "unrender-transformers")
 
@@ -82,12 +80,12 @@ class Transformers:
         finally:
             run.unwanted.set()
 
-    def matcher(self, grammar: Grammar | None) -> Any:
+    def matcher(self, grammar: Grammar | None) -> Matcher | None:
         """Return what says which tokens may come next; None without a grammar. Raises `EngineError` for one it refuses."""
-        if grammar is None or self._masks is None:
+        if grammar is None or self._matchers is None:
             return None
         try:
-            return self._masks(grammar.text)
+            return self._matchers(grammar.text)
         except (ValueError, RuntimeError) as error:
             raise EngineError(f"the grammar is refused: {error!s:.300}", where="transformers", status=400) from error
 
@@ -114,7 +112,7 @@ class Run:
         self._engine = engine
         self._job = job
         self._loop = loop
-        self._matcher: Any = None
+        self._matcher: Matcher | None = None
         self._scores: Any = None
         """Log probabilities of the next token, where they are wanted."""
         self._told: list[Mapping[str, Any]] = []
@@ -170,8 +168,7 @@ class Run:
     def _masked(self, _: Any, scores: Any) -> Any:
         """Return the scores of the tokens that the grammar allows, the others impossible."""
         if self._matcher is not None:
-            bits = self._matcher.bits().to(scores.device)
-            scores = scores.masked_fill(~_flags(self._engine.torch, bits, scores.shape[-1]), -float("inf"))
+            scores = masked(self._matcher, scores)
         if self._job.logprobs is not None:
             self._scores = self._engine.torch.log_softmax(scores[0].float(), -1)
         return scores
@@ -230,94 +227,3 @@ def _sampling(asked: Mapping[str, float]) -> dict[str, Any]:
     if said["temperature"] > 0:
         return {**said, "do_sample": True}
     return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-
-
-def _flags(torch: Any, bits: Any, size: int) -> Any:
-    """Return 32-bit words as flags, one for each of `size` tokens; tokens that the words leave out are not allowed."""
-    flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
-    flags = flags.flatten()[:size].bool()
-    return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
-
-
-class _Llguidance:
-    """llguidance's matcher of one answer."""
-
-    def __init__(self, matcher: Any, torch: Any) -> None:
-        self._matcher = matcher
-        self._torch = torch
-
-    def bits(self) -> Any:
-        """Return the tokens that may come next, a bit for each, in words of 32."""
-        return self._torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=self._torch.int32)
-
-    def take(self, token: int) -> None:
-        """Note the token that was chosen. Raises `ValueError` when the grammar does not allow it."""
-        if not self._matcher.consume_token(token):
-            raise ValueError(f"the grammar cannot go on: {self._matcher.get_error()}")
-
-
-def _llguidance(model: Any, tokenizer: Any) -> Callable[[str], _Llguidance]:
-    library, torch = importlib.import_module("llguidance"), importlib.import_module("torch")
-    wrapper = library.TokenizerWrapper(_Words(tokenizer, _vocabulary(model, tokenizer)))
-    words = library.LLTokenizer(wrapper)
-
-    def matcher(text: str) -> _Llguidance:
-        compiled = library.LLMatcher(words, library.LLMatcher.grammar_from_lark(text), log_level=0)
-        if compiled.is_error():
-            raise ValueError(compiled.get_error())
-        return _Llguidance(compiled, torch)
-
-    return matcher
-
-
-class _Words:
-    """What llguidance asks of a tokenizer, markers as plain text: a literal of a grammar matches no special token."""
-
-    def __init__(self, tokenizer: Any, size: int) -> None:
-        plain = importlib.import_module("llguidance.hf").from_tokenizer(tokenizer, n_vocab=size)
-        self.eos_token_id = tokenizer.eos_token_id
-        self.bos_token_id = None
-        self.special_token_ids = [tokenizer.eos_token_id]
-        self.tokens = [plain.decode_bytes([token]) for token in range(size)]
-        self._tokenizer = tokenizer
-
-    def __call__(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids
-
-
-class _Xgrammar:
-    """xgrammar's matcher of one answer."""
-
-    def __init__(self, matcher: Any, words: Any) -> None:
-        self._matcher = matcher
-        self._words = words
-
-    def bits(self) -> Any:
-        """Return the tokens that may come next, a bit for each, in words of 32."""
-        self._matcher.fill_next_token_bitmask(self._words)
-        return self._words[0]
-
-    def take(self, token: int) -> None:
-        """Note the token that was chosen. Raises `ValueError` when the grammar does not allow it."""
-        if not self._matcher.accept_token(token):
-            raise ValueError("the grammar cannot go on")
-
-
-def _xgrammar(model: Any, tokenizer: Any) -> Callable[[str], _Xgrammar]:
-    library = importlib.import_module("xgrammar")
-    size = _vocabulary(model, tokenizer)
-    compiler = library.GrammarCompiler(library.TokenizerInfo.from_huggingface(tokenizer, vocab_size=size))
-
-    def matcher(text: str) -> _Xgrammar:
-        compiled = compiler.compile_grammar(library.Grammar.from_structural_tag(text))
-        return _Xgrammar(library.GrammarMatcher(compiled), library.allocate_token_bitmask(1, size))
-
-    return matcher
-
-
-def _vocabulary(model: Any, tokenizer: Any) -> int:
-    return max(int(model.get_output_embeddings().weight.shape[0]), len(tokenizer))
-
-
-_MASKS: Mapping[str, Callable[[Any, Any], Callable[[str], Any]]] = {"llguidance": _llguidance, "xgrammar": _xgrammar}

@@ -1,0 +1,146 @@
+"""A grammar's text and a tokenizer → which tokens may come next, as llguidance or xgrammar says.
+
+Rules: the libraries are imported when they are asked, never before. What they need to know of a tokenizer is worked out once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Protocol
+
+DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
+"""The libraries that mask, with the dialect that each takes; the first that is installed is preferred."""
+
+
+class Matcher(Protocol):
+    """Follows one answer."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is at its end: no token is to be asked for or taken any more."""
+        ...
+
+    def bits(self) -> Any:
+        """Return the tokens that may come next, a bit for each, in a tensor of 32-bit words."""
+        ...
+
+    def take(self, token: int) -> None:
+        """Note the token that was chosen. Raises `ValueError` when the grammar does not allow it."""
+        ...
+
+
+def installed() -> str:
+    """Return the library that is used unless the caller names one; "" when none is installed."""
+    return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
+
+
+@lru_cache(maxsize=4)
+def matchers(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
+    """Return what makes a matcher from a grammar's text, for a fast tokenizer of transformers and a model with `size` tokens.
+
+    The text is in the library's dialect, a structural tag as JSON. Making a matcher raises `ValueError` or `RuntimeError` with
+    the library's words when it refuses the grammar. The latest four are kept.
+    """
+    return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
+
+
+def masked(matcher: Matcher, scores: Any) -> Any:
+    """Return a tensor of scores in which every token that may not come next is impossible."""
+    flags = _flags(matcher.bits().to(scores.device), scores.shape[-1])
+    return scores.masked_fill(~flags, -float("inf"))
+
+
+def _flags(bits: Any, size: int) -> Any:
+    """Return 32-bit words as flags, one for each of `size` tokens; tokens that the words leave out are not allowed."""
+    torch = importlib.import_module("torch")
+    flags = (bits[:, None] >> torch.arange(32, device=bits.device, dtype=bits.dtype)) & 1
+    flags = flags.flatten()[:size].bool()
+    return torch.nn.functional.pad(flags, (0, size - flags.shape[0]))
+
+
+class _Llguidance:
+    """llguidance's matcher of one answer."""
+
+    def __init__(self, matcher: Any, torch: Any, end: int) -> None:
+        self._matcher = matcher
+        self._torch = torch
+        self._end = end
+        """The token that ends an answer; the library calls a matcher stopped as soon as nothing else may come."""
+        self.ended = False
+
+    def bits(self) -> Any:
+        return self._torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=self._torch.int32)
+
+    def take(self, token: int) -> None:
+        if not self._matcher.consume_token(token):
+            raise ValueError(f"the grammar cannot go on: {self._matcher.get_error()}")
+        self.ended = token == self._end
+
+
+def _llguidance(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
+    library, torch = importlib.import_module("llguidance"), importlib.import_module("torch")
+    words = library.LLTokenizer(library.TokenizerWrapper(_Words(tokenizer, size)))
+
+    def matcher(text: str) -> Matcher:
+        compiled = library.LLMatcher(words, library.LLMatcher.grammar_from_lark(text), log_level=0)
+        if compiled.is_error():
+            raise ValueError(compiled.get_error())
+        return _Llguidance(compiled, torch, tokenizer.eos_token_id)
+
+    return matcher
+
+
+class _Words:
+    """What llguidance asks of a tokenizer, markers as plain text: a literal of a grammar matches no special token."""
+
+    def __init__(self, tokenizer: Any, size: int) -> None:
+        plain = importlib.import_module("llguidance.hf").from_tokenizer(tokenizer, n_vocab=size)
+        self.eos_token_id = tokenizer.eos_token_id
+        self.bos_token_id = None
+        self.special_token_ids = [tokenizer.eos_token_id]
+        self.tokens = [plain.decode_bytes([token]) for token in range(size)]
+        self._tokenizer = tokenizer
+
+    def __call__(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+
+class _Xgrammar:
+    """xgrammar's matcher of one answer."""
+
+    def __init__(self, matcher: Any, words: Any) -> None:
+        self._matcher = matcher
+        self._words = words
+
+    @property
+    def ended(self) -> bool:
+        return bool(self._matcher.is_terminated())
+
+    def bits(self) -> Any:
+        self._matcher.fill_next_token_bitmask(self._words)
+        return self._words[0]
+
+    def take(self, token: int) -> None:
+        if not self._matcher.accept_token(token):
+            raise ValueError("the grammar cannot go on")
+
+
+def _xgrammar(tokenizer: Any, size: int) -> Callable[[str], Matcher]:
+    library = importlib.import_module("xgrammar")
+    compiler = library.GrammarCompiler(library.TokenizerInfo.from_huggingface(tokenizer, vocab_size=size))
+
+    def matcher(text: str) -> Matcher:
+        compiled = compiler.compile_grammar(library.Grammar.from_structural_tag(text))
+        return _Xgrammar(library.GrammarMatcher(compiled), library.allocate_token_bitmask(1, size))
+
+    return matcher
+
+
+_LIBRARIES: Mapping[str, Callable[[Any, int], Callable[[str], Matcher]]] = {
+    "llguidance": _llguidance,
+    "xgrammar": _xgrammar,
+}
