@@ -1,6 +1,6 @@
 """What vLLM is sent, judged by its own request class.
 
-Optional: it runs where it is installed (`scripts/peers.sh`).
+Optional: it runs where it is installed (`scripts/plugins.sh`).
 """
 
 from __future__ import annotations

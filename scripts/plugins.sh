@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The plug-ins inside vLLM and SGLang, driven by these packages' own classes, in an environment of their own. No part of CI:
+# torch and the two wheels fill 3.5 GB. No model is needed, and no GPU.
+# Arguments are handed to pytest; `scripts/plugins.sh --set-up` runs none.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bin=.venv-peers/bin
+ready=.venv-peers/ready
+if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/plugins.sh ]]; then
+    python3 -m venv .venv-peers
+    "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+    # The CPU build first: what follows would bring the one with CUDA.
+    "$bin/python" -m pip install --quiet torch==2.13.0
+    # Only what importing their parsers wants, not all that their engines declare (hence no warnings of conflicts); this version
+    # of transformers is one that both accept.
+    "$bin/python" -m pip install --quiet --no-warn-conflicts --editable . transformers==5.19.0 xgrammar==0.2.8 \
+        'fastapi>=0.133,<0.137' aiohttp cachetools cbor2 cloudpickle dill ijson ipython mistral_common msgspec openai \
+        openai-harmony orjson partial_json_parser pillow prometheus_client psutil py-cpuinfo pybase64 pydantic pyzmq regex \
+        requests sentencepiece uvloop
+    "$bin/python" -m pip install --quiet --no-deps "vllm==${VLLM:-0.33.0}" "sglang==${SGLANG:-0.5.23}"
+    "$bin/python" -m pip install --quiet --no-warn-conflicts 'starlette>=1,<2' 'uvicorn>=0.50,<1' anthropic httpx2 pytest \
+        pytest-timeout pytest-xdist hypothesis jsonschema
+    touch $ready
+fi
+[[ ${1:-} == --set-up ]] && exit
+
+# What the gateway sends vLLM is judged by vLLM's own request class.
+exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,sglang}.py tests/unit/gateway/backends/test_peers.py "$@"

@@ -1,0 +1,267 @@
+"""A prompt that an engine has rendered, and its request → the turn that answers it, for plug-ins inside engines.
+
+An engine renders the template itself, and hands over token ids. What is needed of a prompt is its end: what it has begun of
+the answer. So only the last tokens are decoded, however long the prompt is.
+
+>>> source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+>>> rendered_turn(ChatTemplate.from_string(source), "<user>Hello</><assistant>").parse("Hi!</>").content
+'Hi!'
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import GrammarError, SchemaWarning, TemplateError
+from unrender.format import Reasoning
+from unrender.grammar.nodes import Role
+from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
+from unrender.integrations.transformers import chat_template
+from unrender.messages import Request, ToolChoice
+from unrender.parsing.begun import after_header, prefill
+from unrender.parsing.deltas import deltas
+from unrender.parsing.events import Event
+from unrender.parsing.parser import Parser
+from unrender.preparation import ended, read_request
+from unrender.turn import Turn
+
+TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
+"""The environment variable that names a template's file, for engines that were given one, or models that have none."""
+TAIL = 1024
+"""Tokens of a prompt that are looked at: more than a header and what a generation prompt writes after it."""
+_FREE = (ToolChoice.AUTO, ToolChoice.NONE)
+
+
+@lru_cache(maxsize=16)
+def engine_template(tokenizer: Any) -> ChatTemplate:
+    """Return the template of an engine's tokenizer, or the one in the file that `UNRENDER_CHAT_TEMPLATE` names.
+
+    Raises `TemplateError`, saying what to do, when there is neither.
+    """
+    eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
+    if path := os.environ.get(TEMPLATE):
+        return ChatTemplate.from_file(path, bos_token=bos, eos_token=eos)
+    if not getattr(tokenizer, "chat_template", None):
+        raise TemplateError(
+            f"expected a tokenizer with a Jinja chat template, found {type(tokenizer).__name__} without one; "
+            f"name a template's file in the environment variable {TEMPLATE}, or use the engine's own parser"
+        )
+    return chat_template(tokenizer)
+
+
+@lru_cache(maxsize=16)
+def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
+    """Return the template that a request brings with it."""
+    return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
+
+
+def rendered_turn(
+    template: ChatTemplate,
+    prompt: str,
+    *,
+    tools: Sequence[Any] | None = None,
+    tool_choice: Any = None,
+    parallel_tool_calls: bool = True,
+    response_format: Any = None,
+    reasoning: bool = True,
+    continued: bool = False,
+    known_calls: int = 0,
+) -> Turn:
+    """Return the turn that answers a rendered `prompt`, of which the end is enough.
+
+    Without `reasoning` it stays in the content, markers included. A prompt that ends in an answer to be `continued` has
+    begun all of it. `known_calls` counts the calls of the conversation. Raises `MessageError` as `ChatTemplate.prepare` does.
+    """
+    _, request = read_request(
+        tools,
+        tool_choice,
+        parallel_tool_calls=parallel_tool_calls,
+        response_format=response_format,
+        reasoning_format="auto" if reasoning else "none",
+        repeats=True,
+    )
+    format = ended(template.format, template.loaded.eos_token)
+    begun = after_header(format, prompt) if continued else None
+    return Turn(
+        prompt=prompt,
+        request=request,
+        format=format,
+        begun=prefill(format, prompt) if begun is None else begun,
+        known_ids=("",) * known_calls,
+    )
+
+
+def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL) -> str:
+    """Return the text of the last tokens of a prompt."""
+    late = list(ids[-most:])
+    return tokenizer.decode(late, skip_special_tokens=False) if late else ""
+
+
+def is_forced(request: Request) -> bool:
+    """Return whether the answer is due in a form: a call, or JSON of a schema."""
+    return request.tool_choice not in _FREE or request.response_schema is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What an engine is told of the answer's form."""
+
+    tag: dict[str, Any] | None
+    """A structural tag, from the first token on; None where none can be written."""
+    losses: tuple[str, ...] = ()
+    """What it does not hold, or why there is none."""
+
+
+def constraint_of(turn: Turn) -> Constraint:
+    """Return the structural tag of an answer. Raises `GrammarError` where one is due and cannot be written."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SchemaWarning)
+        try:
+            tag = turn.structural_tag()
+        except GrammarError as error:
+            if is_forced(turn.request):
+                raise
+            return Constraint(None, (str(error),))
+    return Constraint(tag, tuple(str(item.message) for item in caught))
+
+
+def closing_tag(turn: Turn) -> dict[str, Any] | None:
+    """Return the tag of what follows the reasoning, for engines that wait until then; or follows no reasoning at all.
+
+    Raises `GrammarError` as `constraint_of` does.
+    """
+    format, markers = turn.format, turn.format.reasoning
+    skipped = replace(turn, begun=format.turn.prefill_no_thinking)
+    if not format.turn.prefill_no_thinking.strip():
+        skipped = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
+    ways = [skipped]
+    if markers.end.strip():
+        ways.insert(0, replace(turn, begun=f"{markers.start}x{markers.end.rstrip()}"))
+    tags = [constraint_of(way).tag for way in ways]
+    formats = [tag["format"] for tag in tags if tag is not None]
+    if len(formats) < len(ways):
+        return None
+    return {
+        "type": "structural_tag",
+        "format": formats[0] if len(formats) == 1 else {"type": "or", "elements": formats},
+    }
+
+
+@dataclass(slots=True)
+class Said:
+    """What some events add to the answer, in OpenAI's terms."""
+
+    reasoning: str = ""
+    content: str = ""
+    calls: list[Mapping[str, Any]] = field(default_factory=list)
+    """Elements of a stream's `tool_calls`: an index and a function, and an id where a call begins."""
+
+
+def said(events: Iterable[Event]) -> Said:
+    """Fold events into one delta.
+
+    >>> from unrender import ContentText
+    >>> said([ContentText("Hel"), ContentText("lo")])
+    Said(reasoning='', content='Hello', calls=[])
+    """
+    found, texts, thoughts = Said(), list[str](), list[str]()
+    for delta in deltas(events):
+        texts.append(delta.get("content", ""))
+        thoughts.append(delta.get("reasoning_content", ""))
+        found.calls += delta.get("tool_calls", ())
+    found.content, found.reasoning = "".join(texts), "".join(thoughts)
+    return found
+
+
+def opened(turn: Turn, *, continued: bool = False) -> Parser:
+    """Return a parser for the answer; what the prompt holds of a `continued` answer is not said again."""
+    parser = turn.parser()
+    if continued:
+        parser.feed("")
+    return parser
+
+
+class ReasoningTokens:
+    """Counts the tokens of a growing answer that are reasoning, each token read once."""
+
+    def __init__(self, turn: Turn, tokenizer: Decoder) -> None:
+        self._parser = _Measured(turn.parser())
+        self._tokens = TokenParser(self._parser, tokenizer, special_ids=_special_ids(tokenizer))  # type: ignore[arg-type]
+        self._ids: list[int] = []
+        self._starts: list[int] = []
+
+    def continues(self, ids: Sequence[int]) -> bool:
+        """Return whether `ids` begin with those that were counted."""
+        return list(ids[: len(self._ids)]) == self._ids
+
+    def count(self, ids: Sequence[int]) -> int:
+        """Return how many of `ids`, which begin with those of the last count, are reasoning for certain; markers are not."""
+        for token in ids[len(self._ids) :]:
+            self._starts.append(self._parser.length)
+            self._ids.append(token)
+            self._tokens.feed(int(token))
+        inside = [(span.start, span.end) for span in self._parser.parser.spans if span.role is Role.REASONING]
+        return sum(any(start <= at < end for start, end in inside) for at in self._starts)
+
+
+class _Measured:
+    """A parser that knows how much it was fed, and reads it as the answer itself is read: as text."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser = parser
+        self.length = 0
+
+    def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
+        del special
+        self.length += len(text)
+        return self.parser.feed(text)
+
+
+@lru_cache(maxsize=4)
+def _special_ids(tokenizer: Any) -> frozenset[int]:
+    return special_ids_of(tokenizer)
+
+
+class ReasoningGate:
+    """Says, by token ids, when the reasoning of one answer is over, for engines that wait with a grammar until then."""
+
+    def __init__(self, template: ChatTemplate, tokenizer: Any) -> None:
+        self._format = template.format
+        self._tokenizer = tokenizer
+        markers = template.format.reasoning
+        self._opener, self._closer = markers.start.strip(), markers.end.strip()
+        self._start: int | None = None
+        self._begun = False
+
+    def over_in_prompt(self, ids: Sequence[int]) -> bool:
+        """Return whether no reasoning can follow a prompt; False as well where that is up to the model."""
+        return not self._closer or self._format.reasoning.closed_in(self._prefill(ids))
+
+    def over(self, ids: Sequence[int], new: int) -> bool:
+        """Return whether reasoning is over after `ids`, prompt and answer, of which the last `new` have just come.
+
+        It is once its end is written, or something else than its beginning.
+        """
+        if not self._closer:
+            return True
+        first = len(ids) - new
+        if self._start is None or first < self._start:
+            self._start, self._begun = first, bool(self._prefill(ids[:first]).strip())
+        late = ids[max(self._start, first - len(self._closer.encode())) :]
+        if self._closer in tail_text(self._tokenizer, late, len(late)):
+            return True
+        return not self._begun and self._is_other(ids[self._start : self._start + len(self._opener.encode()) + 1])
+
+    def _is_other(self, early: Sequence[int]) -> bool:
+        text = tail_text(self._tokenizer, early).strip()
+        opener = self._opener
+        return bool(text and opener) and not text.startswith(opener) and not opener.startswith(text)
+
+    def _prefill(self, ids: Sequence[int]) -> str:
+        return prefill(self._format, tail_text(self._tokenizer, ids))

@@ -1,0 +1,353 @@
+"""SGLang: a plug-in that reads and constrains answers by the model's chat template, `--tool-call-parser unrender`.
+
+SGLang finds it when both are installed, by the entry point `sglang.srt.plugins`:
+`python -m sglang.launch_server --model-path MODEL --tool-call-parser unrender --reasoning-parser unrender`.
+
+Strategy: SGLang runs two detectors in a row, the second on the text that the first leaves. Ours share one reading: the first
+reads the whole answer, and the text that it hands on carries what was read in it. Without the first, the second reads itself.
+The classes here become SGLang's when `register` puts them above its own; until then nothing of SGLang is imported.
+
+Tested with SGLang 0.5.23 (`scripts/plugins.sh`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from unrender.errors import GrammarError, MessageError
+from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
+from unrender.messages import CallStatus
+from unrender.parsing.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
+from unrender.turn import Turn
+
+NAME = "unrender"
+_OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
+_TAIL = 16_384
+"""Characters of a prompt that are looked at."""
+
+
+def register() -> None:
+    """Make SGLang know the detectors by the name `unrender`; may be called any number of times in a process."""
+    templates = importlib.import_module("sglang.srt.parser.response_template")
+    known = importlib.import_module(
+        "sglang.srt.function_call.function_call_parser"
+    ).FunctionCallParser.ToolCallParserEnum
+    if NAME in known:
+        return
+    known[NAME] = type("UnrenderToolDetector", (_ToolDetector, templates.ResponseTemplateToolDetector), {})
+    reasoning = type("UnrenderReasoningDetector", (_ReasoningDetector, templates.ResponseTemplateReasoningDetector), {})
+    importlib.import_module("sglang.srt.parser.reasoning_parser").ReasoningParser.DetectorMap[NAME] = reasoning
+
+
+class Read(str):
+    """Text that one detector hands to the other, with the events that were read in it."""
+
+    __slots__ = ("events",)
+    events: tuple[Event, ...]
+
+    @classmethod
+    def of(cls, text: str, events: Iterable[Event]) -> Read:
+        """Return `text`, which must not be empty where there are events, or SGLang would drop it."""
+        read = cls(text)
+        read.events = tuple(events)
+        return read
+
+    def __add__(self, more: str) -> Read:
+        return Read.of(str(self) + str(more), (*self.events, *getattr(more, "events", ())))
+
+    def __radd__(self, before: str) -> Read:
+        return Read.of(before + str(self), self.events)
+
+
+class _Separated:
+    """What SGLang's reasoning parser asks a detector for."""
+
+    def __init__(self, normal_text: str = "", reasoning_text: str = "") -> None:
+        self.normal_text = normal_text
+        self.reasoning_text = reasoning_text
+
+
+class _ReasoningDetector:
+    """Reads the whole answer, and hands on what is not reasoning."""
+
+    reasoning_default = "explicit_enable_thinking"
+
+    def __init__(
+        self,
+        stream_reasoning: bool = True,
+        tokenizer: Any = None,
+        prefix: str = "",
+        tools: Sequence[Any] | None = None,
+        force_nonempty_content: bool = False,
+        continue_final_message: bool = False,
+        tool_call_parser_active: bool = False,
+        **_kwargs: Any,
+    ) -> None:
+        template = engine_template(tokenizer)
+        markers = template.format.reasoning
+        if not markers.end.strip():
+            raise ValueError("--reasoning-parser unrender: the chat template has no reasoning; leave the option out")
+        self.think_start_token, self.think_end_token = markers.start.strip(), markers.end.strip()
+        self.message_start_think_openers = [self.think_start_token] if self.think_start_token else []
+        self.think_excluded_tokens = None
+        self.think_start_self_label = ""
+        self.answer_started = False
+        self._template = template
+        self._stream_reasoning, self._nonempty = stream_reasoning, force_nonempty_content
+        self._feeds_tools, self._continued = tool_call_parser_active, continue_final_message
+        self._prefix, self._tools = prefix[-_TAIL:], _functions(tools) if tool_call_parser_active else []
+        self._parser = self._new_parser()
+        self._thought, self._spoke = "", False
+
+    def starts_message(self, prefix: str) -> bool:
+        """Return whether the prompt has begun nothing of the answer, which may then skip reasoning."""
+        return not rendered_turn(self._template, prefix[-_TAIL:]).begun.strip()
+
+    def answer_opener(self, prefix: str) -> str:
+        """Return what opens an answer that is not reasoning: nothing that could be added to a prompt."""
+        del prefix
+        return ""
+
+    def json_output_started(self, text: str) -> bool:
+        """Return whether an answer in JSON has begun."""
+        return bool(said(self._new_parser().feed(text)).content.strip())
+
+    def json_answer_structural_tag(
+        self,
+        json_schema: Any,
+        *,
+        tools: list[dict[str, Any]],
+        parallel_tool_calls: bool = True,
+        message_start: bool = False,
+    ) -> dict[str, Any] | None:
+        """Return the tag of an answer in JSON, or of calls, after the reasoning or, at the `message_start`, with it."""
+        turn = rendered_turn(
+            self._template,
+            "",
+            tools=tools or None,
+            parallel_tool_calls=parallel_tool_calls,
+            response_format={"type": "json_schema", "json_schema": {"name": "answer", "schema": json_schema}},
+        )
+        try:
+            return constraint_of(turn).tag if message_start else closing_tag(turn)
+        except GrammarError:
+            return None  # SGLang then applies the schema to what follows the reasoning.
+
+    def detect_and_parse(self, text: str) -> _Separated:
+        """Separate a whole answer."""
+        parser = self._new_parser()
+        found = self._separated([*parser.feed(text), *parser.finish()], text)
+        if self._nonempty and not found.normal_text:
+            found.normal_text, found.reasoning_text = found.reasoning_text, ""
+        return found
+
+    def parse_streaming_increment(self, new_text: str) -> _Separated:
+        """Separate what can be told of a chunk."""
+        return self._streamed(self._separated(self._parser.feed(new_text), new_text), ended=False)
+
+    def finish(self) -> _Separated:
+        """Separate what was held back."""
+        found = self._streamed(self._separated(self._parser.finish(), " "), ended=True)
+        if self._nonempty and not self._spoke:
+            found.normal_text, found.reasoning_text = self._thought, ""
+        return found
+
+    def _streamed(self, found: _Separated, *, ended: bool) -> _Separated:
+        """Keep what is needed of the reasoning so far; hold it back where it is wanted in one piece."""
+        self._spoke = self._spoke or bool(found.normal_text)
+        if self._nonempty or not self._stream_reasoning:
+            self._thought += found.reasoning_text
+        if not self._stream_reasoning:
+            done = self._spoke or ended
+            found.reasoning_text, self._thought = (self._thought, "") if done else ("", self._thought)
+        return found
+
+    def _separated(self, events: list[Event], text: str) -> _Separated:
+        found = said(events)
+        if not self._feeds_tools:
+            return _Separated(found.content, found.reasoning)
+        rest = [event for event in events if isinstance(event, ContentText | _OfCall)]
+        return _Separated(
+            Read.of(text if any(isinstance(event, _OfCall) for event in rest) else found.content, rest), found.reasoning
+        )
+
+    def _new_parser(self) -> Any:
+        turn = rendered_turn(self._template, self._prefix, tools=self._tools or None, continued=self._continued)
+        return opened(turn, continued=self._continued)
+
+
+class _ToolDetector:
+    """Tells SGLang of the calls, read by the reasoning detector or, without one, by itself."""
+
+    prev_tool_call_arr: list[dict[str, Any]]
+    streamed_args_for_tool: list[str]
+    current_tool_id: int
+
+    def __init__(
+        self,
+        tokenizer: Any = None,
+        prefix: str = "",
+        tools: Sequence[Any] | None = None,
+        constrained: bool = False,
+    ) -> None:
+        importlib.import_module("sglang.srt.function_call.base_format_detector").BaseFormatDetector.__init__(self)
+        del constrained  # One grammar, one reading: nothing is read differently under it.
+        self._template = engine_template(tokenizer)
+        self._prefix, self._tools = prefix[-_TAIL:], _functions(tools)
+        self.tool_close_literals: list[str] = []
+        self.incomplete_tool_call_indices: set[int] = set()
+        self._parser: Any = None
+
+    def has_tool_call(self, text: str) -> bool:
+        """Return whether a whole answer holds a call, or says something else than its text.
+
+        SGLang asks for what was read only then, and a format may have markers around content as well.
+        """
+        events = self._whole(text)
+        return any(isinstance(event, ToolCallStarted) for event in events) or said(events).content != text
+
+    def detect_and_parse(self, text: str, tools: Sequence[Any]) -> Any:
+        """Return text and calls of a whole answer; only complete calls are among them."""
+        del tools
+        events = self._whole(text)
+        complete = {
+            event.index
+            for event in events
+            if isinstance(event, ToolCallFinished) and event.status is CallStatus.COMPLETE
+        }
+        found = said(events)
+        names, arguments = dict[int, str](), dict[int, str]()
+        for call in found.calls:
+            index, function = call["index"], call["function"]
+            names[index] = names.get(index, "") + function.get("name", "")
+            arguments[index] = arguments.get(index, "") + function["arguments"]
+        types = importlib.import_module("sglang.srt.function_call.core_types")
+        calls = [
+            types.ToolCallItem(tool_index=index, name=name, parameters=arguments[index])
+            for index, name in names.items()
+            if index in complete
+        ]
+        return types.StreamingParseResult(normal_text=found.content, calls=calls)
+
+    def parse_streaming_increment(self, new_text: str, tools: Sequence[Any]) -> Any:
+        """Return what a chunk adds."""
+        del tools
+        if isinstance(new_text, Read):
+            return self._told(new_text.events)
+        if self._parser is None:
+            self._parser = self._new_parser()
+        return self._told(self._parser.feed(new_text))
+
+    def finish(self, tools: Sequence[Any]) -> Any:
+        """Return what was held back."""
+        del tools
+        return self._told(self._parser.finish() if self._parser else ())
+
+    def supports_structural_tag(self) -> bool:
+        """Return whether forced calls keep the model's own format."""
+        return True
+
+    def open_call_closer(self, text: str) -> str | None:
+        """Return what has to be added to close a call: nothing, since the reading knows an open call at the end."""
+        del text
+        return None
+
+    def get_structural_tag(
+        self,
+        tools: Sequence[Any] | None = None,
+        tool_choice: Any = "auto",
+        thinking_mode: bool = False,
+        parallel_tool_calls: bool = True,
+        message_start: bool = False,
+    ) -> Any:
+        """Return the tag that SGLang gives its grammar backend.
+
+        At the `message_start` it holds from the first token on, and so it does with `thinking_mode`, which is on where no
+        reasoning parser is configured; else from the end of the reasoning on. Raises `ValueError`, a 400, when there is none.
+        """
+        try:
+            turn = self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls)
+            if message_start:
+                tag = constraint_of(turn).tag
+            elif thinking_mode:
+                tag = constraint_of(
+                    self._asked(tools, tool_choice, parallel_tool_calls=parallel_tool_calls, thinks=True)
+                ).tag
+            else:
+                tag = closing_tag(turn)
+        except (MessageError, GrammarError) as error:
+            raise ValueError(f"tools: {error}") from error
+        return None if tag is None else importlib.import_module("xgrammar").StructuralTag.model_validate(tag)
+
+    def validate_structure_constraint_request(
+        self,
+        tool_choice: Any,
+        parallel_tool_calls: bool,
+        strict_requested: bool,
+        *,
+        tools: Sequence[Any],
+        thinking_mode: bool = False,
+    ) -> Any:
+        """Return the tag of a request; None where the model may answer freely. Raises `ValueError` as above."""
+        if tool_choice == "none" or (tool_choice == "auto" and parallel_tool_calls and not strict_requested):
+            return None
+        return self.get_structural_tag(
+            tools=tools,
+            tool_choice=tool_choice,
+            thinking_mode=thinking_mode,
+            parallel_tool_calls=parallel_tool_calls,
+        )
+
+    def _asked(
+        self, tools: Sequence[Any] | None, choice: Any, *, parallel_tool_calls: bool, thinks: bool = False
+    ) -> Turn:
+        """Return the turn of a request whose prompt is not rendered yet; one that `thinks` begins as the format says."""
+        format = self._template.format
+        header = format.turn.headers[0] if format.turn.headers else ""
+        return rendered_turn(
+            self._template,
+            header + format.turn.prefill if thinks else "",
+            tools=_functions(tools) or None,
+            tool_choice=choice.model_dump() if hasattr(choice, "model_dump") else choice,
+            parallel_tool_calls=parallel_tool_calls is not False,
+        )
+
+    def _whole(self, text: str) -> Sequence[Event]:
+        if isinstance(text, Read):
+            return text.events
+        parser = self._new_parser()
+        return [*parser.feed(text), *parser.finish()]
+
+    def _new_parser(self) -> Any:
+        """Return a parser of an answer that no reasoning detector has read, which leaves reasoning in the content."""
+        return rendered_turn(self._template, self._prefix, tools=self._tools or None, reasoning=False).parser()
+
+    def _told(self, events: Iterable[Event]) -> Any:
+        events = list(events)
+        types = importlib.import_module("sglang.srt.function_call.core_types")
+        found = said(events)
+        items = [self._item(types, call["index"], call["function"]) for call in found.calls]
+        for event in events:
+            if isinstance(event, ToolCallFinished) and event.status is CallStatus.COMPLETE:
+                self.incomplete_tool_call_indices.discard(event.index)
+        return types.StreamingParseResult(normal_text=found.content, calls=items)
+
+    def _item(self, types: Any, index: int, function: Any) -> Any:
+        """Return one piece of a call, noted where SGLang looks for what was streamed."""
+        name, arguments = function.get("name"), function["arguments"]
+        if name is not None:
+            self.prev_tool_call_arr.append({"name": name, "arguments": ""})
+            self.streamed_args_for_tool.append("")
+            self.incomplete_tool_call_indices.add(index)
+        self.current_tool_id = index
+        self.streamed_args_for_tool[index] += arguments
+        self.prev_tool_call_arr[index]["arguments"] = self.streamed_args_for_tool[index]
+        return types.ToolCallItem(tool_index=index, name=name, parameters=arguments)
+
+
+def _functions(tools: Sequence[Any] | None) -> list[dict[str, Any]]:
+    """Return the functions among the tools of a request, whichever of SGLang's APIs they came by."""
+    plain = [tool.model_dump() if hasattr(tool, "model_dump") else tool for tool in tools or ()]
+    return [tool for tool in plain if isinstance(tool.get("function"), dict) or tool.get("type") == "function"]

@@ -1,0 +1,306 @@
+"""vLLM: a plug-in that reads and constrains answers by the model's chat template, `--tool-call-parser unrender`.
+
+vLLM finds it when both are installed, by the entry point `vllm.general_plugins`, so no other flag is needed:
+`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender`.
+
+Strategy: of vLLM's parsers only those of response templates see the whole answer and the rendered prompt, so ours take their
+place: one reading gives reasoning, content and calls. The classes here become vLLM's when `register` puts them above its own;
+until then nothing of vLLM is imported.
+
+Tested with vLLM 0.33 (`scripts/plugins.sh`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import GrammarError, MessageError
+from unrender.integrations.rendered import (
+    ReasoningGate,
+    ReasoningTokens,
+    constraint_of,
+    engine_template,
+    is_forced,
+    opened,
+    own_template,
+    rendered_turn,
+    said,
+    tail_text,
+)
+from unrender.messages import CallStatus
+from unrender.parsing.parser import Parser
+from unrender.turn import Turn
+
+NAME = "unrender"
+_TEMPLATES = "vllm.parser.response_template"
+_log = logging.getLogger("unrender.vllm")
+
+
+def register() -> None:
+    """Make vLLM know the parsers by the name `unrender`; may be called any number of times in a process."""
+    templates: Any = importlib.import_module(_TEMPLATES)
+    if getattr(templates.validate_tokenizer_response_template, "of_unrender", False):
+        return
+    reasoning = type("UnrenderReasoningParser", (_ReasoningParser, templates.ResponseTemplateReasoningParser), {})
+    tools = type("UnrenderToolParser", (_ToolParser, templates.ResponseTemplateToolParser), {})
+    whole = type(
+        "UnrenderParser",
+        (_Parser, templates.ResponseTemplateParser),
+        {"reasoning_parser_cls": reasoning, "tool_parser_cls": tools},
+    )
+    _ReasoningParser.whole = _ToolParser.whole = whole
+    importlib.import_module("vllm.tool_parsers").ToolParserManager.register_module(NAME, module=tools)
+    importlib.import_module("vllm.reasoning").ReasoningParserManager.register_module(NAME, module=reasoning)
+    templates.validate_tokenizer_response_template = _validator(templates.validate_tokenizer_response_template)
+
+
+def _validator(theirs: Any) -> Any:
+    """Return vLLM's check of a tokenizer's response template, which ours need not have."""
+
+    def validate(tokenizer: Any, *, reasoning_parser: str | None, tool_parser: str | None) -> None:
+        if NAME not in (reasoning_parser, tool_parser):
+            theirs(tokenizer, reasoning_parser=reasoning_parser, tool_parser=tool_parser)
+
+    validate.of_unrender = True  # type: ignore[attr-defined]
+    return validate
+
+
+class _ToolParser:
+    """Chooses the parser of whole answers; it reads nothing itself."""
+
+    whole: type
+
+    @classmethod
+    def unified_parser_cls(cls) -> type:
+        return cls.whole
+
+
+class _ReasoningParser:
+    """Chooses the parser of whole answers, and tells the engine when to begin with a grammar that waits for reasoning."""
+
+    whole: type
+
+    def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        importlib.import_module("vllm.reasoning").ReasoningParser.__init__(self, tokenizer, *args, **kwargs)
+        self._template = engine_template(tokenizer)
+        self._gate = ReasoningGate(self._template, tokenizer)
+
+    @classmethod
+    def unified_parser_cls(cls) -> type:
+        return cls.whole
+
+    @property
+    def reasoning_start_str(self) -> str | None:
+        return self._template.format.reasoning.start.strip() or None
+
+    @property
+    def reasoning_end_str(self) -> str | None:
+        return self._template.format.reasoning.end.strip() or None
+
+    def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
+        return self._gate.over_in_prompt(input_ids)
+
+    def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
+        return self._gate.over(input_ids, len(list(delta_ids)))
+
+
+class _Parser:
+    """Reads the answer to one request, and says what it may be."""
+
+    _enable_auto_tools: bool
+    _reasoning_parser: Any
+    _tool_parser: Any
+    _stream_state: Any
+    model_tokenizer: Any
+    tool_strict_level: Any
+    always_adjust_request = True
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        tools: Sequence[Any] | None = None,
+        *,
+        enable_auto_tools: bool | None = None,
+        response_template: object = None,
+        **kwargs: Any,
+    ) -> None:
+        del response_template
+        importlib.import_module("vllm.parser.abstract_parser").Parser.__init__(self, tokenizer, tools, **kwargs)
+        if enable_auto_tools is not None:
+            self._enable_auto_tools = enable_auto_tools
+        engine_template(tokenizer)  # Raises at startup for a tokenizer without one.
+        self._offered = importlib.import_module(_TEMPLATES)._as_tool_dicts(tools)
+        self._prompt: str | None = None
+        self._parser: Parser | None = None
+        self._counter: ReasoningTokens | None = None
+        self._turn: Turn | None = None
+
+    def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
+        """Take the rendered prompt."""
+        prompt = tail_text(self.model_tokenizer, prompt_token_ids)
+        if prompt != self._prompt:
+            self._prompt = prompt
+            self._parser = self._counter = self._turn = None
+
+    def is_reasoning_end(self, input_ids: list[int]) -> bool:
+        """Return whether no reasoning can follow a prompt."""
+        return self._reasoning_parser is None or self._reasoning_parser.is_reasoning_end(input_ids)
+
+    def adjust_request(self, request: Any) -> Any:
+        """Let special tokens through, and set the structural tag that the request needs. Raises vLLM's error for a 400."""
+        request.skip_special_tokens = False
+        if hasattr(request, "spaces_between_special_tokens"):
+            request.spaces_between_special_tokens = False
+        form = _asked_form(request)
+        try:
+            turn = self._answering(request, form or None, auto=self._enable_auto_tools)
+            # A form that is not JSON is vLLM's own, which waits for the end of reasoning, unless a call is due.
+            if self._is_constrained(turn) and (form != {} or is_forced(turn.request)):
+                self._constrain(request, turn)
+        except (MessageError, GrammarError) as error:
+            refused = importlib.import_module("vllm.exceptions").VLLMValidationError
+            raise refused(str(error), parameter="tools" if request.tools else "response_format") from error
+        return request
+
+    def _is_constrained(self, turn: Turn) -> bool:
+        if is_forced(turn.request):
+            return True
+        if not turn.request.calls_allowed or not importlib.import_module("vllm.envs").VLLM_ENFORCE_STRICT_TOOL_CALLING:
+            return False
+        level = self.tool_strict_level
+        if level is None:
+            level = self._tool_parser.default_tool_strict_level
+        asked = any(tool.strict for tool in turn.request.tools or ()) or not turn.request.parallel_tool_calls
+        return asked or level > 0
+
+    def _constrain(self, request: Any, turn: Turn) -> None:
+        found = constraint_of(turn)
+        for loss in found.losses:
+            _log.warning("not constrained: %s", loss)
+        if found.tag is None:
+            return
+        params = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
+        tag = params(structural_tag=json.dumps(found.tag))
+        if hasattr(request, "_parser_structured_outputs"):  # Of Responses, which show the client its own form again.
+            request._parser_structured_outputs = tag
+        else:
+            request.structured_outputs, request.response_format = tag, None
+        request._grammar_from_parser = True  # The tag begins with the reasoning.
+
+    def parse(
+        self,
+        model_output: str,
+        request: Any,
+        enable_auto_tools: bool = False,
+        model_output_token_ids: Sequence[int] = (),
+    ) -> tuple[str | None, str | None, list[Any] | None]:
+        """Return reasoning, content and calls of a whole answer; only complete calls are among them."""
+        del model_output_token_ids
+        parser = self._begun(request, auto=enable_auto_tools)
+        found = said([*parser.feed(model_output), *parser.finish()])
+        function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
+        calls = [
+            function(id=call.id, name=call.name, arguments=call.arguments)
+            for call in parser.message.tool_calls
+            if call.status is CallStatus.COMPLETE
+        ]
+        return found.reasoning or None, found.content or None, calls or None
+
+    def parse_delta(
+        self,
+        delta_text: str,
+        delta_token_ids: list[int],
+        request: Any,
+        prompt_token_ids: list[int] | None = None,
+        *,
+        finished: bool,
+    ) -> Any:
+        """Return what a chunk adds, as vLLM's `DeltaMessage`; None where it adds nothing."""
+        del delta_token_ids
+        if self._prompt is None and prompt_token_ids is not None:
+            self.set_prompt_token_ids(prompt_token_ids)
+        if self._parser is None:
+            self._parser = self._begun(request, auto=self._enable_auto_tools)
+        events = self._parser.feed(delta_text) if delta_text else []
+        found = said([*events, *(self._parser.finish() if finished else ())])
+        protocol = importlib.import_module("vllm.entrypoints.generate.base.protocol")
+        fields: dict[str, Any] = {}
+        if found.reasoning and request.include_reasoning:
+            fields["reasoning"] = found.reasoning
+        if found.content:
+            fields["content"] = found.content
+        if found.calls:
+            fields["tool_calls"] = [_call(protocol, call) for call in found.calls]
+        return protocol.DeltaMessage(**fields) if fields else None
+
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        """Return how many tokens of the answer so far are reasoning."""
+        if self._reasoning_parser is None or self._turn is None:
+            return 0
+        if self._counter is None or not self._counter.continues(token_ids):
+            self._counter = ReasoningTokens(self._turn, self.model_tokenizer)
+        return self._counter.count(token_ids)
+
+    def _begun(self, request: Any, *, auto: bool) -> Parser:
+        self._turn = self._answering(request, None, auto=auto)
+        return opened(self._turn, continued=_continues(request))
+
+    def _answering(self, request: Any, form: Mapping[str, Any] | None, *, auto: bool) -> Turn:
+        choice = request.tool_choice
+        choice = choice.model_dump() if hasattr(choice, "model_dump") else choice
+        offered = self._offered if self._tool_parser is not None and _reads_calls(choice, auto=auto) else None
+        return rendered_turn(
+            self._template(request),
+            self._prompt or "",
+            tools=offered or None,
+            tool_choice=choice if offered else None,
+            parallel_tool_calls=request.parallel_tool_calls is not False,
+            response_format=form,
+            reasoning=self._reasoning_parser is not None,
+            continued=_continues(request),
+            known_calls=self._known_calls(request),
+        )
+
+    def _template(self, request: Any) -> ChatTemplate:
+        found = engine_template(self.model_tokenizer)
+        source = getattr(request, "chat_template", None)
+        return own_template(source, found.loaded.bos_token, found.loaded.eos_token) if source else found
+
+    def _known_calls(self, request: Any) -> int:
+        state = self._stream_state
+        if state.history_tool_call_cnt_initialized:
+            return int(state.history_tool_call_cnt)
+        return int(importlib.import_module("vllm.parser.utils").count_history_tool_calls(request))
+
+
+def _reads_calls(choice: Any, *, auto: bool) -> bool:
+    """Return whether the answer may hold calls; those that the model may make or not are read only where the server says so."""
+    mode = choice.get("mode", "required") if isinstance(choice, Mapping) else choice
+    return auto if mode in (None, "auto") else mode != "none"
+
+
+def _continues(request: Any) -> bool:
+    return bool(getattr(request, "continue_final_message", False))
+
+
+def _call(protocol: Any, call: Mapping[str, Any]) -> Any:
+    function = protocol.DeltaFunctionCall(**call["function"])
+    return protocol.DeltaToolCall(**{**call, "function": function})
+
+
+def _asked_form(request: Any) -> dict[str, Any] | None:
+    """Return the JSON that the answer has to be, as a response format; None for free text, {} for another form."""
+    asked = request.extract_structured_outputs()
+    if asked is None:
+        return None
+    if asked.json_object:
+        return {"type": "json_object"}
+    if asked.json is None:
+        return {}
+    schema = json.loads(asked.json) if isinstance(asked.json, str) else asked.json
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}

@@ -1,0 +1,40 @@
+"""A stand-in for torchvision, of which no build fits torch for CPUs: SGLang imports it, and text needs nothing of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_NAME = "torchvision"
+_Modes = Enum("_Modes", "NEAREST NEAREST_EXACT BILINEAR BICUBIC BOX HAMMING LANCZOS")
+
+
+class _Finder:
+    """Finds every module of torchvision, and puts nothing into it."""
+
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if name.partition(".")[0] == _NAME else None  # type: ignore[arg-type]
+
+    def create_module(self, _spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: Any) -> None:
+        module.InterpolationMode, module.__version__ = _Modes, "0.0"
+        module.__getattr__ = lambda _: _Nothing
+
+
+class _Nothing:
+    """Stands for whatever is asked for."""
+
+
+def install() -> None:
+    """Let `import torchvision` succeed where it is not installed."""
+    if importlib.util.find_spec(_NAME) is None:
+        sys.meta_path.append(_Finder())

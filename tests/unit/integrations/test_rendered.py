@@ -1,0 +1,166 @@
+"""Prompts that an engine has rendered: what plug-ins know of an answer from a prompt's end, in ids and in text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate, MessageError, TemplateError
+from unrender.errors import GrammarError
+from unrender.integrations.rendered import (
+    ReasoningGate,
+    ReasoningTokens,
+    closing_tag,
+    constraint_of,
+    engine_template,
+    opened,
+    rendered_turn,
+    said,
+    tail_text,
+)
+
+SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
+TEMPLATE = ChatTemplate.from_string(SOURCE, eos_token="</s>")
+USER = [{"role": "user", "content": "Hello"}]
+TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+PROMPT = TEMPLATE.prepare(USER, tools=[TOOL]).prompt
+
+
+class Letters:
+    """Each character is a token."""
+
+    chat_template = SOURCE
+    name_or_path, bos_token, eos_token = "letters", None, "</s>"
+
+    def __init__(self):
+        self.decoded = 0
+
+    def decode(self, ids, *, skip_special_tokens):
+        assert not skip_special_tokens
+        self.decoded += len(ids)
+        return "".join(map(chr, ids))
+
+
+def test_the_end_of_a_prompt_tells_what_is_begun():
+    """A turn of the prompt's tail is the one that `prepare` gives."""
+    turn = rendered_turn(TEMPLATE, PROMPT[-40:], tools=[TOOL])
+    thinking = rendered_turn(TEMPLATE, PROMPT + "<think>\n")
+
+    assert (turn.begun, turn.stop) == ("", ("<|end|>", "</s>"))
+    assert turn.request.tools == TEMPLATE.prepare(USER, tools=[TOOL]).request.tools
+    assert thinking.parse("Hm.\n</think>\n\nYes").reasoning == "Hm."
+    with pytest.raises(MessageError, match="tool_choice"):
+        rendered_turn(TEMPLATE, PROMPT, tools=[TOOL], tool_choice="any")
+
+
+def test_only_the_end_of_a_prompt_is_decoded():
+    """A long prompt costs no more than a short one."""
+    letters = Letters()
+
+    assert tail_text(letters, [*map(ord, "x" * 100_000 + "end")], 3) == "end"
+    assert letters.decoded == 3
+    assert tail_text(letters, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("begun", "more", "expected"),
+    [
+        ("Ye", "s", ("", "s")),
+        ("<think>\nHm", ".\n</think>\n\nYes", (".", "Yes")),
+        ("<think>\nHm\n</think>\n\nY", "es", ("", "es")),
+    ],
+)
+def test_what_a_continued_answer_had_is_not_said_again(begun, more, expected):
+    """Only what is new is said, wherever the answer was left."""
+    turn = rendered_turn(TEMPLATE, PROMPT + begun, continued=True)
+    parser = opened(turn, continued=True)
+    found = said([*parser.feed(more), *parser.finish()])
+
+    assert turn.begun == begun
+    assert (found.reasoning, found.content) == expected
+
+
+def test_events_become_one_delta():
+    """Reasoning, content, and calls in pieces are told apart."""
+    parser = rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]).parser()
+    found = said(
+        parser.feed('<think>\nHm.\n</think>\n\nOk.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>')
+    )
+
+    assert (found.reasoning, found.content) == ("Hm.", "Ok.")
+    assert [call["function"].get("name") for call in found.calls] == ["now", None]
+    assert "".join(call["function"]["arguments"] for call in found.calls) == "{}"
+
+
+def test_reasoning_tokens_count_once_each():
+    """The count grows with the answer, and does not read a token twice."""
+    letters, answer = Letters(), "<think>\nHm.\n</think>\n\nYes"
+    ids = [*map(ord, answer)]
+    counter = ReasoningTokens(rendered_turn(TEMPLATE, PROMPT), letters)
+    counts = [counter.count(ids[:at]) for at in range(len(ids) + 1)]
+
+    assert counts == sorted(counts)
+    assert counts[-1] == len("Hm.")
+    assert counter.continues(ids)
+    assert not counter.continues([0, *ids])
+    assert letters.decoded < 20 * len(ids)
+
+
+@pytest.mark.parametrize(
+    ("begun", "answer", "length"),
+    [
+        ("", "<think>\nHm.\n</think>\n\nYes", 20),
+        ("", "Yes", 1),
+        ("", "<thought>", 4),
+        ("<think>\n", "Hm.\n</think>\n\nYes", 12),
+        ("", "<think>\nHm.", None),
+    ],
+)
+def test_the_gate_opens_where_reasoning_ends(begun, answer, length):
+    """After its end, or where the first letters are not those of its beginning; not before, and not at all if it goes on."""
+    gate, before = ReasoningGate(TEMPLATE, Letters()), [*map(ord, PROMPT + begun)]
+    opens = [at for at in range(1, len(answer) + 1) if gate.over([*before, *map(ord, answer[:at])], 1)]
+
+    assert not gate.over_in_prompt(before)
+    assert opens[:1] == ([] if length is None else [length])
+    assert gate.over_in_prompt([*before, *map(ord, "<think>\n\n</think>\n\n")]) or begun
+
+
+def test_a_format_without_reasoning_has_no_gate():
+    """Nothing is waited for."""
+    gate = ReasoningGate(ChatTemplate.from_string("{{ messages[-1].content }}"), Letters())
+
+    assert gate.over_in_prompt([104])
+    assert gate.over([104, 105], 1)
+
+
+def test_what_is_due_is_held_and_what_cannot_be_is_named():
+    """A required call has a tag; one that cannot be written is an error when it is due, and else a loss."""
+    held = constraint_of(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL], tool_choice="required"))
+    odd = rendered_turn(
+        TEMPLATE, PROMPT + "<think>\nwords that nobody wrote\n</think>and more", tools=[TOOL], continued=True
+    )
+
+    assert held.tag is not None
+    assert held.losses == ()
+    assert closing_tag(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]))["format"]["type"] == "or"
+    found = constraint_of(odd)
+    assert found.tag is not None or found.losses
+    unknown = rendered_turn(
+        TEMPLATE, PROMPT + "<think>\n</think></think>", tools=[TOOL], tool_choice="required", continued=True
+    )
+    with pytest.raises(GrammarError):
+        constraint_of(unknown)
+
+
+def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):
+    """A file named in the environment wins, and a tokenizer without a template is an error that says what to do."""
+    assert engine_template(Letters()).format == TEMPLATE.format
+    bare = Letters()
+    bare.chat_template = None
+    with pytest.raises(TemplateError, match="Letters without one.*UNRENDER_CHAT_TEMPLATE"):
+        engine_template(bare)
+    (tmp_path / "own.jinja").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.setenv("UNRENDER_CHAT_TEMPLATE", str(tmp_path / "own.jinja"))
+    assert engine_template(bare).format == TEMPLATE.format

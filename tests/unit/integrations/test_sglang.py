@@ -1,0 +1,282 @@
+"""A real SGLang, without a model: its own parsers drive the plug-in as its servers do.
+
+Optional: it runs where SGLang is installed (`scripts/plugins.sh`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torchless_vision
+from byte_tokenizer import byte_tokenizer
+from splitting import splits
+from vendor import vendor_templates
+
+from unrender import ChatTemplate
+from unrender.errors import UnrenderError
+from unrender.format import ToolMode
+from unrender.verify.engines import installed, tag_reader
+
+NEEDED = ("sglang", "torch", "xgrammar")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="sglang is needed"),
+]
+
+OWN = {path.stem: path for path in sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"))}
+TEMPLATES = {**OWN, **vendor_templates()}
+SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+TOOLS: Any = [
+    {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
+    {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
+]  # fmt: skip
+STRICT: Any = [{**tool, "function": {**tool["function"], "strict": True}} for tool in TOOLS]
+USER: Any = [{"role": "user", "content": "Hello"}]
+EOS = "</s>"
+SEEDS = range(2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plugin():
+    """Load the plug-in as SGLang does, by its entry point."""
+    torchless_vision.install()
+    importlib.import_module("sglang.srt.plugins").load_plugins()
+
+
+@cache
+def template(name):
+    return ChatTemplate.from_file(TEMPLATES[name], eos_token=EOS)
+
+
+@cache
+def tokenizer(name):
+    special = (*template(name).format.preserved_tokens, EOS)
+    return byte_tokenizer(special, eos=EOS, template=TEMPLATES[name].read_text(encoding="utf-8"))
+
+
+@cache
+def prepared(name):
+    """Return a turn, and whether the template itself offers tools in it."""
+    for tools in (TOOLS, None):
+        try:
+            turn = template(name).prepare(USER, tools=tools, tool_format="none")
+        except UnrenderError:
+            continue  # Some templates refuse tools, or this conversation.
+        if not tools or turn.format.tools.mode is not ToolMode.NONE:
+            return turn, bool(tools)
+    return pytest.skip("the template refuses the conversation")
+
+
+def request_of(prompt, tools=None, **more):
+    """Return a chat request as it is when its prompt has been rendered."""
+    protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
+    request = protocol.ChatCompletionRequest(model="m", messages=USER, tools=tools, **more)
+    request._response_parser_prefix = prompt
+    return request
+
+
+def calls_parser(name, request, **more):
+    module = importlib.import_module("sglang.srt.function_call.function_call_parser")
+    prefix = request._response_parser_prefix
+    return module.FunctionCallParser(request.tools, "unrender", tokenizer=tokenizer(name), prefix=prefix, **more)
+
+
+def reasoning_parser(name, request, *, active, stream_reasoning=True):
+    module = importlib.import_module("sglang.srt.parser.reasoning_parser")
+    return module.ReasoningParser(
+        "unrender", stream_reasoning, True, request, tokenizer=tokenizer(name), tool_call_parser_active=active
+    )
+
+
+def streamed(name, request, chunks, *, reasons=True):
+    """Return what a client puts together of SGLang's two parsers in a row."""
+    first = reasoning_parser(name, request, active=bool(request.tools)) if reasons else None
+    second = calls_parser(name, request) if request.tools else None
+    thoughts, texts, calls = [], [], dict[int, list[str]]()
+    for at, chunk in enumerate(chunks):
+        last, rest = at == len(chunks) - 1, chunk
+        if first:
+            thought, rest = first.parse_stream_chunk(chunk)
+            ends = first.parse_stream_end() if last else ("", "")
+            thoughts += [thought or "", ends[0] or ""]
+            rest = (rest or "") + ends[1] if ends[1] else rest
+        if second is None:
+            texts.append(rest or "")
+            continue
+        text, items = second.parse_stream_chunk(rest)
+        end, more = second.parse_stream_end() if last else ("", [])
+        texts += [text, end]
+        for item in [*items, *more]:
+            known = calls.setdefault(item.tool_index, ["", ""])
+            known[0] += item.name or ""
+            known[1] += item.parameters
+    detector = second.detector if second else None
+    assert (
+        detector is None
+        or [call["arguments"] for call in detector.prev_tool_call_arr] == detector.streamed_args_for_tool
+    )
+    return "".join(thoughts), "".join(texts), [tuple(call) for call in calls.values()]
+
+
+def whole(name, request, answer, *, reasons=True):
+    """Return what SGLang makes of a whole answer."""
+    thought, rest = (
+        reasoning_parser(name, request, active=bool(request.tools)).parse_non_stream(answer)
+        if reasons
+        else ("", answer)
+    )
+    if not request.tools:
+        return thought, rest, []
+    parser = calls_parser(name, request)
+    if not parser.has_tool_call(rest):
+        return thought, parser.parse_non_stream(rest)[0], []
+    text, calls = parser.parse_non_stream(rest)
+    return thought, text, [(call.name, call.parameters) for call in calls]
+
+
+def meant(message):
+    return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_both_detectors_give_what_the_template_says(name):
+    """Every chunking through both parsers gives the message that the format says, and so does a whole answer."""
+    turn, tools = prepared(name)
+    request = request_of(turn.prompt, TOOLS if tools else None)
+    reasons = bool(template(name).format.reasoning.end.strip())
+    if not reasons and not tools:
+        pytest.skip("the template has neither reasoning nor calls")
+    for seed in SEEDS:
+        answer = turn.sample(seed)
+        expected = meant(turn.parse(answer))
+        for chunks in splits(answer, seed):
+            assert streamed(name, request, chunks or [""], reasons=reasons) == expected
+        assert whole(name, request, answer, reasons=reasons) == expected
+
+
+CHOICES: Any = {
+    "required": "required",
+    "named": {"type": "function", "function": {"name": "now"}},
+    "strict": "auto",
+    "one": "auto",
+}
+
+
+def constraint(name, choice, *, thinking_mode):
+    """Return the structural tag that SGLang asks for before the prompt is rendered, and the parser that it asks."""
+    protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
+    request = request_of("", STRICT if choice == "strict" else TOOLS)
+    parser = calls_parser(name, request)
+    asked = protocol.ToolChoice(**CHOICES[choice]) if choice == "named" else CHOICES[choice]
+    found = parser.get_structure_constraint(asked, parallel_tool_calls=choice != "one", thinking_mode=thinking_mode)
+    assert found[0] == "structural_tag"
+    return found[1], parser, asked
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_answers_are_held_to_what_was_asked(name, choice):
+    """The tag takes what follows the reasoning; the one for a whole message takes all that the template may answer."""
+    _, tools = prepared(name)
+    if not tools:
+        pytest.skip("the template has no calls")
+    told = STRICT if choice == "strict" else TOOLS
+    turn = template(name).prepare(
+        USER, tools=told, tool_choice=CHOICES[choice], parallel_tool_calls=choice != "one", tool_format="none"
+    )
+    late, parser, asked = constraint(name, choice, thinking_mode=False)
+    accepts = tag_reader(late.model_dump(by_alias=True))
+    closer = turn.format.reasoning.end.strip()
+    for seed in SEEDS:
+        _, found, rest = turn.sample(seed).partition(closer) if closer else ("", "x", turn.sample(seed))
+        assert accepts(rest) or not found
+    if choice in ("required", "named"):
+        assert not accepts("Hello")
+    if not turn.begun:
+        early = parser.detector.get_structural_tag(
+            tools=parser.structural_tag_tools(),
+            tool_choice=asked,
+            parallel_tool_calls=choice != "one",
+            message_start=True,
+        )
+        assert all(map(tag_reader(early.model_dump(by_alias=True)), map(turn.sample, SEEDS)))
+
+
+def test_free_answers_are_not_constrained():
+    """Where nothing is strict and calls may be many, nothing is held."""
+    parser = calls_parser("json-tags", request_of("", TOOLS))
+
+    assert parser.get_structure_constraint("auto") is None
+    assert parser.owns_tool_format()
+
+
+def test_json_has_reasoning_before_it():
+    """A response format holds for what follows the reasoning, and from a message's start for both."""
+    turn = template("json-tags").prepare(
+        USER, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
+    )
+    detector = reasoning_parser("json-tags", request_of(turn.prompt), active=False).detector
+    answer = turn.sample(1)
+
+    assert detector.starts_message(turn.prompt)
+    assert not detector.starts_message(turn.prompt + "<think>\n")
+    tag = detector.json_answer_structural_tag(SCHEMA, tools=[], message_start=True)
+    assert tag_reader(tag)(answer)
+    tag = detector.json_answer_structural_tag(SCHEMA, tools=[])
+    assert tag_reader(tag)(answer.partition("</think>")[2])
+
+
+def test_without_a_reasoning_parser_calls_are_read_and_reasoning_is_content():
+    """Chosen for tools alone, the detector reads calls, streamed and whole, and leaves reasoning where it is."""
+    answer = '<think>\nHm.\n</think>\n\nOk.\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+    request = request_of(template("json-tags").prepare(USER, tools=TOOLS).prompt, TOOLS)
+    expected = ("", "<think>\nHm.\n</think>\n\nOk.", [("now", "{}")])
+
+    assert whole("json-tags", request, answer, reasons=False) == expected
+    for chunks in splits(answer):
+        assert streamed("json-tags", request, chunks, reasons=False) == expected
+
+
+def test_reasoning_in_one_piece_comes_when_it_is_over():
+    """Without `stream_reasoning` nothing of it comes before its end."""
+    request = request_of(template("json-tags").prepare(USER).prompt)
+    parser = reasoning_parser("json-tags", request, active=False, stream_reasoning=False)
+    seen = [parser.parse_stream_chunk(character) for character in "<think>\nHm. So.\n</think>\n\nYes"]
+    seen.append(parser.parse_stream_end())
+
+    assert [thought for thought, _ in seen if thought] == ["Hm. So."]
+    assert "".join(text for _, text in seen) == "Yes"
+
+
+def test_a_call_that_is_cut_off_is_incomplete():
+    """SGLang is told which calls did not end, and a whole answer does not hold them."""
+    answer = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Ro'
+    request = request_of(template("json-tags").prepare(USER, tools=TOOLS).prompt, TOOLS)
+    parser = calls_parser("json-tags", request)
+    parser.parse_stream_chunk(answer)
+    parser.parse_stream_end()
+
+    assert parser.detector.incomplete_tool_call_indices == {0}
+    assert whole("json-tags", request, answer)[2] == []
+
+
+def test_what_cannot_be_is_said_at_startup():
+    """A template without reasoning refuses the option, and a tokenizer without a template is named."""
+    module = importlib.import_module("sglang.srt.parser.reasoning_parser")
+    with pytest.raises(ValueError, match="has no reasoning"):
+        module.ReasoningParser("unrender", tokenizer=tokenizer("plain"))
+    with pytest.raises(UnrenderError, match="expected a tokenizer with a Jinja chat template"):
+        module.ReasoningParser("unrender", tokenizer=byte_tokenizer((), eos=EOS))
+
+
+def test_the_command_line_takes_the_name():
+    """SGLang's arguments offer the parsers of plug-ins that are loaded."""
+    arguments = importlib.import_module("sglang.srt.server_args")
+
+    assert "unrender" in arguments._tool_call_parser_choices()
+    assert "unrender" in arguments._reasoning_parser_choices()

@@ -1,0 +1,365 @@
+"""A real vLLM, without a model: its own classes drive the plug-in as its servers do.
+
+Optional: it runs where vLLM is installed (`scripts/plugins.sh`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from byte_tokenizer import byte_tokenizer
+from splitting import splits
+from vendor import vendor_templates
+
+from unrender import ChatTemplate
+from unrender.errors import UnrenderError
+from unrender.format import ToolMode
+from unrender.verify.engines import installed, tag_reader
+
+NEEDED = ("vllm", "torch", "xgrammar")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="vllm is needed"),
+]
+
+OWN = {path.stem: path for path in sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"))}
+TEMPLATES = {**OWN, **vendor_templates()}
+SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+TOOLS: Any = [
+    {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
+    {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
+]  # fmt: skip
+USER: Any = [{"role": "user", "content": "Hello"}]
+FORM: Any = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
+EOS = "</s>"
+SEEDS = range(2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plugin():
+    """Load the plug-in as vLLM does, by its entry point."""
+    importlib.import_module("vllm.plugins").load_general_plugins()
+
+
+@cache
+def template(name):
+    return ChatTemplate.from_file(TEMPLATES[name], eos_token=EOS)
+
+
+@cache
+def tokenizer(name):
+    special = (*template(name).format.preserved_tokens, EOS)
+    return byte_tokenizer(special, eos=EOS, template=TEMPLATES[name].read_text(encoding="utf-8"))
+
+
+@cache
+def parser_class(name, tools="unrender", reasoning="unrender", level=None):
+    manager = importlib.import_module("vllm.parser").ParserManager
+    return manager.get_parser(
+        tools, reasoning, enable_auto_tools=True, model_name="m", tokenizer=tokenizer(name), tool_strict_level=level
+    )
+
+
+def chat(**more):
+    protocol = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
+    return protocol.ChatCompletionRequest(**{"model": "m", "messages": USER} | more)
+
+
+def responses(**more):
+    protocol = importlib.import_module("vllm.entrypoints.openai.responses.protocol")
+    return protocol.ResponsesRequest(**{"model": "m", "input": "Hello"} | more)
+
+
+def ids(name, text):
+    return tokenizer(name).encode(text, add_special_tokens=False)
+
+
+@cache
+def prepared(name):
+    """Return a turn, and whether the template itself offers tools in it."""
+    for tools in (TOOLS, None):
+        try:
+            turn = template(name).prepare(USER, tools=tools, tool_format="none")
+        except UnrenderError:
+            continue  # Some templates refuse tools, or this conversation.
+        if not tools or turn.format.tools.mode is not ToolMode.NONE:
+            return turn, bool(tools)
+    return pytest.skip("the template refuses the conversation")
+
+
+def adjusted(name, request, prompt, **options):
+    """Return the request as the renderer leaves it, and what the engine is told."""
+    parser = parser_class(name, **options)(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
+    parser.set_prompt_token_ids(ids(name, prompt))
+    request = parser.adjust_request(request)
+    asked = request.extract_structured_outputs()
+    return request, json.loads(asked.structural_tag) if asked and asked.structural_tag else None
+
+
+def streamed(name, request, prompt, chunks):
+    """Return the deltas and the finish reason that the chat server streams."""
+    module = importlib.import_module("vllm.entrypoints.openai.chat_completion.stream_processor")
+    cls = parser_class(name)
+    parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
+    processor = module.ChatStreamProcessor(request, parser, enable_auto_tools=True, parser_cls=cls)
+    deltas, reason = [], None
+    for at, chunk in enumerate(chunks):
+        last = "stop" if at == len(chunks) - 1 else None
+        step = processor.step(chunk, ids(name, chunk), last, ids(name, prompt))
+        deltas += [step.delta] if step.delta else []
+        reason = step.finish_reason
+    return deltas, reason
+
+
+def folded(deltas):
+    """Return what a client puts together."""
+    calls: dict[int, list[str]] = {}
+    for call in (call for delta in deltas for call in delta.tool_calls):
+        known = calls.setdefault(call.index, ["", ""])
+        known[0] += call.function.name or ""
+        known[1] += call.function.arguments or ""
+    reasoning = "".join(delta.reasoning or "" for delta in deltas)
+    content = "".join(delta.content or "" for delta in deltas)
+    return reasoning, content, [tuple(call) for call in calls.values()]
+
+
+def meant(message):
+    return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_chat_streams_what_the_template_says(name):
+    """Through vLLM's stream processor every chunking gives the message that the format says, and so does a whole answer."""
+    turn, tools = prepared(name)
+    request = chat(tools=TOOLS if tools else None)
+    for seed in SEEDS:
+        answer = turn.sample(seed)
+        expected = turn.parse(answer)
+        for chunks in splits(answer, seed):
+            deltas, reason = streamed(name, request, turn.prompt, chunks or [""])
+            assert folded(deltas) == meant(expected)
+            assert reason == ("tool_calls" if expected.tool_calls else "stop")
+        parser = parser_class(name)(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
+        parser.set_prompt_token_ids(ids(name, turn.prompt))
+        reasoning, content, calls = parser.parse(answer, request, enable_auto_tools=True)
+        said = [(call.name, call.arguments) for call in calls or ()]
+        assert (reasoning or "", content or "", said) == meant(expected)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_responses_stream_what_the_template_says(name):
+    """Through the Responses server's own event loop the items are those of the message."""
+    turn, tools = prepared(name)
+    flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
+    request = responses(tools=flat if tools else [], stream=True)
+    for seed in SEEDS:
+        answer = turn.sample(seed)
+        for chunks in splits(answer, seed):
+            assert items(name, request, turn.prompt, chunks or [""]) == meant(turn.parse(answer))
+
+
+def items(name, request, prompt, chunks):
+    """Return what the items of a streamed response hold."""
+    serving = importlib.import_module("vllm.entrypoints.openai.responses.serving").OpenAIServingResponses
+    context_of = importlib.import_module("vllm.entrypoints.openai.responses.context").SimpleContext
+    outputs = importlib.import_module("vllm.outputs")
+    context = context_of(
+        parser_cls=parser_class(name), tokenizer=tokenizer(name), request=request, chat_template_kwargs={}
+    )
+
+    async def generated():
+        for at, chunk in enumerate(chunks):
+            last = "stop" if at == len(chunks) - 1 else None
+            output = outputs.CompletionOutput(0, chunk, ids(name, chunk), None, None, finish_reason=last)
+            context.append_output(
+                outputs.RequestOutput("r", prompt, ids(name, prompt), None, [output], last is not None)
+            )
+            yield context
+
+    async def run():
+        server = SimpleNamespace(_raise_if_error=lambda *_: None)
+        stream = serving._process_simple_streaming_events(
+            server, request, None, generated(), context, "m", tokenizer(name), None, 0, lambda event: event
+        )
+        return [event async for event in stream]
+
+    asyncio.run(run())
+    done = context.streamed_output_items
+    texts = {
+        kind: "".join(part.text for item in done if item.type == kind for part in item.content)
+        for kind in ("reasoning", "message")
+    }
+    calls = [(item.name, item.arguments) for item in done if item.type == "function_call"]
+    return texts["reasoning"], texts["message"], calls
+
+
+CHOICES: Any = {
+    "strict": {"tools": [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": True}}, TOOLS[1]]},
+    "required": {"tools": TOOLS, "tool_choice": "required"},
+    "one call": {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False},
+    "named": {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "now"}}},
+    "form": {"response_format": FORM},
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_chat_is_held_to_what_was_asked(name, choice):
+    """The structural tag takes what the template may answer, from the first token on, and vLLM's checks take the tag."""
+    _, tools = prepared(name)
+    asked = CHOICES[choice]
+    if asked.get("tools") and not tools:
+        pytest.skip("the template has no calls")
+    turn = template(name).prepare(USER, tool_format="none", **asked)
+    request, tag = adjusted(name, chat(**asked), turn.prompt)
+
+    accepts = tag_reader(tag)
+    assert all(accepts(turn.sample(seed)) for seed in SEEDS)
+    if choice != "strict":
+        assert not accepts("x")
+    assert request.resolve_reasoning_ended(None, []) is True
+    assert (request.skip_special_tokens, request.spaces_between_special_tokens) == (False, False)
+    params = request.to_sampling_params(9, {})
+    assert json.loads(params.structured_outputs.structural_tag) == tag
+    importlib.import_module("vllm.v1.structured_output.backend_xgrammar").validate_xgrammar_grammar(params)
+
+
+ALLOWED: Any = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "now"}]}
+NOW: Any = {"type": "function", "name": "now"}
+
+
+@pytest.mark.parametrize(("choice", "others"), [("required", True), (NOW, False), (ALLOWED, False)], ids=str)
+def test_responses_are_held_to_what_was_asked(choice, others):
+    """Required, named and allowed tools are in the tag, which is what the engine is given."""
+    flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
+    calls = [
+        template("json-tags").prepare(USER, tools=TOOLS, tool_choice={"type": "function", "function": {"name": name}})
+        for name in ("now", "get_weather")
+    ]
+    request, tag = adjusted("json-tags", responses(tools=flat, tool_choice=choice), calls[0].prompt)
+
+    accepts = tag_reader(tag)
+    assert [accepts(turn.sample(1)) for turn in calls] == [True, others]
+    assert not accepts("Hello<|end|>")
+    assert request._grammar_from_parser
+    assert json.loads(request.to_sampling_params(9, {}).structured_outputs.structural_tag) == tag
+
+
+def test_a_form_in_responses_is_held():
+    """`text.format` becomes a tag that has the reasoning before the JSON."""
+    form = {"format": {"type": "json_schema", "name": "answer", "schema": SCHEMA}}
+    turn = template("json-tags").prepare(USER, response_format=FORM)
+    request, tag = adjusted("json-tags", responses(text=form), turn.prompt)
+
+    assert tag_reader(tag)(turn.sample(1))
+    assert request.text.format.type == "json_schema"
+
+
+def test_free_answers_stay_free_unless_the_server_says_otherwise():
+    """Without strict tools nothing is constrained; `--tool-strict-level function` constrains calls, and text stays free."""
+    turn = template("json-tags").prepare(USER, tools=TOOLS)
+
+    assert adjusted("json-tags", chat(tools=TOOLS), turn.prompt)[1] is None
+    _, tag = adjusted("json-tags", chat(tools=TOOLS), turn.prompt, level="function")
+    accepts = tag_reader(tag)
+    assert accepts("<think>\nHm.\n</think>\n\nHello!")
+    assert not accepts('<tool_call>\n{"name": "nothing"')
+
+
+def test_a_form_of_vllms_own_waits_for_the_end_of_reasoning():
+    """A choice or a regex is left to vLLM's own gate, which asks when reasoning is over."""
+    turn = template("json-tags").prepare(USER)
+    request, _ = adjusted("json-tags", chat(structured_outputs={"choice": ["yes", "no"]}), turn.prompt)
+    parser = parser_class("json-tags")(tokenizer("json-tags"), None)
+
+    assert request.extract_structured_outputs().choice == ["yes", "no"]
+    assert request.resolve_reasoning_ended(parser, ids("json-tags", turn.prompt)) is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "open_at"), [("<think>\nHm.\n</think>\n\nYes", 20), ("Yes", 1), ("\n<think>x</think>y", 17)]
+)
+def test_the_gate_opens_where_reasoning_ends(answer, open_at):
+    """The engine's reasoning parser, asked with every token, opens after the closer, or at once where there is no reasoning."""
+    reasoning = importlib.import_module("vllm.reasoning").ReasoningParserManager.get_reasoning_parser("unrender")
+    gate = reasoning(tokenizer("json-tags"), chat_template_kwargs={})
+    before = ids("json-tags", template("json-tags").prepare(USER).prompt)
+    tokens = ids("json-tags", answer)
+    lengths = [*accumulate(len(tokenizer("json-tags").decode([token])) for token in tokens)]
+
+    assert not gate.is_reasoning_end(before)
+    for at, token in enumerate(tokens, 1):
+        if gate.is_reasoning_end_streaming([*before, *tokens[:at]], [token]):
+            assert lengths[at - 1] == open_at
+            return
+    pytest.fail("the gate never opened")
+
+
+def test_reasoning_tokens_are_counted():
+    """Tokens between the markers count, as they come and at the end; without a reasoning parser none do."""
+    name, answer = "json-tags", "<think>\nHm. Ö\n</think>\n\nYes"
+    turn = template(name).prepare(USER)
+    for cls, count in ((parser_class(name), len("Hm. Ö".encode())), (parser_class(name, reasoning=None), 0)):
+        parser = cls(tokenizer(name), None)
+        parser.set_prompt_token_ids(ids(name, turn.prompt))
+        parser.parse(answer, chat(), model_output_token_ids=ids(name, answer))
+        tokens = ids(name, answer)
+        counts = [parser.count_reasoning_tokens(tokens[:at]) for at in range(len(tokens) + 1)]
+        assert counts == sorted(counts)
+        assert counts[-1] == count
+        assert parser.count_reasoning_tokens(ids(name, "Yes")) == 0
+
+
+def test_without_a_reasoning_parser_reasoning_is_content():
+    """Chosen for tools alone, the plug-in leaves reasoning as it is written."""
+    name, answer = "json-tags", "<think>\nHm.\n</think>\n\nYes"
+    parser = parser_class(name, reasoning=None)(tokenizer(name), None)
+    parser.set_prompt_token_ids(ids(name, template(name).prepare(USER).prompt))
+
+    assert parser.parse(answer, chat())[:2] == (None, answer)
+
+
+def test_a_continued_answer_is_not_said_again():
+    """Where the client's last message is gone on with, only what is new is said, also inside reasoning."""
+    name = "json-tags"
+    start = template(name).prepare(USER).prompt
+    for begun, answer, expected in (("<think>\nHm", ".\n</think>\n\nYes", (".", "Yes")), ("Ye", "s", (None, "s"))):
+        parser = parser_class(name)(tokenizer(name), None)
+        parser.set_prompt_token_ids(ids(name, start + begun))
+        request = chat(continue_final_message=True, add_generation_prompt=False)
+        assert parser.parse(answer, request)[:2] == expected
+
+
+def test_what_cannot_be_is_said_at_startup_or_as_a_bad_request():
+    """A tokenizer without a template stops the server with a sentence; a tool that is not there is the client's error."""
+    manager = importlib.import_module("vllm.parser").ParserManager
+    with pytest.raises(TypeError, match="expected a tokenizer with a Jinja chat template"):
+        manager.get_parser("unrender", "unrender", enable_auto_tools=True, tokenizer=byte_tokenizer((), eos=EOS))
+    bad = importlib.import_module("vllm.exceptions").VLLMValidationError
+    missing = {**ALLOWED, "tools": [{"type": "function", "name": "missing"}]}
+    flat = [{"type": "function", **tool["function"]} for tool in TOOLS]
+    with pytest.raises(bad, match="missing"):
+        adjusted("json-tags", responses(tools=flat, tool_choice=missing), template("json-tags").prepare(USER).prompt)
+
+
+def test_the_command_line_takes_the_name():
+    """`vllm serve` checks parsers' names before it starts, and finds ours; another response template is still checked."""
+    server = importlib.import_module("vllm.entrypoints.common.cli_args")
+    server.validate_api_server_args(
+        SimpleNamespace(
+            enable_auto_tool_choice=True, tool_call_parser="unrender", tool_parser_plugin="",
+            structured_outputs_config=SimpleNamespace(reasoning_parser="unrender"), reasoning_parser="unrender",
+        )
+    )  # fmt: skip
+    manager = importlib.import_module("vllm.parser").ParserManager
+    with pytest.raises(TypeError, match="requires `response_template` metadata"):
+        manager.get_parser("hf", "hf", enable_auto_tools=True, tokenizer=tokenizer("json-tags"))
