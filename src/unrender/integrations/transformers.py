@@ -16,7 +16,7 @@ import importlib
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate
@@ -134,7 +134,7 @@ def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
     return _Ended(turn, tokenizer)
 
 
-def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Iterator[Event]:
+def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generator[Event, None, None]:
     """Generate one answer and yield its events as they become final; `generation` is what `model.generate` takes.
 
     Special tokens are not added to the prompt, and the answer ends at the turn's own stops. What `generate` raises is raised

@@ -30,7 +30,7 @@ PROMPT = TEMPLATE.prepare(USER, tools=[TOOL]).prompt
 class Letters:
     """Each character is a token."""
 
-    chat_template = SOURCE
+    chat_template: str | None = SOURCE
     name_or_path, bos_token, eos_token = "letters", None, "</s>"
 
     def __init__(self):
