@@ -101,9 +101,11 @@ class TokenParser:
 
 
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of the tokens that `tokenizer` (of transformers or tokenizers) calls special."""
+    """Return the ids of the tokens that were added to `tokenizer` (of transformers or tokenizers), special or not.
+
+    Many tokenizers do not call their markers of calls and reasoning special. As tokens, they are no text all the same.
+    """
     added = getattr(tokenizer, "added_tokens_decoder", None)
     if added is None and hasattr(tokenizer, "get_added_tokens_decoder"):
         added = tokenizer.get_added_tokens_decoder()
-    special = {int(token) for token, what in (added or {}).items() if what.special}
-    return frozenset(special | set(getattr(tokenizer, "all_special_ids", ())))
+    return frozenset({*map(int, added or ()), *getattr(tokenizer, "all_special_ids", ())})

@@ -96,3 +96,15 @@ def test_the_cost_of_an_id_does_not_grow(tokenizer):
     reader.feed(tokenizer.encode("Grüße " * 200).ids)
 
     assert counting.longest <= 2 * MAX_HELD
+
+
+def test_markers_that_are_added_but_not_special_are_read():
+    """A token that was added is a marker when it comes as a token, whether the tokenizer calls it special or not."""
+    made = Tokenizer(BPE(vocab={letter: at for at, letter in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
+    made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
+    made.add_tokens([AddedToken(text, special=False) for text in ("<call>", "</call>")])
+    reader = TokenParser(ChatTemplate.from_string(SOURCE).parser(tools=TOOLS), made)
+    reader.feed(made.encode(ANSWER).ids)
+    reader.finish()
+
+    assert [call.name for call in reader.message.tool_calls] == ["now"]
