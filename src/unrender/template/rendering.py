@@ -26,7 +26,7 @@ from typing import Any
 import jinja2
 
 from unrender.errors import MessageError, TemplateError
-from unrender.messages import DEEPEST, MOST_VALUES
+from unrender.json_values import DEEPEST, MOST_VALUES
 from unrender.template.budget import Budget, Exhausted, Limits
 from unrender.template.data import without_addresses
 from unrender.template.facts import Facts
