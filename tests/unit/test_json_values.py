@@ -37,7 +37,10 @@ def test_json_is_let_through(value: object) -> None:
 WRONG = {
     "not JSON": ({"a": [{1}]}, "here.a[0]: expected JSON, found set"),
     "a key that is not text": ({"a": [{"b": {5: 1}}]}, "here.a[0].b: expected text as keys, found 5"),
-    "too deep": (nested(DEEPEST + 1), f"here{'[0]' * 6}…: expected at most 500 levels of lists and objects, found more"),
+    "too deep": (
+        nested(DEEPEST + 1),
+        f"here{'[0]' * 6}…: expected at most 500 levels of lists and objects, found more",
+    ),
     "a long way": (
         {"a": {"b": {"c": {"d": {"e": {"f": {"g": {1}}}}}}}},
         "here.a.b.c.d.e.f…: expected JSON, found set",

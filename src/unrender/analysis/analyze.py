@@ -27,7 +27,7 @@ from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.readback import MIXED
-from unrender.analysis.reasoning import Seen, find_openings, find_reasoning
+from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
@@ -173,15 +173,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         unasked=frame.unasked,
         prefill="" if asking else frame.prefill,
         prefill_no_thinking="" if asking else frame.prefill_no_thinking,
-        start_to_content=_space(openings.content)
-        or _space(openings.content_no_thinking)
-        or max(map(_space, openings_after_tool(turns, frame)), key=len, default=""),
-        reasoning_to_content=reasoning.to_content,
-        reasoning_to_tools=tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
-        content_to_tools=tools.content_to_tools,
-        start_to_tools=tools.start_to_tools or _outer_space(openings.calls_no_thinking),
-        tools_to_content=tools.tools_to_content,
-        tools_first=tools.tools_first,
+        **_joints(turns, frame, openings, reasoning, tools),
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
     fmt, given_up = possible(
@@ -204,6 +196,22 @@ def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, Tools]) ->
         return ""
     markers = [text.strip() for text in _texts((reasoning, *parts)) if text.strip()]
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
+
+
+def _joints(
+    turns: Turns, frame: Frame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding
+) -> dict[str, Any]:
+    """Return what stands between the parts of a turn, and whether its calls come first."""
+    after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
+    return {
+        "start_to_content": _space(openings.content) or _space(openings.content_no_thinking) or after_result,
+        "reasoning_to_content": reasoning.to_content,
+        "reasoning_to_tools": tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
+        "content_to_tools": tools.content_to_tools,
+        "start_to_tools": tools.start_to_tools or _outer_space(openings.calls_no_thinking),
+        "tools_to_content": tools.tools_to_content,
+        "tools_first": tools.tools_first,
+    }
 
 
 def _token(appended: str) -> str:

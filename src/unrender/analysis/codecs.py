@@ -199,13 +199,7 @@ def _container_codecs(written: Mapping[str, str], codec: Codec) -> Iterator[Code
 def _container_options(containers: Containers, written: Mapping[str, str], codec: Codec) -> Iterator[dict[str, Any]]:
     match containers:
         case Containers.JSON:
-            for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
-                yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
-            for indent in _INDENTS:
-                yield {"indent": indent}
-            if codec.entities:
-                for item, key in _SEPARATORS:
-                    yield {"item_separator": item, "key_separator": key, "escaped_containers": True}
+            yield from _json_options(codec)
         case Containers.PYTHON:
             yield {}
             if codec.entities:
@@ -221,6 +215,17 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
                 yield {"item_tag": tag}
         case _:
             assert_never(containers)
+
+
+def _json_options(codec: Codec) -> Iterator[dict[str, Any]]:
+    """Yield the layouts of JSON: on one line, indented and, where strings are escaped, escaped like these."""
+    for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
+        yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
+    for indent in _INDENTS:
+        yield {"indent": indent}
+    if codec.entities:
+        for item, key in _SEPARATORS:
+            yield {"item_separator": item, "key_separator": key, "escaped_containers": True}
 
 
 def _item_tags(text: str) -> list[str]:

@@ -182,19 +182,10 @@ def _strings(codec: Codec) -> _Strings:
             )
         case Strings.PYTHON:
             return _Strings(
-                write=repr,
-                lexicon=PYTHON_LEXICON,
-                said="strings in quotes, as in Python",
-                exported=Exported.CODE,
+                write=repr, lexicon=PYTHON_LEXICON, said="strings in quotes, as in Python", exported=Exported.CODE
             )
         case Strings.QUOTED:
-            opened, closed = codec.string_open, codec.string_close
-            return _Strings(
-                write=lambda text: f"{opened}{text}{closed}",
-                lexicon=_bare(codec),
-                said=f"strings between {opened} and {closed}",
-                exported=Exported.CODE,
-            )
+            return _between(codec)
         case Strings.RAW:
             return _Strings(
                 write=_in_cdata if codec.cdata else str,
@@ -210,17 +201,31 @@ def _strings(codec: Codec) -> _Strings:
                 exported=Exported.CODE,
             )
         case Strings.ESCAPED:
-            replaced = ", ".join(f"{character} as {entity}" for character, entity in codec.entities)
-            return _Strings(
-                write=_replacing(codec.entities),
-                lexicon=_bare(codec),
-                said=f"strings without quotes, {replaced}",
-                exported=Exported.ENTITIES,
-                alphabet=Alphabet(escapes=codec.entities),
-                decoder=Decoder(unescape, unescaped_until, "&"),
-            )
+            return _escaped(codec)
         case _:
             assert_never(codec.strings)
+
+
+def _between(codec: Codec) -> _Strings:
+    opened, closed = codec.string_open, codec.string_close
+    return _Strings(
+        write=lambda text: f"{opened}{text}{closed}",
+        lexicon=_bare(codec),
+        said=f"strings between {opened} and {closed}",
+        exported=Exported.CODE,
+    )
+
+
+def _escaped(codec: Codec) -> _Strings:
+    replaced = ", ".join(f"{character} as {entity}" for character, entity in codec.entities)
+    return _Strings(
+        write=_replacing(codec.entities),
+        lexicon=_bare(codec),
+        said=f"strings without quotes, {replaced}",
+        exported=Exported.ENTITIES,
+        alphabet=Alphabet(escapes=codec.entities),
+        decoder=Decoder(unescape, unescaped_until, "&"),
+    )
 
 
 def single_quoted(text: str, *, ascii_only: bool) -> str:
@@ -283,32 +288,28 @@ def _single(codec: Codec) -> Lexicon:
 
 
 def _containers(codec: Codec) -> _Containers:
-    both = ("objects", "arrays")
     match codec.containers:
         case Containers.JSON:
             return _Containers(lexicon=JSON_LEXICON, said="lists and objects as JSON")
         case Containers.PYTHON:
-            lost = "lists and objects are Python literals: those that are no JSON come as text"
             return _Containers(
                 lexicon=PYTHON_LEXICON,
                 said="lists and dicts as in Python",
                 object_kind="a Python dict",
-                losses=(Loss(what=lost, concerns=both),),
+                losses=_lost("lists and objects are Python literals: those that are no JSON come as text"),
             )
         case Containers.BARE:
-            lost = "keys that are no words break the reading of a call"
             return _Containers(
                 lexicon=_bare(codec),
                 said="lists and objects as in JSON, but keys without quotes",
-                losses=(Loss(what=lost, concerns=both),),
+                losses=_lost("keys that are no words break the reading of a call"),
             )
         case Containers.SINGLE:
-            lost = "lists and objects have single quotes: those with strings come as text"
             return _Containers(
                 lexicon=_single(codec),
                 said="lists and objects as in JSON, but with single quotes",
                 object_kind="one single-quoted JSON object",
-                losses=(Loss(what=lost, concerns=both),),
+                losses=_lost("lists and objects have single quotes: those with strings come as text"),
             )
         case Containers.JOINED:
             return _Containers(
@@ -317,14 +318,18 @@ def _containers(codec: Codec) -> _Containers:
                 losses=(Loss(what="lists are joined without brackets: they come as text", concerns=("arrays",)),),
             )
         case Containers.XML:
-            lost = "lists and objects are written as tags: they come as text"
             return _Containers(
                 lexicon=JSON_LEXICON,
                 said=f"lists and objects as nested tags, a list's items named {codec.item_tag}",
-                losses=(Loss(what=lost, concerns=both),),
+                losses=_lost("lists and objects are written as tags: they come as text"),
             )
         case _:
             assert_never(codec.containers)
+
+
+def _lost(what: str) -> tuple[Loss, ...]:
+    """Return what an export loses of lists and objects."""
+    return (Loss(what=what, concerns=("objects", "arrays")),)
 
 
 def _typing_losses(typing: Typing) -> tuple[Loss, ...]:

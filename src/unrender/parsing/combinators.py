@@ -161,12 +161,8 @@ class _Compiler:
                 self._repeat(node)
             case Ref(name):
                 self.emit(_ToRule(name))
-            case nodes.Peek(inner):
-                self._guarded(inner, steps.Seen(), lambda _: steps.Never(_said(inner)))
-            case nodes.Negate(inner):
-                self._guarded(inner, steps.Refused(f"anything but {_said(inner)}"), None)
-            case nodes.Atomic(inner):
-                self._guarded(inner, steps.Whole(), lambda _: steps.Never(_said(inner)))
+            case nodes.Peek() | nodes.Negate() | nodes.Atomic():
+                self._look(node)
             case nodes.Tag(role, inner):
                 self.emit(steps.Tagged(role))
                 self.node(inner)
@@ -179,15 +175,22 @@ class _Compiler:
                 self.emit(steps.Ended())
             case nodes.Mark():
                 pass
-            case JsonValue():
-                self.emit(steps.Value(_STRICT, "a JSON value"))
-            case nodes.PythonValue():
-                self.emit(steps.Value(_PYTHON, "a Python value"))
-            case nodes.Quoted(quote):
-                self.emit(steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote))
+            case JsonValue() | nodes.PythonValue() | nodes.Quoted():
+                self.emit(_value(node))
             case nodes.Call() | nodes.Calls():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
         return at
+
+    def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
+        """Emit what is tried as a whole before anything after it is read."""
+        said = _said(node.node)
+        match node:
+            case nodes.Peek():
+                self._guarded(node.node, steps.Seen(), lambda _: steps.Never(said))
+            case nodes.Negate():
+                self._guarded(node.node, steps.Refused(f"anything but {said}"), None)
+            case nodes.Atomic():
+                self._guarded(node.node, steps.Whole(), lambda _: steps.Never(said))
 
     def _chars(self, node: Chars) -> None:
         most = steps.UNLIMITED if node.maximum is None else node.maximum
@@ -232,6 +235,17 @@ class _Compiler:
         over = self.reserve()
         self.code[head] = steps.Guarded(self.emit(failed(over)))
         self.code[over] = steps.Jump(len(self.code))
+
+
+def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Step:
+    """Return the step that reads a whole value."""
+    match node:
+        case JsonValue():
+            return steps.Value(_STRICT, "a JSON value")
+        case nodes.PythonValue():
+            return steps.Value(_PYTHON, "a Python value")
+        case nodes.Quoted(quote):
+            return steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
 
 
 def _said(node: Node) -> str:

@@ -10,6 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_TOKENS, MOST_TOP_LOGPROBS, Ask
@@ -48,23 +49,7 @@ def read(body: Any) -> Ask:
     choice, limit = fields.any("tool_choice"), fields.integer("max_output_tokens", 1, MOST_TOKENS)
     sampling, parallel = read_sampling(fields), fields.flag("parallel_tool_calls", default=True)
     form, effort = text.any("format"), reasoning.word("effort", *EFFORTS)
-    echo = {
-        "instructions": items.instructions,
-        "max_output_tokens": limit,
-        "max_tool_calls": None,
-        "metadata": metadata or {},
-        "previous_response_id": previous,
-        **labels,
-        "parallel_tool_calls": parallel,
-        "reasoning": {"effort": effort, "summary": None},
-        **{name: sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
-        "text": {"format": form or {"type": "text"}},
-        "top_logprobs": top or 0,
-        "tool_choice": choice or "auto",
-        "tools": [_echoed(tool) for tool in given if tool.get("type") in ("function", "custom")],
-        "sealed": _SEALED in include,
-    }
-    return Ask(
+    ask = Ask(
         model=fields.text("model") or "",
         messages=tuple(items.messages),
         tools=tuple(tools.functions),
@@ -83,8 +68,29 @@ def read(body: Any) -> Ask:
             *(*tools.unheeded, *items.unheeded, *text.left(), *reasoning.left(), *fields.left()),
             *(f"include ({name:.60})" for name in include if name not in (_SEALED, _LOGPROBS)),
         ),
-        echo=echo,
     )
+    stated = {"metadata": metadata or {}, "previous_response_id": previous, **labels}
+    echo = _echo(ask, instructions=items.instructions, stated=stated, top=top, choice=choice)
+    tools_echoed = [_echoed(tool) for tool in given if tool.get("type") in ("function", "custom")]
+    return replace(ask, echo=echo | {"tools": tools_echoed, "sealed": _SEALED in include})
+
+
+def _echo(
+    ask: Ask, *, instructions: str | None, stated: Mapping[str, Any], top: int | None, choice: Any
+) -> dict[str, Any]:
+    """Return the fields of the request that its response repeats, all but the tools."""
+    return {
+        "instructions": instructions,
+        "max_output_tokens": ask.limit,
+        "max_tool_calls": None,
+        **stated,
+        "parallel_tool_calls": ask.parallel_tool_calls,
+        "reasoning": {"effort": ask.effort, "summary": None},
+        **{name: ask.sampling.get(name, neutral) for name, neutral in _NEUTRAL.items()},
+        "text": {"format": ask.response_format or {"type": "text"}},
+        "top_logprobs": top or 0,
+        "tool_choice": choice or "auto",
+    }
 
 
 def _echoed(tool: Mapping[str, Any]) -> Mapping[str, Any]:
