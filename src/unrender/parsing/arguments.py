@@ -11,6 +11,7 @@ from typing import assert_never
 from unrender.format import Codec, Containers, Strings, Typing
 from unrender.grammar.nodes import Role
 from unrender.grammar.notations import Decoder, notation_of
+from unrender.parsing.atoms import escape
 from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.escaped import EscapedScanner
@@ -23,7 +24,7 @@ from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.repeated import begin_list, end_list, items_or_value, next_item
-from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status, escape
+from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
 from unrender.parsing.xml import TagStyle, XmlScanner
 
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"

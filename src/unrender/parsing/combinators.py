@@ -27,7 +27,7 @@ from unrender.grammar.nodes import (
     Until,
 )
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts
-from unrender.parsing import steps
+from unrender.parsing import lookaheads, steps
 from unrender.parsing.engine import Program, Step
 from unrender.parsing.finder import Finder
 from unrender.parsing.values import LiteralStyle
@@ -170,7 +170,7 @@ class _Compiler:
             case nodes.Tolerated(inner):
                 self.node(inner)
             case nodes.Cut():
-                self.emit(steps.Final())
+                self.emit(lookaheads.Final())
             case nodes.End():
                 self.emit(steps.Ended())
             case nodes.Mark():
@@ -186,11 +186,11 @@ class _Compiler:
         said = _said(node.node)
         match node:
             case nodes.Peek():
-                self._guarded(node.node, steps.Seen(), lambda _: steps.Never(said))
+                self._guarded(node.node, lookaheads.Seen(), lambda _: steps.Never(said))
             case nodes.Negate():
-                self._guarded(node.node, steps.Refused(f"anything but {said}"), None)
+                self._guarded(node.node, lookaheads.Refused(f"anything but {said}"), None)
             case nodes.Atomic():
-                self._guarded(node.node, steps.Whole(), lambda _: steps.Never(said))
+                self._guarded(node.node, lookaheads.Whole(), lambda _: steps.Never(said))
 
     def _chars(self, node: Chars) -> None:
         most = steps.UNLIMITED if node.maximum is None else node.maximum
@@ -230,10 +230,10 @@ class _Compiler:
         self.node(inner)
         self.emit(last)
         if failed is None:
-            self.code[head] = steps.Guarded(len(self.code))
+            self.code[head] = lookaheads.Guarded(len(self.code))
             return
         over = self.reserve()
-        self.code[head] = steps.Guarded(self.emit(failed(over)))
+        self.code[head] = lookaheads.Guarded(self.emit(failed(over)))
         self.code[over] = steps.Jump(len(self.code))
 
 

@@ -7,11 +7,12 @@ and no word any more, whatever follows.
 
 from __future__ import annotations
 
+from unrender.parsing.atoms import escape, may_be_word
 from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import ESCAPED, Taker
 from unrender.parsing.follow import Follow
-from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status, escape, may_be_word
+from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
 _STRUCTURED = frozenset(("object", "array"))

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from json.encoder import encode_basestring
 
+from unrender.parsing.atoms import MAX_WORD, MAY_GO_ON, escape, json_word, may_be_word, read_escape
 from unrender.parsing.flow import JSON_STRING
 from unrender.parsing.wellformed import (
     COLON,
@@ -30,8 +30,6 @@ from unrender.parsing.wellformed import (
     well_formed,
 )
 
-MAX_WORD = 256
-"""Longest number or bare word, in characters; longer ones are no values. JSON numbers rarely exceed 25."""
 _REPEATED = 24
 """Characters of a text that may come again in the same place: a few of a model's tokens."""
 MAX_DEPTH = 512
@@ -69,24 +67,11 @@ class LiteralStyle:
     """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
 
 
-def escape(text: str) -> str:
-    """Return `text` as the inside of a JSON string."""
-    return encode_basestring(text)[1:-1]
-
-
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BLANK_REST = re.compile(r"\s*\Z")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 _WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_LOOSE_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
-_KEY_MAY_GO_ON = re.compile(r" {0,4}\Z")
-_HEX = re.compile(r"[0-9a-fA-F]*")
-_WORDS = {"true": "true", "false": "false", "null": "null"}
-_OTHER_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
-_LOWER = tuple(word.lower() for word in (*_WORDS, *_OTHER_WORDS))
-_NUMERIC = re.compile(r"[-+.0-9_eE]+")
 _AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
 
 
@@ -219,23 +204,12 @@ class LiteralScanner:
             return at, FAILED
         if end == len(text) and not final:
             return at, MORE if may_be_word(word) else FAILED
-        json_word = self._json_word(word)
-        if not json_word:
+        written = json_word(word, strict=self.style.strict)
+        if not written:
             return at, FAILED
         self._flush_comma(pieces)
-        pieces.append(json_word)
+        pieces.append(written)
         return end, self._after_value()
-
-    def _json_word(self, word: str) -> str:
-        if word in _WORDS:
-            return word
-        if _NUMBER.fullmatch(word):
-            return word
-        if self.style.strict:
-            return ""
-        if word in _OTHER_WORDS:
-            return _OTHER_WORDS[word]
-        return _tidy_number(word) if _LOOSE_NUMBER.fullmatch(word) else ""
 
     def _flush_comma(self, pieces: list[str]) -> None:
         if self.comma:
@@ -273,7 +247,7 @@ class LiteralScanner:
         end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
         if end == at or end - at > MAX_WORD:
             return at, FAILED
-        if not final and _KEY_MAY_GO_ON.match(text, end):
+        if not final and MAY_GO_ON.match(text, end):
             return at, MORE
         self._flush_comma(pieces)
         pieces.append(f'"{escape(text[at:end])}"')
@@ -324,7 +298,7 @@ class LiteralScanner:
             if char == self.quote:
                 return self._end_string(end + 1, pieces)
             if char == "\\":
-                at, decoded = _read_escape(text, end, final)
+                at, decoded = read_escape(text, end, final)
                 if at == end:
                     return at, MORE
                 pieces.append(decoded)
@@ -381,40 +355,6 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         at = end
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
     return (taken, at, state, stack, comma) if begun else None
-
-
-def may_be_word(text: str) -> bool:
-    """Return whether `text` is a number or a known word, in any case, or could become one."""
-    word = text.lower()
-    return len(text) <= MAX_WORD and (bool(_NUMERIC.fullmatch(text)) or any(known.startswith(word) for known in _LOWER))
-
-
-def _tidy_number(word: str) -> str:
-    """Write a number that Python or JavaScript would read as JSON does: no plus, no bare point, no leading zeros."""
-    value = float(word) if re.search(r"[.eE]", word) else int(word)
-    return repr(value) if abs(value) != float("inf") else "null"
-
-
-_ESCAPES = {'"': '\\"', "'": "'", "\\": "\\\\", "/": "\\/", **{c: f"\\{c}" for c in "bfnrt"}, "\n": ""}
-
-
-def _read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
-    """Read the escape at `at`: where it ends (`at` when it is not all there) and what JSON writes for it."""
-    if at + 1 >= len(text):
-        return (at + 1, "\\\\") if final else (at, "")
-    kind = text[at + 1]
-    if kind in "ux":
-        return _read_code_point(text, at, 4 if kind == "u" else 2, final)
-    return at + 2, _ESCAPES.get(kind, "\\\\" + escape(kind))
-
-
-def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, str]:
-    end = _HEX.match(text, at + 2, at + 2 + size).end()  # type: ignore[union-attr]
-    if end == at + 2 + size:
-        return end, "\\u" + text[at + 2 : end].rjust(4, "0")
-    if not final and _KEY_MAY_GO_ON.match(text, end):
-        return at, ""
-    return at + 2, "\\\\" + text[at + 1]
 
 
 def _space_end(text: str, at: int) -> int:

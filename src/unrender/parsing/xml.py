@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from unrender.grammar.notations import Decoder
 from unrender.grammar.shapes import Shape
+from unrender.parsing.atoms import escape
 from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
 from unrender.parsing.escaped import decoded
 from unrender.parsing.finder import Finder
-from unrender.parsing.values import MAX_DEPTH, Status, escape
+from unrender.parsing.values import MAX_DEPTH, Status
 
 _SPACE = re.compile(r"\s*")
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splitting import splits
 
-from unrender.parsing.values import MAX_DEPTH, MAX_WORD, LiteralScanner, LiteralStyle, Status, may_be_word
+from unrender.parsing.atoms import MAX_WORD, may_be_word
+from unrender.parsing.values import MAX_DEPTH, LiteralScanner, LiteralStyle, Status
 
 LENIENT = LiteralStyle()
 STRICT = LiteralStyle(strict=True)
