@@ -14,8 +14,11 @@ SOURCE = ROOT / "src" / "unrender"
 MODULES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
-LONGEST_FILE = 500
-LONGEST_FUNCTION = 80
+LONGEST_FILE = 400
+LONGER_FILES = {"src/unrender/grammar/call_rules.py": 460, "src/unrender/parsing/calls.py": 470}
+"""Files that are longer, and may not grow: each waits to be cut."""
+LONGEST_FUNCTION = 40
+"""Lines from the first statement after the docstring to the last."""
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc", "core"}
 MODEL_NAME = re.compile(
     r"\b(qwen|deepseek|llama[-_ ]?[0-9]|mistral|kimi|gemma|granite|cohere|command[-_ ]?r|minimax|nemotron|hermes"
@@ -34,6 +37,12 @@ def functions(path: Path) -> Iterator[Function]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, Function):
             yield node
+
+
+def lines_of(function: Function) -> int:
+    """Return how many lines a function's statements take, without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def strings_that_count(path: Path) -> Iterator[ast.Constant]:
@@ -63,15 +72,21 @@ def test_module_is_short(path: Path) -> None:
     """A module fits into a reader's head."""
     lines = path.read_text(encoding="utf-8").count("\n")
 
-    assert lines <= LONGEST_FILE
+    assert lines <= LONGER_FILES.get(relative(path), LONGEST_FILE)
+
+
+@pytest.mark.parametrize("path", LONGER_FILES)
+def test_long_modules_are_still_long(path: str) -> None:
+    """A module that was cut is no exception any more."""
+    assert (ROOT / path).read_text(encoding="utf-8").count("\n") > LONGEST_FILE
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_functions_are_short(path: Path) -> None:
     """No function goes on for pages."""
-    long = {f.name: f.end_lineno - f.lineno + 1 for f in functions(path) if f.end_lineno is not None}
+    sizes = {function.name: lines_of(function) for function in functions(path)}
 
-    assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION} == {}
+    assert {name: lines for name, lines in sizes.items() if lines > LONGEST_FUNCTION} == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)

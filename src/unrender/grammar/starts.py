@@ -122,7 +122,7 @@ def _refuse_left_recursion(name: str, known: Mapping[str, Start]) -> None:
         raise GrammarError(f"rule {name!r} may enter itself before it consumes a character (left recursion)")
 
 
-def start_of(node: Node, known: Mapping[str, Start]) -> Start:
+def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- a table, by kind of node
     """Return how `node` may start, where `known` says so of the rules."""
     match node:
         case Literal(text):

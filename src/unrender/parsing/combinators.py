@@ -138,7 +138,7 @@ class _Compiler:
             assert step is not None
             yield steps.Enter(self.rules[step.rule]) if isinstance(step, _ToRule) else step
 
-    def node(self, node: Node) -> int:
+    def node(self, node: Node) -> int:  # noqa: C901 -- a table, by kind of node
         """Emit the code of `node`; returns where it begins."""
         at = len(self.code)
         match node:
