@@ -257,7 +257,7 @@ def _observed(found: _Findings) -> dict[str, Any]:
 
 def special_tokens(texts: Iterable[str]) -> Iterator[str]:
     """Yield what looks like a token of its own in `texts`."""
-    return (part for text in texts for part in lexemes(text) if is_tag(part) and _SPECIAL.fullmatch(part))
+    return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
 
 
 def _texts(value: Any) -> Iterator[str]:

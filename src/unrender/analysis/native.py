@@ -26,7 +26,7 @@ def find_envelope(text: str, call: Call, tools: Tools) -> Envelope | None:
         args_field=(arguments or ()) if named else (),
         id_field=path_to(span.value, call.id) or (),
         gen_id_field=_counter_path(span.value, tools),
-        list_field=_list_path(outer.value, span.value) if outer is not None and outer != span else (),
+        list_field=_list_path(outer.value, span.value) if outer is not None else (),
         array_wrapped=tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]"),
     )
 
@@ -53,7 +53,7 @@ def _outer_span(text: str, call: Call) -> Span | None:
 
 
 def _last_needle(text: str, call: Call, name_at: int) -> int:
-    keys = [text.find(key, 0) for key in call.arguments]
+    keys = [text.find(key) for key in call.arguments]
     return max([name_at, *keys])
 
 

@@ -81,6 +81,7 @@ def test_content_is_put_behind_closers():
         ("</think>", True),
         ("[/THINK]", True),
         ("<|END|>", True),
+        ("</>", True),
         ("«/end»", True),
         ("]~/b]", False),
         ("weekend", False),

@@ -96,6 +96,7 @@ def test_opening_is_rendered_where_the_last_answer_ends_otherwise():
     assert render_turns(appended).opening == "<user>"
     assert render_turns(longer).opening == "<user>"
     assert render_turns(prober(end="false")).opening == "<user>"
+    assert render_turns(prober(SOURCE.replace("'$'", "'\\n'"))).opening == "<user>"
     assert render_turns(prober(SOURCE + "{{ messages[0].content }}", end="false")).opening == "<user>"
     assert (
         render_turns(prober("{% for m in messages if m.role == 'user' %}<user>{{ m.content }}{% endfor %}")).opening

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender.analysis.answers import Answers
@@ -164,6 +166,13 @@ BEHIND = [
 def test_reasoning_is_taken_off_an_opening(opening, rest):
     """The empty form, the opener alone, or everything up to the closer is not content's."""
     assert behind_reasoning(opening, THINK) == rest
+
+
+def test_words_of_the_empty_form_are_reasonings():
+    """Words after the end of an empty form belong to it, and not to content."""
+    empty = replace(THINK, reasoning=replace(THINK.reasoning, empty="<think></think>none!"))
+
+    assert behind_reasoning("<think></think>none!<answer>", empty) == "<answer>"
 
 
 def test_without_reasoning_an_opening_stays():

@@ -287,6 +287,23 @@ OBSERVED = {
         "{% for m in messages %}{% if m.role=='system' %}{{ raise_exception('no') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}",
         {"supports_system_role": False},
     ),
+    "a question is left out after a system message": (
+        "{% for m in messages if m.role == 'system' or messages[0].role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+        {"supports_system_role": False},
+    ),
+    "a switch that is refused": (
+        written(after="{{ raise_exception('no') if enable_thinking is false }}"),
+        {},
+    ),
+    "a word that looks like null": (written(CALLS + "None"), CALLING),
+    "two switches, neither of them the usual one": (
+        written(after="{{ 'a' if a_thought }}{{ 'b' if thinking }}"),
+        {
+            "supports_enable_thinking": True,
+            "thinking_on": (("thinking", True),),
+            "thinking_off": (("thinking", False),),
+        },
+    ),
     "system messages are ignored": (
         "{% for m in messages if m.role!='system' %}<{{ m.role }}>{{ m.content }}{% endfor %}",
         {"supports_system_role": False},

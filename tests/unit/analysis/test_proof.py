@@ -10,7 +10,7 @@ import pytest
 from unrender.analysis.answers import Answers, render_answers
 from unrender.analysis.asked import render_turns
 from unrender.analysis.discovery import discover
-from unrender.analysis.probes import CONTENT, NAMES, Prober
+from unrender.analysis.probes import CONTENT, NAMES, REASONING, Prober
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.turn import Frame, find_frame
 from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
@@ -65,6 +65,8 @@ def test_shapes_that_do_not_show_all_parts_are_not_judged():
     assert find_doubts(hidden, frame, Format()) == ()
     assert [doubt.shape for doubt in find_doubts(written, frame, Format())] == ["content"]
     assert find_doubts(Answers(content=f"{CONTENT} Bye"), frame, Format()) == ()
+    later = Answers(content="nothing", reasoned=f"{CONTENT}{REASONING}")
+    assert [doubt.shape for doubt in find_doubts(later, frame, Format())] == ["reasoning and content"]
 
 
 def test_what_ends_a_turn_is_no_doubt():

@@ -159,6 +159,10 @@ CLOSERS = {
         {"reasoning": "[r]", "reasoning_content": "<|end|><|bot|>note:<|bot|>final:", "header": "<|bot|>"},
         ("<|end|>", "<|bot|>", "every part is a message of its own"),
     ),
+    "no header at all": (
+        {"reasoning": "[r]", "reasoning_content": "</r>so", "header": ""},
+        ("</r>so", "", "what all parts that follow share"),
+    ),
     "a header alone closes nothing": (
         {"reasoning": "[r]", "reasoning_content": "<|bot|>final:", "header": "<|bot|>"},
         ("<|bot|>final:", "", "what all parts that follow share"),

@@ -54,6 +54,13 @@ def test_arguments_are_found_from_a_place_on():
     assert arguments_span('{"k": 1} k', {"k": 1}, 8) is None
 
 
+def test_long_literals_are_found():
+    """Their ends are looked for at brackets, not at every character."""
+    value = {"k": "x" * 500}
+
+    assert literal_span(str(value), value) is not None
+
+
 def test_other_values_are_not_arguments():
     """An object that holds more, or a key outside JSON, is no argument."""
     assert arguments_span('{"k": 1, "other": 2}', {"k": 1}) is None

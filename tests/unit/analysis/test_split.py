@@ -92,6 +92,12 @@ def test_text_around_shared_ends():
     assert after_common_suffix("one</k></args>", "one</k>", "two</k>") == "</args>"
 
 
+def test_texts_that_share_nothing_cut_nothing():
+    """Without a common suffix, all of a text stands after it; without a common prefix, before it."""
+    assert after_common_suffix("text", "a", "b") == "text"
+    assert until_common_prefix("text", "a", "b") == "text"
+
+
 def test_variants_are_compared():
     """A probe and its changed variant are rendered and split; one that does not render compares as nothing."""
     split = compare_variants("a", str.upper, lambda probe: f"<x>{probe}</x>")

@@ -306,7 +306,7 @@ SYNTAXES = {
         {"end": "<end>", "reasoning_to_tools": "\n"},
     ),
     "no reasoning is written on a line of its own": (
-        written(lead="\n<think></think>\n", thought="\n"),
+        written(lead="\n<think></think>\n"),
         {"reasoning": ReasoningFinding(reasoning=replace(THINK.reasoning, empty="\n<think></think>"))},
         PLAIN,
         {"end": "<end>", "reasoning_to_tools": "\n"},

@@ -78,6 +78,25 @@ FRAMES = {
         {"prompt": "</u><bot>", "bare": "</u>", "answers": ("</u><bot>", "</u><bot>")},
         {"lead": "</u><bot>", "header": "<bot>"},
     ),
+    "a marker before an empty block that every answer closes": (
+        {
+            "bare": "</u>",
+            "answers": (f"</u><bot><x>\n<think></think>{C}", f"</u><bot><x>\n<think></think>so</x>{N}"),
+        },
+        {"lead": "</u><bot>", "header": "<bot>"},
+    ),
+    "a marker before a name is complete": (
+        {"bare": "</u>", "answers": (f"</u><|open|>think<|x|>{C}", f"</u><|open|>{N}")},
+        {"lead": "</u><|open|>", "header": "<|open|>"},
+    ),
+    "white space is all that answers begin with": (
+        {"prompt": "\n[on]", "bare": "", "answers": both("\n")},
+        {"lead": "\n", "header": "\n", "prefill": "[on]"},
+    ),
+    "white space of the header says nothing of a prompt": (
+        {"prompt": "Be brief.\n[on]", "bare": "</u>", "answers": both("</u><bot>\n")},
+        {"lead": "</u><bot>\n", "header": "<bot>\n"},
+    ),
     "words are closed by nothing": (
         {"bare": "</u>", "answers": (f"</u>start end {C}", f"</u>start {N}")},
         {"lead": "</u>start ", "header": "start "},
