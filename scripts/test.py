@@ -1,6 +1,8 @@
-"""A checkout into a test run: sets up `.venv`, sees to the vendors' templates, and runs pytest with what it is given.
+"""A checkout into a test run: sets up `.venv`, sees to the vendors' templates, and runs pytest.
 
-python3 scripts/test.py [pytest's arguments]
+python3 scripts/test.py                      the short run: unit tests but the slow ones, and other tests that you changed
+python3 scripts/test.py --all                all tests, as CI runs them
+python3 scripts/test.py [pytest's arguments] what you name
 """
 
 from __future__ import annotations
@@ -8,12 +10,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import environment
 import fetch_schema_suite
 import fetch_templates
+
+_ALL = ("--numprocesses", "auto", "--quiet")
+_SHORT = (*_ALL, "-m", "not full and not slow", "tests/test_structure.py", "tests/unit")
 
 
 def main() -> None:
@@ -22,8 +27,40 @@ def main() -> None:
     if not (os.environ.get("UNRENDER_TEMPLATES") or (environment.ROOT.parent / "shared" / "templates").is_dir()):
         _fetch_if_possible(fetch_templates.fetch, python, "the vendors' templates")
     _fetch_if_possible(fetch_schema_suite.fetch, python, "the JSON Schema Test Suite")
-    command = [str(python), "-m", "pytest", *(sys.argv[1:] or ["--numprocesses", "auto", "--quiet"])]
+    command = [str(python), "-m", "pytest", *pytest_arguments(sys.argv[1:])]
     sys.exit(subprocess.run(command, cwd=environment.ROOT, check=False).returncode)
+
+
+def pytest_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return what pytest is called with."""
+    if not arguments:
+        return [*_SHORT, *_beside_unit(changed_files(environment.ROOT))]
+    return [*_ALL, *arguments[1:]] if arguments[0] == "--all" else list(arguments)
+
+
+def changed_files(root: Path) -> list[str]:
+    """Return the files that differ from `main`, and those that git does not know; none where git cannot tell."""
+    base = _git(root, "merge-base", "HEAD", "main") or ["HEAD"]
+    changed = _git(root, "diff", "--name-only", "--diff-filter=d", base[0])
+    return sorted({*changed, *_git(root, "ls-files", "--others", "--exclude-standard")})
+
+
+def _beside_unit(files: Sequence[str]) -> list[str]:
+    """Return the test modules among `files` that no other argument names."""
+    named = [Path(file) for file in files if file.startswith("tests/") and not file.startswith("tests/unit/")]
+    return [
+        path.as_posix()
+        for path in named
+        if path.name.startswith("test_") and path.suffix == ".py" and path.name != "test_structure.py"
+    ]
+
+
+def _git(root: Path, *arguments: str) -> list[str]:
+    try:
+        found = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)  # noqa: S607
+    except OSError:
+        return []
+    return found.stdout.split("\n")[:-1] if found.returncode == 0 else []
 
 
 def _fetch_if_possible(fetch: Callable[[Path], Path], python: Path, what: str) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.util
 import io
 import json
 import marshal
 import re
+import subprocess
 import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import distribution
 import environment
@@ -220,3 +223,49 @@ def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
     )
     with pytest.raises(SystemExit, match="'b', '2', 'GPL-3.0-only'"):
         distribution.licences(str(bill), str(out))
+def run_tests_script() -> ModuleType:
+    """Return scripts/test.py, whose name is a package's of the standard library."""
+    spec = importlib.util.spec_from_file_location("run_tests", Path(fetch_templates.__file__).with_name("test.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_tests_are_run_when_asked_for() -> None:
+    """`--all` selects nothing; what is named is handed on; without either, the short run has all unit tests."""
+    script = run_tests_script()
+    everything, named, short = (script.pytest_arguments(words) for words in (["--all", "-x"], ["a.py", "-x"], []))
+
+    assert everything == ["--numprocesses", "auto", "--quiet", "-x"]
+    assert named == ["a.py", "-x"]
+    assert "tests/unit" in short
+    assert short[short.index("-m") + 1] == "not full and not slow"
+
+
+def test_changed_tests_are_in_the_short_run(tmp_path: Path) -> None:
+    """A test beside the unit tests is run when it differs from main, or is new; what was removed is not."""
+    script = run_tests_script()
+
+    def git(*words: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    assert script.changed_files(tmp_path) == []  # Nothing that git knows.
+    (tmp_path / "tests").mkdir()
+    for name in ("same", "changed", "removed"):
+        (tmp_path / "tests" / f"test_{name}.py").write_text(name)
+    git("init", "-b", "main")
+    git("add", ".")
+    git("commit", "-m", "all")
+    git("checkout", "-b", "other")
+    (tmp_path / "tests" / "test_changed.py").write_text("now")
+    (tmp_path / "tests" / "test_removed.py").unlink()
+    git("commit", "-am", "some")
+    (tmp_path / "tests" / "test_new.py").write_text("new")
+    (tmp_path / "tests" / "new.toml").write_text("new")
+
+    assert script.changed_files(tmp_path) == ["tests/new.toml", "tests/test_changed.py", "tests/test_new.py"]
+    assert script._beside_unit(script.changed_files(tmp_path)) == ["tests/test_changed.py", "tests/test_new.py"]
+    assert script._beside_unit(["tests/unit/test_a.py", "tests/test_structure.py", "src/test_b.py"]) == []
