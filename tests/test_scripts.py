@@ -223,6 +223,8 @@ def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
     )
     with pytest.raises(SystemExit, match="'b', '2', 'GPL-3.0-only'"):
         distribution.licences(str(bill), str(out))
+
+
 def run_tests_script() -> ModuleType:
     """Return scripts/test.py, whose name is a package's of the standard library."""
     spec = importlib.util.spec_from_file_location("run_tests", Path(fetch_templates.__file__).with_name("test.py"))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+import public_api
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,7 +19,11 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 LONGEST_FILE = 400
-LONGER_FILES = {"src/unrender/grammar/call_rules.py": 460, "src/unrender/parsing/calls.py": 470}
+LONGER_FILES = {
+    "src/unrender/format/parts.py": 412,
+    "src/unrender/grammar/call_rules.py": 450,
+    "src/unrender/parsing/calls.py": 470,
+}
 """Files that are longer, and may not grow: each waits to be cut."""
 LONGEST_FUNCTION = 40
 """Lines from the first statement after the docstring to the last."""
@@ -115,6 +123,88 @@ def test_unit_tests_mirror_the_source(path: Path) -> None:
     package = SOURCE / path.parent.relative_to(ROOT / "tests" / "unit")
 
     assert package.is_dir()
+
+
+TWO_MEANINGS = {
+    "Capabilities": "what a template does with its input; what an engine of the gateway can do",
+    "Evidence": "what a finding of the analysis rests on; what in a template's source a declared format needs",
+    "Finding": "of a lint rule; of a check",
+    "Grammar": "rules and a root; the text of one, as an engine of the gateway is given it",
+    "Limits": "of a template's rendering; of the gateway",
+    "Message": "an answer; in the lint, any message in OpenAI's form",
+    "Tokenizer": "what each of two integrations asks of a tokenizer",
+    "Turn": "a prepared turn; in a Format, the texts around an answer",
+    "call": "an expected call; a node of a grammar",
+    "install": "puts unrender into a library: each integration has its own",
+}
+"""Public names that stand for two things. They wait for a release that may rename them, and no other joins them."""
+
+
+def test_a_public_name_has_one_meaning() -> None:
+    """The modules that users import give one name to one thing."""
+    found: dict[str, set[object]] = {}
+    for module in map(importlib.import_module, public_api.MODULES):
+        for name in public_api.names(module):
+            value = getattr(module, name)
+            found.setdefault(name, set()).add(getattr(value, "__module__", None) or id(value))
+
+    assert {name for name, meanings in found.items() if len(meanings) > 1} == set(TWO_MEANINGS)
+
+
+COVERED = tomllib.loads((ROOT / "tests" / "unit" / "covered.toml").read_text(encoding="utf-8"))
+"""By module: the unit test that covers it instead of one of its own."""
+
+
+def name_of(path: Path) -> str:
+    """Return a module's name below `unrender`."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def imported_by(path: Path) -> frozenset[str]:
+    """Return the modules of the package that a file imports, and names that may be such modules."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unrender"):
+            module = (node.module or "").removeprefix("unrender").strip(".") or "__init__"
+            found |= {module, *(f"{module}.{alias.name}".strip(".") for alias in node.names)}
+    return frozenset(found)
+
+
+def read_with(test: Path) -> list[Path]:
+    """Return a test module, its folder's `conftest.py`, and the modules beside the tests that it imports."""
+    nodes = ast.walk(ast.parse(test.read_text(encoding="utf-8")))
+    beside = [ROOT / "tests" / f"{node.module}.py" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return [path for path in (test, test.with_name("conftest.py"), *beside) if path.exists()]
+
+
+@cache
+def reached_from(test: Path) -> frozenset[str]:
+    """Return the modules that a test imports, and those that these import in turn."""
+    known = {name_of(path): path for path in MODULES}
+    reached: set[str] = set()
+    waiting = {name for path in read_with(test) for name in imported_by(path)}
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in reached:
+            reached.add(name)
+            waiting |= imported_by(known[name])
+    return frozenset(reached)
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.stem not in ("__init__", "__main__")], ids=relative)
+def test_every_module_has_unit_tests(path: Path) -> None:
+    """A module has a test module of its own, or `covered.toml` names one that reaches it."""
+    own = ROOT / "tests" / "unit" / path.relative_to(SOURCE).parent / f"test_{path.stem}.py"
+    if own.exists():
+        assert name_of(path) not in COVERED
+    else:
+        assert name_of(path) in reached_from(ROOT / "tests" / "unit" / COVERED[name_of(path)])
+
+
+def test_covered_modules_are_there() -> None:
+    """No entry outlives its module."""
+    assert set(COVERED) <= {name_of(path) for path in MODULES}
 
 
 WRITERS = {"print", "echo", "secho", "Console", "stdout", "stderr", "__stdout__", "__stderr__"}

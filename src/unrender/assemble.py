@@ -243,7 +243,7 @@ class _Generation:
         for text in empty:
             if not text.startswith(start + end):
                 behind = Choice((answer, direct)) if _ends_apart(text) else answer
-                closed = _sequence(_said_inside(text.removeprefix(start), start, end), behind)
+                closed = _sequence(_write_words_for_none(text.removeprefix(start), start, end), behind)
                 (inside if text.startswith(start) else others).append(closed)
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))
@@ -345,7 +345,7 @@ def _begins_arguments(syntax: Tools) -> str:
     return arguments.start if arguments.entry or arguments.start else '"' if arguments.as_string else "{"
 
 
-def _said_inside(text: str, start: str, end: str) -> Node:
+def _write_words_for_none(text: str, start: str, end: str) -> Node:
     """Return what is written for no reasoning, after the opener: some formats have words for it."""
     words, closer, behind = text.partition(end.strip())
     if words.strip() in ("", start.strip()):

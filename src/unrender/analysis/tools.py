@@ -118,10 +118,10 @@ class _Analysis:
         row, start = self._longest_row()
         if row is None:
             return ToolsFinding(tools=Tools(), diagnostics=("calls are rendered in a way that is not understood",))
-        befores = self._befores(row)
+        openings = self._find_openings(row)
         after, end = self._split_end(row)
-        solution = self._solve_row(row, befores, after, ended=bool(end))
-        section, joints = self._section_start(befores, solution)
+        solution = self._solve_row(row, openings, after, ended=bool(end))
+        section, joints = self._section_start(openings, solution)
         section_end, end = self._section_end(after, end, solution, section)
         tools = self._skeletons(row, solution, start or 0)
         tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
@@ -161,20 +161,20 @@ class _Analysis:
 
     # What stands before the first call
 
-    def _befores(self, row: Row) -> dict[str, str]:
+    def _find_openings(self, row: Row) -> dict[str, str]:
         """Return what stands before the first call, by what precedes it: nothing, content, reasoning."""
         empty = self.known.reasoning.reasoning.empty
-        befores = {"start_to_tools": self._strip_empty_parts(row.before)}
+        openings = {"start_to_tools": self._strip_empty_parts(row.before)}
         if empty and row.before.lstrip().startswith(empty.lstrip()):
-            befores = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
+            openings = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
         reasoning_end = "" if self._inside_reasoning() else self.known.reasoning.reasoning.end
         for joint, before, closer in (
             ("content_to_tools", self._between_content_and_call(), self.known.content.end),
             ("reasoning_to_tools", self._before_call(self.answers.reasoned_call, REASONING), reasoning_end),
         ):
             if before is not None and before.startswith(closer):
-                befores[joint] = self._strip_wrapper(before[len(closer) :])
-        return {joint: self._marked_like(before, row) for joint, before in befores.items()}
+                openings[joint] = self._strip_wrapper(before[len(closer) :])
+        return {joint: self._marked_like(before, row) for joint, before in openings.items()}
 
     def _between_content_and_call(self) -> str | None:
         return None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
@@ -220,9 +220,9 @@ class _Analysis:
         match = re.search(r"\d+".join(map(re.escape, counted.split(COUNTER))) + "$", before)
         return before[: match.start()] + counted if match else before
 
-    def _section_start(self, befores: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
+    def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
         """Return the section's opener and the joints: what differs from shape to shape is joint."""
-        rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in befores.items()}
+        rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
 
@@ -249,10 +249,10 @@ class _Analysis:
         ends = self.known.turn_end.strip() and is_tag(marker) and last
         return marker if ends and marker not in tools.function else ""
 
-    def _solve_row(self, row: Row, befores: Mapping[str, str], after: str, *, ended: bool) -> Solution:
+    def _solve_row(self, row: Row, openings: Mapping[str, str], after: str, *, ended: bool) -> Solution:
         if row.betweens:
-            return solve(list(befores.values()), row.betweens[0], [after])
-        prefix = common_suffix(befores.values()).lstrip()
+            return solve(list(openings.values()), row.betweens[0], [after])
+        prefix = common_suffix(openings.values()).lstrip()
         parts = lexemes(after)
         if ended or not self.known.turn_end:
             return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")

@@ -36,6 +36,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
 def test_analysis_ends(source):
     """Many names, many markers, long texts: the sum of all that is tried is bounded."""
@@ -89,6 +90,7 @@ COMPLEX = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", COMPLEX.values(), ids=COMPLEX)
 def test_what_compiles_slowly_is_refused(source):
     """Jinja's compiler takes time by branches times names: far beyond any template of a model, that is an error."""

@@ -33,6 +33,7 @@ def test_format_is_golden(path):
     assert golden_formats.derived(path) == golden
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_does_not_depend_on_tokens_or_dates(path):
     """BOS, EOS and the clock leave no trace, even where EOS is spelled like one of the template's own markers."""
@@ -51,6 +52,7 @@ LOSSY = {"call-words": ["a call with texts"]}
 """What templates write in a way that is read as something else, and analysis says so."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_no_needle_is_left(path):
     """No marker holds a piece of a probe, and nothing rendered remains unexplained."""
@@ -61,6 +63,7 @@ def test_no_needle_is_left(path):
     assert [text.partition(":")[0] for text in said] == LOSSY.get(path.stem, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_probes_are_few(path):
     """Analysis asks a bounded number of questions."""
@@ -82,6 +85,7 @@ OTHER_WORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_format_does_not_depend_on_needles(path, monkeypatch):
     """Other words for questions, answers, tools, keys, ids and values give the same format."""
@@ -149,6 +153,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @hypothesis.given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=3))
 def test_odd_templates_are_analysed(pieces, tail):
     """Whatever a template writes in whichever order, analysis ends in a format without needles."""

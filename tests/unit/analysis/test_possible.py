@@ -76,6 +76,7 @@ def test_what_no_field_is_to_blame_for_goes_together() -> None:
     assert given_up[0].endswith("and everything found with it was given up")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [CLOSER_ALONE, NO_HEADER, LONG_END], ids=["closer alone", "no header", "long end"])
 def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
     """Analysis raises on no template, and its format makes a parser."""

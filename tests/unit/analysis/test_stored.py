@@ -72,6 +72,7 @@ def test_all_that_an_analysis_says_comes_back(folder):
     assert stored.load(template) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TEMPLATES[::6], ids=lambda path: path.stem)
 def test_every_analysis_comes_back_equal(folder, path):
     """Formats, capabilities and evidence of all kinds survive the way to disk and back."""
