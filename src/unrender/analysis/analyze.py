@@ -150,17 +150,14 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     openings = find_openings(answers, frame)
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
     source, content_end = prober.template.source, wrapper_end(tails, openings)
-    reasoning = find_reasoning(
-        Seen(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
-    )
+    seen = Seen(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
+    reasoning = find_reasoning(seen)
     wrapped = find_content(openings, tails, reasoning)
     content, end = wrapped.content, wrapped.turn_end
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
     mode = find_mode(answers.call)
-    tagged = mode is ToolMode.TAG_WITH_TAGGED
-    written = Written() if mode is ToolMode.NONE else render_written(prober, frame, tagged=tagged)
-    tools = find_tools(frame, answers, mode, written, known)
+    tools = find_tools(frame, answers, mode, _render_written(prober, frame, mode), known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     ends = [tools.end] if end else [tools.end, *next_openers(turns, content.end)]
     ends.append(_token(frame.appended))
@@ -187,6 +184,12 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         given_up=given_up,
         rules={reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules},
     )
+
+
+def _render_written(prober: Prober, frame: Frame, mode: ToolMode) -> Written:
+    if mode is ToolMode.NONE:
+        return Written()
+    return render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
 
 
 def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, Tools]) -> str:
