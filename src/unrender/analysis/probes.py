@@ -146,7 +146,10 @@ class Prober:
         key = repr((messages, sorted(context.items()), prompt))
         if key not in texts and not self.given_up:
             sentinels = {"bos_token": BOS, "eos_token": EOS}
-            rendering = self.template.render(messages, add_generation_prompt=prompt, **(sentinels | context))
+            asked = {"add_generation_prompt": prompt, **(sentinels | context)}
+            rendering = self.template.render(messages, **asked)
+            if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
+                rendering = self.template.render(messages, **asked)
             self._memory.spent.add(rendering)
             texts[key] = None if rendering.error is not None else rendering.text
         return texts.get(key)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from unrender.analysis.allowance import Allowance
 from unrender.analysis.capabilities import ReasoningPlace
 from unrender.analysis.probes import (
     BOS,
@@ -30,6 +31,7 @@ from unrender.analysis.probes import (
     text_between,
     user,
 )
+from unrender.template import budget
 from unrender.template.rendering import Template
 
 SOURCE = (
@@ -54,6 +56,16 @@ def test_calls_have_names_ids_and_numbers_of_their_own():
     ]
     assert [len(call.arguments) for call in (*make_calls(1), *make_calls(1, 0))] == [1, 0]
     assert make_calls(0) == ()
+
+
+def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
+    """The clock jumps in the middle of one rendering, as it does while garbage is collected: the probe is asked again."""
+    ticks = iter([0.0])
+    monkeypatch.setattr(budget, "now", lambda: next(ticks, 100.0))
+    many = Prober.within(Allowance(), Template("{% for i in range(300) %}{{ i }} {% endfor %}"))
+
+    assert many.render([user()]) == "".join(f"{i} " for i in range(300))
+    assert many.renderings == 1
 
 
 def test_calls_are_written_as_openai_does():
