@@ -72,7 +72,10 @@ def _spells(arguments: Arguments, text: str, parts: Sequence[Part], values: dict
     if written == arguments.when_empty:
         return values == {}
     if not arguments.entry:
-        return _is_spelling(arguments, json.loads(written) if arguments.as_string else written, values)
+        if not (written.startswith(arguments.start) and written.endswith(arguments.end)):
+            return False
+        inside = written[len(arguments.start) : len(written) - len(arguments.end)]
+        return _is_spelling(arguments, json.loads(inside) if arguments.as_string else inside, values)
     outermost = [part for part in below if not any(part in _inside(other, below) for other in below)]
     texts = [text[part.start : part.end] for part in outermost]
     pairs = list(_pairs(arguments, values))
