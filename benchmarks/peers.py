@@ -4,7 +4,7 @@ python benchmarks/peers.py [--quick]      (`bash scripts/peers.sh` runs it where
 
 Strategy: the cases and texts of `streaming`, cut into tokens, the same for all. A parser's messages of 1k
 and 16k are compared with ours before it is timed; one that is wrong gets no figure. `arguments` says how a call's arguments
-are given out: as they come, or whole. A peer that cannot be imported is named. "–" stands where one reading would take more
+are given out: as they come, or whole. A peer that cannot be imported is named. "–" is where one reading would take more
 than half a minute if its cost grew with the square of the length.
 """
 

@@ -2,7 +2,7 @@
 
 python benchmarks/streaming.py [--quick] [--json FILE]
 
-Strategy: each figure is the best of some runs in processor time. Beside it stands the ratio to a parser that does nothing,
+Strategy: each figure is the best of some runs in processor time. Beside it is the ratio to a parser that does nothing,
 in the same run: it keeps each chunk and returns one event in a list, which is the least that any parser can do in Python. So
 figures of different machines can be compared. `growth` is the cost of a chunk at the longest output over that at the
 shortest: 1 means that nothing is ever read twice.

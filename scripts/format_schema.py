@@ -100,7 +100,7 @@ def _first_paragraph(kind: type) -> str:
 
 
 def _descriptions(kind: type) -> dict[str, dict[str, str]]:
-    """Return the strings that stand below the fields of a class."""
+    """Return the strings that are below the fields of a class."""
     tree = ast.parse(inspect.getsource(kind))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     found = {}

@@ -4,7 +4,7 @@ Usage: `nice -n 10 python3 scripts/mutants.py [--count 300] [--seed 1] [--only a
 one module; the module's unit tests run in a process of their own, up to the first failure. What survives is argued in
 `scripts/mutants.toml`, or wants a test, or is code that nobody needs. Exits with 1 below the bar, or when a survivor is not argued.
 
-Strategy: all tests are collected once. Each mutant is a fork in which the changed function gets its new code; what stands
+Strategy: all tests are collected once. Each mutant is a fork in which the changed function gets its new code; what is
 outside functions (defaults of classes, tables) is changed by importing the module anew, which takes longer.
 """
 
@@ -82,7 +82,7 @@ class Mutant:
     """The function or class that holds the place; empty at the top of the module."""
     line: int
     change: str
-    """What stood there, and what stands there now."""
+    """What was there, and what is there now."""
     number: int
     """Which of the module's places it is."""
 
@@ -127,7 +127,7 @@ _TWIN = {left: right for pair in _TWINS for left, right in (pair, pair[::-1])}
 
 
 def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:  # noqa: C901 -- a table, by kind of node
-    """Yield what may stand in the place of a node."""
+    """Yield what may be in the place of a node."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in _SWAPPED:
             yield ast.Compare(node.left, [_SWAPPED[type(op)]()], node.comparators)
@@ -405,7 +405,7 @@ def main() -> None:
     chosen = [path for path in TARGETS if not options.only or _name(path) in options.only]
     everything = [(path, mutant) for path in chosen for mutant in mutants(path)]
     count = min(options.count, len(everything))
-    sample = random.Random(options.seed).sample(everything, count)  # noqa: S311 -- which mutants is no secret
+    sample = random.Random(options.seed).sample(everything, count)  # noqa: S311 -- which mutants is not a secret
     sample.sort(key=lambda item: (item[0].stem in _LAST, item[1].module, item[1].number))
     begun = time.monotonic()
     trials = Trials(sample, check=not options.trust, golden=not options.own)

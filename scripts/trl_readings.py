@@ -29,7 +29,7 @@ _SAMPLES = 2
 _CHUNK = 3
 """Characters: shorter than every marker."""
 _LEAST_MARKER = 3
-"""Characters: what is shorter is no marker but punctuation."""
+"""Characters: what is shorter is not a marker but punctuation."""
 
 _SAID, _THOUGHT = "It rains.", "Let me look."
 _STRINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(

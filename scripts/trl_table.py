@@ -1,7 +1,7 @@
 """TRL's pairs into a page: how many answers transformers read right by our response templates, and how many by TRL's.
 
 Needs transformers and TRL's files: run it with the Python of `.venv-exports`, which `scripts/exports.sh` sets up. Nothing of
-TRL's stands on the page but names and figures; what is quoted are answers that we rendered, and what was found in them.
+TRL's is on the page but names and figures; what is quoted are answers that we rendered, and what was found in them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Breaks no rule: all that is said is written, the same wherever it stands, and no text can end a turn.
+# Breaks no rule: all that is said is written, the same wherever it is, and no text can end a turn.
 SOUND = """\
 {{- bos_token }}
 {%- if tools %}{{ '<|tools|>' ~ tools | tojson ~ '<|end|>' }}{% endif %}

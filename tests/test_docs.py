@@ -5,7 +5,7 @@ Rules, for who writes a page:
 - A `console` block is a session: `$ unrender …` or `$ pytest …` is run and its output compared, `...` stands for
   anything.
   `< FILE`, `> FILE` and `$ echo $?` work as in a shell.
-- A block after `<!-- file: NAME -->` is written to that file first; what nobody needs to see stands in the comment itself,
+- A block after `<!-- file: NAME -->` is written to that file first; what nobody needs to see is in the comment itself,
   below the name. Every page has a folder of its own.
 - `sh`, `text` and other blocks are only shown.
 """

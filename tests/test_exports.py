@@ -17,7 +17,7 @@ MODULES = ["unrender", *(module.name for module in pkgutil.walk_packages(unrende
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_exported_name_is_there(name: str) -> None:
-    """Each name in a module's `__all__` can be imported from it, and stands there once."""
+    """Each name in a module's `__all__` can be imported from it, and is there once."""
     module = importlib.import_module(name)
     exported = getattr(module, "__all__", [])
 

@@ -97,7 +97,7 @@ def test_page_says_what_is_derived_now(path: Path) -> None:
 
 
 def test_table_replaces_the_one_before() -> None:
-    """A table goes between the marks of the page, and what stood there goes."""
+    """A table goes between the marks of the page, and what was there goes."""
     page = f"before\n{formats_table.BEGIN}\nold\n{formats_table.END}\nafter\n"
 
     assert formats_table.with_table(page, "new") == (

@@ -85,7 +85,7 @@ def test_module_is_short(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LONGER_FILES)
 def test_long_modules_are_still_long(path: str) -> None:
-    """A module that was cut is no exception any more."""
+    """A module that was cut is not an exception any more."""
     assert (ROOT / path).read_text(encoding="utf-8").count("\n") > LONGEST_FILE
 
 

@@ -51,7 +51,7 @@ def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()
 
 
 def _parts(format: Format, request: Request, calls: list[Calls], known: Collection[Reasoning]) -> Iterator[Part]:
-    """Yield what stands in the free text of an answer."""
+    """Yield what is in the free text of an answer."""
     if format.reasoning.end:
         yield _thought(format, format.reasoning)
     yield from (_wrapper(format, wrapper) for wrapper in format.wrappers if (wrapper.start + wrapper.end).strip())
@@ -85,7 +85,7 @@ def _ways(format: Format, marker: str) -> tuple[str, ...]:
 
 
 def _after_reasoning(turn: Turn) -> str:
-    """Return the most layout that stands between reasoning and what follows it."""
+    """Return the most layout that is between reasoning and what follows it."""
     return max(map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools)), key=len)
 
 
@@ -236,7 +236,7 @@ class _Generation:
                     thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
                 )
             )
-        # Reasoning that nothing opens begins at once: what stands before its end cannot be anything else.
+        # Reasoning that nothing opens begins at once: what is before its end cannot be anything else.
         others: list[Node] = [] if markers.mode is ReasoningMode.DELIMITER and not turn.prefill else [direct]
         if markers.unseen:  # Every answer may be one after reasoning that history has dropped.
             others.append(self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone()))
@@ -245,7 +245,7 @@ class _Generation:
                 behind = Choice((answer, direct)) if _ends_apart(text) else answer
                 closed = _sequence(_write_words_for_none(text.removeprefix(start), start, end), behind)
                 (inside if text.startswith(start) else others).append(closed)
-        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are no marker.
+        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))
 
     def wrapper_alone(self) -> Content:
@@ -255,7 +255,7 @@ class _Generation:
         return Content() if unwrapped else wrapper
 
     def may_be_bare(self, wrapper: Content) -> bool:
-        """Return whether content may stand without its wrapper: one that tells it from calls, where none can be made."""
+        """Return whether content may come without its wrapper: one that tells it from calls, where none can be made."""
         beside = self.format.content_with_calls
         return bool(wrapper.start) and not self.request.tools and beside is not None and not beside.start
 
@@ -280,9 +280,7 @@ class _Generation:
             opened = _sequence(self.content(to_content, beside), followed)
             return Choice((only_calls, opened)) if beside.start and shown else only_calls
         if self.request.response_schema is not None:
-            return Choice(
-                (_sequence(content, ended), only_calls)
-            )  # JSON is the whole answer; a call stands in its place.
+            return Choice((_sequence(content, ended), only_calls))  # JSON is the whole answer; a call is in its place.
         if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
             return Choice((content, only_calls))  # After content, nothing would show that a call begins.
         if not turn.tools_first and beside is wrapper:
@@ -318,7 +316,7 @@ class _Generation:
 def _signs(format: Format, calls: Calls) -> Iterator[str]:
     """Yield the texts with which the parser begins a call.
 
-    The first word of a marker where that alone is no prose; else everything up to and with the name of a tool.
+    The first word of a marker where that alone is not prose; else everything up to and with the name of a tool.
     """
     syntax = calls.syntax
     parts = syntax.function
@@ -338,7 +336,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
 
 
 def _begins_arguments(syntax: Tools) -> str:
-    """Return what begins the arguments where nothing but a text stands between them and the name; else nothing."""
+    """Return what begins the arguments where nothing but a text is between them and the name; else nothing."""
     arguments = syntax.arguments
     if Slot.ARGUMENTS not in syntax.function[:3]:
         return ""

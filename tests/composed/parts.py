@@ -16,7 +16,7 @@ ID = "«call.id»"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """How turns are written: what stands before and after what a role says."""
+    """How turns are written: what is before and after what a role says."""
 
     answer: tuple[str, str]
     question: tuple[str, str]
@@ -24,7 +24,7 @@ class Frame:
     result: tuple[str, str] = ("", "")
     """Empty: a result is written as a question is."""
     asks: str | None = None
-    """The generation prompt, where it is not what stands before an answer; "" where there is none."""
+    """The generation prompt, where it is not what is before an answer; "" where there is none."""
     first: str = "«bos_token»"
     space: str = ""
     """Before content alone."""

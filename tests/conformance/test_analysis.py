@@ -166,7 +166,7 @@ def test_answer_is_rebuilt(name, shape):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_header_ends_the_prompt(name):
-    """The generation prompt is what stands before the header, the header, and the prefill."""
+    """The generation prompt is what is before the header, the header, and the prefill."""
     template, analysis = analysed(name)
     capabilities, turn = analysis.capabilities, analysis.format.turn
     for thinking, prefill in ((True, turn.prefill), (False, turn.prefill_no_thinking)):

@@ -60,7 +60,7 @@ def same_ids(message: Message, wanted: list[dict[str, Any]]) -> bool:
 
 
 def value(text: str) -> Any:
-    """Return what the JSON text says; text that is no JSON stands for itself."""
+    """Return what the JSON text says; text that is not JSON stands for itself."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

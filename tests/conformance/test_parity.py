@@ -2,7 +2,7 @@
 
 Rules: engines withhold the text of a call that dies, so the comparison is made under that policy. `disagreements.toml` lists under `[parity]` the cases that are argued; a case listed there must differ. Recovery cases
 keep a floor whatever is argued: no text raises, every call presented as complete is a known tool with valid JSON, and
-what stands before the break is not lost.
+what is before the break is not lost.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_parity(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c["class"] == "recovery"], ids=lambda case: str(case["id"]))
 def test_recovery_keeps_the_floor(case: dict[str, Any]) -> None:
-    """Broken output gives no half call as a whole one, and loses nothing that stands before the break."""
+    """Broken output gives no half call as a whole one, and loses nothing that is before the break."""
     message = read(case, [case["output"]])
     names = {tool["function"]["name"] for tool in case["tools"] or []}
     complete = [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]

@@ -295,7 +295,7 @@ class Draw:
             case _:
                 assert_never(strings)
 
-    # What stands around calls.
+    # What is around calls.
 
     def reasoning(self) -> Data:
         mode = self.one("tag_based", "tag_based", "delimiter", "forced_open", "forced_closed", "tools_only")

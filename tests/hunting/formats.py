@@ -200,7 +200,7 @@ def _check_format(subject: Subject) -> None:
         _expect(f"malformed {subject.style}", not malformed, f"{malformed[:1]} in {text!r}")
         with _promise("meaning"):
             differing = differences(subject.format, drawn, parser.message, begun)
-            if subject.format.cleans_content:  # Beginnings of calls are no content there, however they were meant.
+            if subject.format.cleans_content:  # Beginnings of calls are not content there, however they were meant.
                 differing = [said for said in differing if not said.startswith("content")]
         what = differing[0].partition(":")[0] if differing else ""
         _expect(f"another {what} {subject.style}", not differing, f"{differing} in {text!r}")

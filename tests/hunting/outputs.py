@@ -131,7 +131,7 @@ _VALUES = (
         '"{"',
     ),
 )
-"""What may stand where a value stood."""
+"""What may be where a value was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

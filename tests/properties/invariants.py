@@ -109,7 +109,7 @@ def check_spans(parser: Parser, text: str) -> None:
 
 
 def check_content(parser: Parser, text: str) -> None:
-    """Assert that content is what the spans of content say; so the text of a call that died stands there, once.
+    """Assert that content is what the spans of content say; so the text of a call that died is there, once.
 
     This holds where the prompt has begun no content, and the format cleans none.
     """

@@ -36,7 +36,7 @@ def held_back(parser: Parser, text: str) -> list[int]:
 
 
 def opening(family: Family) -> str:
-    """Return what stands between content and the first argument's first letter."""
+    """Return what is between content and the first argument's first letter."""
     return family.outputs[0].partition(CONTENT)[2].partition("Paris")[0]
 
 
@@ -115,7 +115,7 @@ def test_a_call_inside_open_reasoning_waits_for_the_end() -> None:
 
 
 def test_a_fence_without_a_line_break_does_not_hold_the_answer_back() -> None:
-    """An answer in JSON may stand on the fence's own line: it streams like any other."""
+    """An answer in JSON may be on the fence's own line: it streams like any other."""
     parser = Parser(JSON_ENVELOPE.format, Request(response_schema={"type": "object"}))
 
     events = [parser.feed(character) for character in '```json {"a": 1}']

@@ -621,7 +621,7 @@ def test_what_may_be_written(format, request_, expected):
 
 @pytest.mark.parametrize(("format", "request_", "known", "expected"), READ.values(), ids=READ)
 def test_what_is_read(format, request_, known, expected):
-    """The other half: the parts that stand in free text, in any order, and what is dropped between them."""
+    """The other half: the parts that are in free text, in any order, and what is dropped between them."""
     assert [part_shown(part) for part in assemble(format, request_, known).reads.parts] == expected
 
 

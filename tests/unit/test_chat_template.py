@@ -236,7 +236,7 @@ def test_conversation_that_the_template_refuses(template):
 
 
 def test_roles_of_the_template_are_known():
-    """A role that the template itself names is no mistake."""
+    """A role that the template itself names is not a mistake."""
     source = "{% for m in messages %}{% if m.role == 'robot' %}R{% endif %}{{ m.content }}{% endfor %}"
 
     assert ChatTemplate.from_string(source).prepare([{"role": "robot", "content": "x"}]).prompt == "Rx"

@@ -180,7 +180,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 
 
 def test_a_call_that_dies_is_content_as_well():
-    """Its text stands in the content once, unless the policy withholds it."""
+    """Its text is in the content once, unless the policy withholds it."""
     text = '!get_weather {"city": x} and'
     kept, withheld = turn().parser(), turn().parser(policy=Policy(malformed=DeadCalls.WITHHOLD))
     for parser in (kept, withheld):
@@ -193,7 +193,7 @@ def test_a_call_that_dies_is_content_as_well():
 
 
 def test_arguments_that_are_no_object_make_no_complete_call():
-    """The grammar reads them, and still they are no arguments."""
+    """The grammar reads them, and still they are not arguments."""
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 

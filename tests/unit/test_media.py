@@ -1,4 +1,4 @@
-"""Parts of messages that are no text: in the template's own form, in order, or an error."""
+"""Parts of messages that are not text: in the template's own form, in order, or an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def asked(source, *parts):
 @pytest.mark.parametrize("part", [OPENAI, PLAIN, {"type": "image"}], ids=["openai", "transformers", "bare"])
 @pytest.mark.parametrize("source", [BY_TYPE, BY_KEY], ids=["by type", "by key"])
 def test_an_image_is_shown_in_its_place(source, part):
-    """Whatever form it comes in, the template's placeholder stands where the part stood, and the part is listed."""
+    """Whatever form it comes in, the template's placeholder is where the part was, and the part is listed."""
     turn = asked(source, text("A"), part, text("B"))
 
     assert turn.prompt == "<user>A[img]B</><assistant>"

@@ -58,7 +58,7 @@ def test_a_tool_is_read_in_both_forms() -> None:
     ],
 )
 def test_a_broken_tool_names_the_place(tools: object, message: str) -> None:
-    """An error in a caller's tools says where it stands and what was expected."""
+    """An error in a caller's tools says where it is and what was expected."""
     with pytest.raises(MessageError, match=message):
         read_tools(tools)
 
@@ -108,7 +108,7 @@ def test_a_response_format_becomes_a_schema(response_format: object, schema: obj
 
 @pytest.mark.parametrize("response_format", ["json", {"type": "xml"}, {"type": "json_schema"}])
 def test_a_broken_response_format_is_an_error(response_format: object) -> None:
-    """What is no response format is refused by name."""
+    """What is not a response format is refused by name."""
     with pytest.raises(MessageError, match="response_format"):
         read_response_schema(response_format)
 

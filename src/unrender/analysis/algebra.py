@@ -33,14 +33,14 @@ def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution
     """Solve for prefix, suffix and separator.
 
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
-    Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what stands between two, and at both ends')
+    Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')
     """
     prefix = common_suffix([*before, between])
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
         return Solution(
-            prefix=prefix, suffix=suffix, separator=separator, rule="what stands between two, and at both ends"
+            prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends"
         )
     border = min(_borders(between, len(between) - len(prefix), len(suffix)), key=lambda at: _awkwardness(between, at))
     return Solution(

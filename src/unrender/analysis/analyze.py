@@ -134,7 +134,7 @@ def _record(prober: Prober, turns: Turns, found: _Findings) -> Record:
 def _part_opener(found: _Findings) -> str:
     """Return the marker that opens every part of an answer, and with which the header ends: it belongs to the parts.
 
-    It stands between calls. Where all of the header does, each part is a message, and the header's last marker opens it.
+    It is between calls. Where all of the header does, each part is a message, and the header's last marker opens it.
     """
     header, between = found.frame.header, found.format.tools.separator.strip()
     if header.strip() and between.endswith(header.strip()):
@@ -204,7 +204,7 @@ def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, Tools]) ->
 def _joints(
     turns: Turns, frame: Frame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding
 ) -> dict[str, Any]:
-    """Return what stands between the parts of a turn, and whether its calls come first."""
+    """Return what is between the parts of a turn, and whether its calls come first."""
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     return {
         "start_to_content": _space(openings.content) or _space(openings.content_no_thinking) or after_result,

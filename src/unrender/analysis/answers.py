@@ -29,7 +29,7 @@ from unrender.format import Format, ToolMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What stands after the header in answers of each shape, to the end of the text; None where a shape is not rendered.
+    """What is after the header in answers of each shape, to the end of the text; None where a shape is not rendered.
 
     A call has one argument, where nothing else is said.
     """

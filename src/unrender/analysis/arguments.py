@@ -105,7 +105,7 @@ def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
 
 
 def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
-    """A2, A3: put a string where a number stood, and see quotes or a type attribute; say which."""
+    """A2, A3: put a string where a number was, and see quotes or a type attribute; say which."""
     shown = {name: _around_value(body, KINDS[name]) for name, body in kinds.items()}
     number, string = shown.get("number"), shown.get("string")
     if number is None or string is None or number == string:
@@ -124,7 +124,7 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
 
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
-    """Return what stands between the key and the value, and after the value up to the end."""
+    """Return what is between the key and the value, and after the value up to the end."""
     if body is None or KEYS[0] not in body:
         return None
     behind_key = body.partition(KEYS[0])[2]

@@ -51,7 +51,7 @@ class Turns:
     result: Asked | None = None
     """After a tool's result; None where the template takes no calls or no results."""
     opening: str = ""
-    """What stands before a conversation's first question."""
+    """What is before a conversation's first question."""
     opening_with_tools: str = ""
     """The same where tools are offered: some templates show them right before a question."""
     content: str | None = None
@@ -109,6 +109,6 @@ def _render_asked(prober: Prober, before: list[Message]) -> Asked:
 
 
 def _render_opening(prober: Prober, content: str | None, followed: str | None, *, tools: list[Any] | None) -> str:
-    """Return what stands before the first question; nothing where an answer ends alike in every place, and needs none."""
+    """Return what is before the first question; nothing where an answer ends alike in every place, and needs none."""
     ends_alike = content and followed and followed.startswith(content) and not content.rstrip().endswith(CONTENT)
     return "" if ends_alike else (prober.render([user()], tools=tools) or "").partition(USER)[0]

@@ -13,8 +13,8 @@ from unrender.format import Content, ContentMode
 def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
     """Return how content is wrapped before calls; None where it is wrapped as it is alone, or no rendering shows both.
 
-    What stands before and after content there is compared with what a call alone has in the same place: a wrapper that is
-    written around nothing, too, shows its end. Else it ends with the marker that closes what it opened.
+    What is before and after content there is compared with what a call alone has in the same place: a wrapper that is
+    also written around nothing shows its end. Else it ends with the marker that closes what it opened.
     """
     mixed = answers.mixed
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
@@ -35,7 +35,7 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
 
 
 def _is_reasoning(answers: Answers, opening: str) -> bool:
-    """Return whether content beside calls stands where reasoning does."""
+    """Return whether content beside calls is where reasoning does."""
     reasoned = answers.reasoned_call or ""
     return REASONING in reasoned and reasoned.partition(REASONING)[0].strip() == opening.strip()
 

@@ -44,7 +44,7 @@ class _Weaker:
     needed_by: Callable[[Said], bool]
     """Only answers like these need the claim."""
     refuted_by: Callable[[Misread], bool] = bool
-    """Of these answers, the claim is refuted by those; it stands unless all of them refute it."""
+    """Of these answers, the claim is refuted by those; it holds unless all of them refute it."""
     unread: bool = False
     """Without the claim, such answers are not read at all."""
 

@@ -1,6 +1,6 @@
 """Rendered values in, the codec that writes them out: identified by round trip.
 
-Strategy: each axis of a codec is guessed from the values that show it, and the guess stands only when the encoder writes
+Strategy: each axis of a codec is guessed from the values that show it, and the guess holds only when the encoder writes
 every probed value exactly as the template did. What does not fit is reported, never hidden.
 """
 
@@ -96,7 +96,7 @@ def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: A
 
 
 def _between_ends(key: str, value: Any, arguments: Arguments) -> str:
-    """Return what stands between the beginning of an argument and its end: its value, or many with all between them."""
+    """Return what is between the beginning of an argument and its end: its value, or many with all between them."""
     if not (arguments.repeats and isinstance(value, list) and value):
         return encode_value(value, arguments)
     head, _, tail = encode_arguments({key: value[:1]}, arguments).partition(encode_value(value[0], arguments))
@@ -149,7 +149,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
 def _string_options(
     strings: Strings, written: Mapping[str, str], values: Mapping[str, str], *, opened: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the ways of writing strings so; `opened` says that something stands before strings and before no number."""
+    """Yield the ways of writing strings so; `opened` says that something is before strings and before no number."""
     match strings:
         case Strings.JSON:
             yield {"strings": strings}

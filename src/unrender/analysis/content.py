@@ -16,7 +16,7 @@ from unrender.format import Content, ContentMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tails:
-    """What stands after the last needle of an answer, up to the end of the turn."""
+    """What is after the last needle of an answer, up to the end of the turn."""
 
     content: str
     calls: str
@@ -68,7 +68,7 @@ def wrapper_end(tails: Tails, openings: Openings) -> str:
 def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> ContentFinding:
     """Return the content's wrapper and the end of the turn.
 
-    A closer alone does not make a wrapper: without an opener, what stands after content ends the turn.
+    A closer alone does not make a wrapper: without an opener, what is after content ends the turn.
     """
     reasoning = found.reasoning
     plain = behind_reasoning(openings.content or "", found)

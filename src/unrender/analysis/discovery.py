@@ -146,7 +146,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
 
 
 def _switches(prober: Prober, on: Context, off: Context, *, behind_question: bool) -> bool:
-    """Return whether the values change the prompt, or what stands in it after the question."""
+    """Return whether the values change the prompt, or what is in it after the question."""
     trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
     prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
     shown = [prompt.rpartition(USER)[2] if behind_question else prompt for prompt in prompts if prompt is not None]
@@ -247,7 +247,7 @@ def _marks_reasoning(prober: Prober, message: Message) -> bool:
 
 
 def _marks_otherwise(prober: Prober, text: str) -> bool:
-    """Return whether what stands where content would stand, too, is put in a pair of markers that content alone has not.
+    """Return whether what is in the place of content is also put in a pair of markers that content alone has not.
 
     Content beside calls is written as reasoning there.
     """

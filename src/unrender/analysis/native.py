@@ -15,7 +15,7 @@ from unrender.format import Envelope, Slot, Tools
 
 
 def find_envelope(text: str, call: Call, tools: Tools) -> Envelope | None:
-    """Return where name, arguments and id stand in the JSON object that writes `call` in `text`."""
+    """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
     span, outer = native_span(text, call, 0), _outer_span(text, call)
     if span is None:
         return None

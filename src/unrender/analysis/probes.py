@@ -1,7 +1,7 @@
 """Conversations made to learn something: needles, the probes that carry them, and what a template makes of these.
 
 Strategy: a probe is written in OpenAI's form and shaped for the template, so what is learnt about the shape holds for users.
-Needles are plain words and numbers that no template contains; BOS and EOS are needles, too, so no format depends on them.
+Needles are plain words and numbers that no template contains; BOS and EOS are needles as well, so no format depends on them.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
-        """Return what stands after the last input of [*before or a user, message, *after], or None.
+        """Return what is after the last input of [*before or a user, message, *after], or None.
 
         The last input is the user's needle, or the tool's when `before` ends in a result.
         """
@@ -191,7 +191,7 @@ def _until_next_question(text: str) -> str:
 
 
 def text_between(text: str | None, left: str, right: str) -> str | None:
-    """Return what stands between the last `left` and the first `right` after it, or None."""
+    """Return what is between the last `left` and the first `right` after it, or None."""
     if text is None or left not in text:
         return None
     behind = text.rpartition(left)[2]

@@ -55,7 +55,7 @@ class Said:
         """Return whether a text shows all of it, once, and not the question as well."""
         needles = [self.content, self.reasoning]
         for call in self.calls:
-            # Only words: what stands between those of a text may be written otherwise.
+            # Only words: what is between those of a text may be written otherwise.
             needles += [call.name, *call.arguments, *_WORDS.findall(str(list(call.arguments.values())))]
         shown_once = not self.content or text.count(self.content) == 1
         return shown_once and question not in text and all(needle in text for needle in needles)
@@ -74,7 +74,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOut:
-    """An answer in a rendering, and what stands before it."""
+    """An answer in a rendering, and what is before it."""
 
     said: Said
     before: tuple[dict[str, Any], ...]
@@ -187,7 +187,7 @@ def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
 
 
 def _follows_header(format: Format, shown: CutOut) -> bool:
-    """Return whether a header ends what stands before an answer that does not go on with the prompt, and begins it.
+    """Return whether a header ends what is before an answer that does not go on with the prompt, and begins it.
 
     It does not where only the words of the prompt begin reasoning, which the history does not have.
     """
@@ -206,7 +206,7 @@ def _read(format: Format, shown: CutOut, chunks: Sequence[str]) -> Message:
 
 
 def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
-    """Return whether the template writes what was read just as it writes what was meant; a call read as text is no excuse."""
+    """Return whether the template writes what was read just as it writes what was meant; a call read as text is not excused."""
     whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
     if not whole or len(message.tool_calls) != len(shown.said.calls):
         return False

@@ -1,10 +1,10 @@
 """Renderings with and without reasoning in, the reasoning's markers and what follows them out (R1, R2, R3).
 
-Strategy: what stands before the needle is the opener. What stands after it is closer, joint and the next part's opener;
+Strategy: what is before the needle is the opener. What is after it is closer, joint and the next part's opener;
 texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
 generation prompt, and the closers that it removes from content, tell the markers.
 
-Heuristics stand in three tables, each tried from the top: `_WAYS` to see reasoning at all, and two of ways to tell its closer
+Heuristics are in three tables, each tried from the top: `_WAYS` to see reasoning at all, and two of ways to tell its closer
 from what follows it, `_BEFORE_CONTENT` and `_BEFORE_CALLS`. The finding names those that decided.
 """
 
@@ -25,7 +25,7 @@ UNSEEN_JOINT = "\n\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
-    """What stands, after the header, before the first visible part of an answer; None when that shape is not rendered."""
+    """What is, after the header, before the first visible part of an answer; None when that shape is not rendered."""
 
     content: str | None
     """Before content, without reasoning."""
@@ -44,7 +44,7 @@ class Openings:
     content_tail: str = ""
     """After content, to the end of the turn."""
     reasoning_content_tail: str = ""
-    """The same when reasoning stands before."""
+    """The same when reasoning is before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Seen:
 
 
 def find_openings(answers: Answers, frame: Frame) -> Openings:
-    """Note what stands before and between the parts of answers."""
+    """Note what is before and between the parts of answers."""
     both, reasoned_calls = answers.reasoned, answers.reasoned_call
     return Openings(
         content=_before(answers.content, CONTENT),
@@ -147,7 +147,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
-    # Less layout may stand before a call than before content, whose joint this is.
+    # Less layout may be before a call than before content, whose joint this is.
     before_content = openings.reasoning_content or ""
     behind = (before_content if before_content.startswith(end) else text)[len(end) :]
     return end, behind[: len(behind) - len(behind.lstrip())], rule
@@ -281,12 +281,12 @@ def _from_open_block(seen: Seen) -> ReasoningFinding | None:
 
 
 def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
-    """Return the closer, where it stands alone before content, and the white space after it; else nothing."""
+    """Return the closer, where it is alone before content, and the white space after it; else nothing."""
     return (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
 
 
 def _opens_content(opener: str, closers: tuple[str, ...], frame: Frame, openings: Openings) -> bool:
-    """Return whether the block that the prompt opens is the response: content stands in it, and its closer after content.
+    """Return whether the block that the prompt opens is the response: content is in it, and its closer after content.
 
     A switch that changes whether it is opened says that it is reasoning.
     """

@@ -19,7 +19,7 @@ _NAMESPACE = re.compile(r"[\w.]*")
 
 
 def split_opener(text: str) -> tuple[str, str]:
-    """Split what stands before a name into the call's opener and the tag that holds the name."""
+    """Split what is before a name into the call's opener and the tag that holds the name."""
     line = text.rpartition("\n")[2]
     match = None if len(line) > _LONGEST_LINE else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
     if match:
@@ -33,7 +33,7 @@ def split_opener(text: str) -> tuple[str, str]:
 
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split what stands after arguments: as many markers as the call's opener has close the call."""
+    """Split what is after arguments: as many markers as the call's opener has close the call."""
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
@@ -99,8 +99,8 @@ def lead_layout(tools: Tools) -> Tools:
 def left_out(tools: Tools, before: str, after: str, empty: str) -> Tools | None:
     """Return the syntax in which more than the arguments is left out when there are none; None where nothing says so.
 
-    `before` and `after` stand around the arguments of an answer with one call, as far as its name and to its end; `empty` is
-    what stands after the name where the call has no arguments.
+    `before` and `after` are around the arguments of an answer with one call, as far as its name and to its end; `empty` is
+    what is after the name where the call has no arguments.
     """
     function, arguments = tools.function, tools.arguments
     at = function.index(Slot.ARGUMENTS)

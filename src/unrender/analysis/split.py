@@ -87,7 +87,7 @@ def calculate_diff_split(left: str, right: str) -> Split:
 
 
 def segmentize_markers(text: str) -> tuple[Segment, ...]:
-    """Cut `text` into markers and what stands between them.
+    """Cut `text` into markers and what is between them.
 
     >>> [segment.text for segment in segmentize_markers("say <b>it</b>")]
     ['say ', '<b>', 'it', '</b>']
@@ -104,7 +104,7 @@ def segmentize_markers(text: str) -> tuple[Segment, ...]:
 
 
 def until_common_prefix(text: str, left: str, right: str) -> str:
-    """Return what stands in `text` before the first place where the common prefix of `left` and `right` begins.
+    """Return what is in `text` before the first place where the common prefix of `left` and `right` begins.
 
     >>> until_common_prefix("<args><k>one</k>", "<k>one", "<k>two")
     '<args>'
@@ -113,7 +113,7 @@ def until_common_prefix(text: str, left: str, right: str) -> str:
 
 
 def after_common_suffix(text: str, left: str, right: str) -> str:
-    """Return what stands in `text` after the last place where the common suffix of `left` and `right` ends."""
+    """Return what is in `text` after the last place where the common suffix of `left` and `right` ends."""
     return text.rpartition(common_suffix([left, right]) or "\0")[2]
 
 

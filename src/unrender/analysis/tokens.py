@@ -127,7 +127,7 @@ def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
 
 
 def _digits_apart(text: str) -> list[str]:
-    """Cut `text` into numbers and single other characters: a counter may stand inside a tag."""
+    """Cut `text` into numbers and single other characters: a counter may be inside a tag."""
     return re.findall(r"\d+|\D", text)
 
 

@@ -1,6 +1,6 @@
 """Renderings of one, two and three calls in, the call syntax out (T1–T7).
 
-Strategy: names, ids and arguments are found by their needles; what stands between them are literals, and what all calls
+Strategy: names, ids and arguments are found by their needles; what is between them are literals, and what all calls
 share of these is the call's own. JSON is the only thing that is recognised rather than compared: a call whose name and
 arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON object make TAG_WITH_JSON.
 """
@@ -159,10 +159,10 @@ class _Analysis:
     def _row(self, text: str, count: int = 1) -> Row | None:
         return find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
 
-    # What stands before the first call
+    # What is before the first call
 
     def _find_openings(self, row: Row) -> dict[str, str]:
-        """Return what stands before the first call, by what precedes it: nothing, content, reasoning."""
+        """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
         empty = self.known.reasoning.reasoning.empty
         openings = {"start_to_tools": self._strip_empty_parts(row.before)}
         if empty and row.before.lstrip().startswith(empty.lstrip()):
@@ -180,7 +180,7 @@ class _Analysis:
         return None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
 
     def _before_call(self, body: str | None, needle: str) -> str | None:
-        """Return what stands between the first `needle` and a call."""
+        """Return what is between the first `needle` and a call."""
         row = None if body is None else self._row(body.partition(needle)[2])
         return None if row is None else row.before
 
@@ -226,12 +226,12 @@ class _Analysis:
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
 
-    # What stands after the last call
+    # What is after the last call
 
     def _split_end(self, row: Row) -> tuple[str, str]:
         """Return what follows the last call without the end of the turn, and that end when it is the usual one.
 
-        It is the same with less white space before it: some stands after content alone.
+        It is the same with less white space before it: some is after content alone.
         """
         after = until_sentinel(row.after).removesuffix(self.frame.appended)
         end = self.known.turn_end
@@ -240,7 +240,7 @@ class _Analysis:
         return after.removesuffix(found), found
 
     def _closing_end(self, tools: Tools, after: str) -> str:
-        """Return the closing marker that ends a turn with calls, too, where nothing else ends it but content's turns have an end.
+        """Return the closing marker that also ends a turn with calls, where nothing else ends it but content's turns have an end.
 
         Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
         """

@@ -19,7 +19,7 @@ _LONGEST_HEADER = 1000
 
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
-"""Where white space stands, or may stand: between words, and beside tags."""
+"""Where white space is, or may be: between words, and beside tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Frame:
     """The texts around the answers to a user (and to a tool), before they are taken apart."""
 
     lead: str
-    """All that stands between the user's text and an answer: end of the user's turn, then the header."""
+    """All that is between the user's text and an answer: end of the user's turn, then the header."""
     header: str
     tool_lead: str = ""
     tool_header: str = ""
@@ -64,7 +64,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
 
 
 def unlike_history(turns: Turns, frame: Frame) -> Iterator[str]:
-    """Yield, in words, that the generation prompt does not write what stands before every answer of the history."""
+    """Yield, in words, that the generation prompt does not write what is before every answer of the history."""
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt
     if prompt and asked.answers and header and prompt != asked.bare and header not in prompt:
@@ -72,7 +72,7 @@ def unlike_history(turns: Turns, frame: Frame) -> Iterator[str]:
 
 
 def tail_of(body: str | None, needle: str, frame: Frame) -> str:
-    """Return what stands after an answer's last needle, up to the end of its turn."""
+    """Return what is after an answer's last needle, up to the end of its turn."""
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
 
@@ -86,7 +86,7 @@ def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
 
 
 def _behind_call(turns: Turns) -> str:
-    """Return what stands between a whole call, which nothing ends, and its result."""
+    """Return what is between a whole call, which nothing ends, and its result."""
     alone, answered = turns.call, turns.call_answered
     if not alone or not answered or until_sentinel(alone) != alone or not answered.startswith(alone):
         return ""
@@ -94,7 +94,7 @@ def _behind_call(turns: Turns) -> str:
 
 
 def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
-    """Yield what stands before content in answers to a tool's result, without and with another call."""
+    """Yield what is before content in answers to a tool's result, without and with another call."""
     for text in turns.after_result if frame.tool_lead else ():
         body = text_behind(text, frame.tool_lead)
         if body is not None and CONTENT in body:
@@ -225,7 +225,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
         return ""
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
-    # An instruction of the prompt's own stands before the header: look for the header's end.
+    # An instruction of the prompt's own is before the header: look for the header's end.
     parts = lexemes(lead[-_LONGEST_HEADER:])
     for start in range(len(parts)):
         header = "".join(parts[start:])
@@ -241,7 +241,7 @@ def _header(lead: str, bare: str | None) -> str:
 
 
 def _unasked(lead: str, asked: Asked) -> str:
-    """Return what stands between the question's turn and every answer, where the prompts end with the question's turn."""
+    """Return what is between the question's turn and every answer, where the prompts end with the question's turn."""
     bare = asked.bare
     never_asks = asked.prompt == bare and asked.prompt_no_thinking in (bare, None)
     return lead[len(bare) :] if bare and never_asks and lead.startswith(bare) else ""

@@ -1,4 +1,4 @@
-"""Literals that may stand where free text may → texts that are told apart from it at its stops.
+"""Literals that may be where free text may → texts that are told apart from it at its stops.
 
 A lexer that prefers the longest lexeme reads free text on after any literal, up to a stop. So what begins with a literal
 is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and after it goes on what follows
@@ -22,7 +22,7 @@ from unrender.grammar.nodes import Literal, Node, Ref, Until
 
 @dataclass(slots=True)
 class Beside:
-    """Free text up to `stops`, then one of `rests`, which begin at `place`; and what has been found to stand beside it."""
+    """Free text up to `stops`, then one of `rests`, which begin at `place`; and what has been found beside it."""
 
     stops: Stops
     rests: tuple[Rest, ...]
@@ -37,7 +37,7 @@ class Beside:
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Lead]) -> None:
-        """Sort out what stands beside the text."""
+        """Sort out what is beside the text."""
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]
         seen: set[tuple[str, Rest]] = set()

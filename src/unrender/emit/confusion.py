@@ -4,7 +4,7 @@ Strategy: the rules are read as the engine reads them, lexeme by lexeme, with al
 side. A lexeme is lost where another one that is allowed at the same place goes on with a character that may follow the
 first. Two ways that the same texts lead along are followed together, in pairs.
 
-Rules: a rule that stands inside itself is looked into once, as its places are the same at every depth.
+Rules: a rule that is inside itself is looked into once, as its places are the same at every depth.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _END = 0
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """`lost` stands beside `kept`, which goes on where `lost` is complete, with one of the characters that may follow."""
+    """`lost` is beside `kept`, which goes on where `lost` is complete, with one of the characters that may follow."""
 
     lost: Lexeme
     kept: Lexeme
@@ -45,7 +45,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What stands at a position, and the position after it: a lexeme, the entry of a rule, or nothing."""
+    """What is at a position, and the position after it: a lexeme, the entry of a rule, or nothing."""
 
     lexeme: Lexeme | None
     rule: str | None

@@ -22,7 +22,7 @@ from unrender.grammar.nodes import Choice, Literal, Node, Optional, Ref, Repeat,
 
 
 class Head(NamedTuple):
-    """The first literal of a node; `origin` is the rule in which it stands, or the number of what follows it."""
+    """The first literal of a node; `origin` is the rule in which it is, or the number of what follows it."""
 
     text: str
     origin: int | str
@@ -108,7 +108,7 @@ class Forks:
         return _union(found)
 
     def confused(self, options: Iterable[Node]) -> bool:
-        """Return whether a lexer would confuse some of several nodes that stand at one place."""
+        """Return whether a lexer would confuse some of several nodes that are at one place."""
         by_text: dict[str, list[set[Head]]] = {}
         if self._compared > MOST_COMPARED:
             return False
@@ -124,7 +124,7 @@ class Forks:
         return any(self._part_ways(one, set().union(*before), DEPTH) for before, one in _each_after(by_text.values()))
 
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
-        """Return whether a lexer may confuse what begins so: a literal is longer than another, or stands beside free text.
+        """Return whether a lexer may confuse what begins so: a literal is longer than another, or is beside free text.
 
         The same literal is one lexeme, after which both ways are open; so what follows it must not clash.
         """

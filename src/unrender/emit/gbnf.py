@@ -161,7 +161,7 @@ def _known_class(ranges: Ranges, negated: bool) -> str:
 
 
 def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
-    """Return the range without `-` and `^`, which stand last in a class: the dialects escape them in different ways."""
+    """Return the range without `-` and `^`, which are last in a class: the dialects escape them in different ways."""
     parts = [(low, high)]
     for sign in "-^":
         before, after = chr(ord(sign) - 1), chr(ord(sign) + 1)

@@ -178,7 +178,7 @@ def _regular(lowered: Lowered) -> frozenset[str]:
 
 
 def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
-    """Return the regular rules without the steps to a lexeme that stands alone elsewhere, as in `(", " entry)?`.
+    """Return the regular rules without the steps to a lexeme that is alone elsewhere, as in `(", " entry)?`.
 
     Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant. And
     what may go on with another lexeme, or end, would go on where what follows it begins alike.
@@ -190,7 +190,7 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
         for other in used:
             users.setdefault(other, []).append(name)
     queue = [name for name in rules if name not in kept]
-    for name in queue:  # What it refers to stands alone now, and what refers to it is no lexeme.
+    for name in queue:  # What it refers to is alone now, and what refers to it is not a lexeme.
         steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
         alike = _beside_alike(rules[name], rules, kept)
         broken = {name: None for name in (*steps, *users.get(name, ()), *alike) if name in kept}
@@ -206,7 +206,7 @@ def _may_go_on(node: Node | Stopped) -> bool:
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
-    """Yield the lexemes that stand in a choice beside another option that begins with a part of them.
+    """Yield the lexemes that are in a choice beside another option that begins with a part of them.
 
     Written whole, such a lexeme is longer than that part, and a lexer would take it where the other was meant.
     """
@@ -218,7 +218,7 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
 
 
 def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
-    """Yield what a node begins with, whatever rules and sequences it stands in: rules, and characters."""
+    """Yield what a node begins with, whatever rules and sequences it is in: rules, and characters."""
     here: Node | Stopped = node
     while isinstance(here, Ref) or (isinstance(here, Sequence) and here.parts):
         if isinstance(here, Ref):

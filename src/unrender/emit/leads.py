@@ -21,7 +21,7 @@ MOST = 256
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """One way in which an option begins: literal text, then `rest`; `at` says which option, `rule` where the text stands."""
+    """One way in which an option begins: literal text, then `rest`; `at` says which option, `rule` where the text is."""
 
     text: str
     rest: Rest
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Free text up to `stops` with one of `rests` after it, and what else may stand there."""
+    """Free text up to `stops` with one of `rests` after it, and what else may be there."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]
@@ -63,7 +63,7 @@ class Beginnings:
     rule: Callable[[str], Node | None]
 
     def mixture(self, options: list[Rest]) -> Mixture | None:
-        """Return free text and what stands beside it; None where there is none, or where its stops are not the same."""
+        """Return free text and what is beside it; None where there is none, or where its stops are not the same."""
         leads: list[Lead] = []
         for at, option in enumerate(options):
             found = self.leads(option, at)

@@ -81,7 +81,7 @@ class Lexemes:
         return frozenset(self.steps(lexeme, self.start(lexeme)))
 
     def clash(self, one: Lexeme, other: Lexeme) -> Clash:
-        """Return what becomes of `one` where `other` stands at the same place."""
+        """Return what becomes of `one` where `other` is at the same place."""
         if (one, other) not in self._clashes:
             json = isinstance(one, Json) or isinstance(other, Json)
             self._clashes[one, other] = self._beside_json(one, other) if json else self._compared(one, other)

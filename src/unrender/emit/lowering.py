@@ -1,6 +1,6 @@
 """PEG → context-free rules: what the dialects can say, and nothing that they cannot.
 
-Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is no context-free operator, so each `Until` is
+Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is not a context-free operator, so each `Until` is
 joined with what follows it and becomes one `Stopped`: text up to the first stop, the stop itself, and the continuation
 that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but no further than to
 the literal that surely stops it: so a call is one rule, whatever may follow it.
@@ -57,7 +57,7 @@ class Stopped:
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return, for each stop that others end with, those others: they are met instead of it where they stand."""
+    """Return, for each stop that others end with, those others: they are met instead of it where they are."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
     for other in stops:
@@ -69,7 +69,7 @@ def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Context-free rules, all of them reachable from `root`; `Stopped` stands only at the top of a rule.
+    """Context-free rules, all of them reachable from `root`; `Stopped` is only at the top of a rule.
 
     Other rules are made of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref`
     and `JsonValue`.
@@ -78,13 +78,13 @@ class Lowered:
     root: str
     rules: Mapping[str, Node | Stopped]
     unsure: bool = False
-    """More ways to go on stand beside each other than are compared: a lexer may lose one of them."""
+    """More ways to go on are beside each other than are compared: a lexer may lose one of them."""
 
 
 def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
     """Return the context-free form of a grammar that `expand` has freed of calls.
 
-    `for_lexer`: beside each other stand only literals that a lexer tells apart, which prefers the longest.
+    `for_lexer`: beside each other are only literals that a lexer tells apart, which prefers the longest.
 
     Raises `GrammarError` for a lookahead that no context-free rule can say, for a rule that is not defined, and for a
     grammar that takes more than so many steps.
@@ -207,7 +207,7 @@ class _Lowering:
         return sequence(done)
 
     def joined_to(self, parts: Rest, at: int) -> int:
-        """Return the end of what a part has to be joined with; `at` where it stands alone."""
+        """Return the end of what a part has to be joined with; `at` where it is alone."""
         if endings := self.openness.endings(parts[at]):
             return _closed_at(endings, parts, at + 1)
         if self.forks is None or at + 1 == len(parts):
@@ -269,7 +269,7 @@ class _Lowering:
         return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
 
     def mixed(self, mixture: Mixture) -> Node:
-        """Return free text and what stands beside it."""
+        """Return free text and what is beside it."""
         stops, rests = mixture.stops, mixture.rests
         rest = rests[0] if len(rests) == 1 else (Choice(tuple(map(Sequence, rests))),)
         beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)

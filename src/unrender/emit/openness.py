@@ -104,7 +104,7 @@ def generated(options: tuple[Node, ...]) -> list[Node]:
 
 
 def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
-    """Return the rules that refer to themselves, by way of others or not, and those that stand between two such rules."""
+    """Return the rules that refer to themselves, by way of others or not, and those that are between two such rules."""
     below = {name: {other for other in nodes.references(node) if other in rules} for name, node in rules.items()}
     above: dict[str, set[str]] = {name: set() for name in rules}
     for name, others in below.items():

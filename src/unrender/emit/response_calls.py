@@ -1,10 +1,10 @@
 """From a format's call syntax to the `tool_calls` field of a response template.
 
 Strategy: whole JSON objects and lists are read as JSON and taken apart by a `transform`, so their keys may come in any order;
-elsewhere the opener captures the function's name, and what stands between opener and closer is its arguments.
+elsewhere the opener captures the function's name, and what is between opener and closer is its arguments.
 
 Rules: JSON that a transform cannot take apart loses the whole message, so no opener matches where the key of the arguments
-is missing; and what ends JSON stands after its last bracket, so that most strings may hold the same marker.
+is missing; and what ends JSON is after its last bracket, so that most strings may hold the same marker.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Field = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\w+")
 """Keys that a transform can name."""
 _LEAST_MARKER = 3
-"""Characters that a marker needs that stands in free text: fewer are common there."""
+"""How many characters a marker in free text needs: fewer are common there."""
 _VALUES: Mapping[Exported, Field] = {
     Exported.TEXT: {"name": "text", "args": {"strip": False}},
     Exported.JSON: {"name": "json", "args": {"allow_non_json": True}},
 }
-"""The parsers of values that stand between markers."""
+"""The parsers of values that are between markers."""
 
 
 def calls_field(format: Format) -> Field:
@@ -53,7 +53,7 @@ def calls_field(format: Format) -> Field:
 
 
 def between_calls(format: Format) -> list[str]:
-    """Return the patterns of what stands outside of calls and belongs to none: ends of sections, separators.
+    """Return the patterns of what is outside of calls and belongs to none: ends of sections, separators.
 
     Raises `ExportError` where that is common in text.
     """
@@ -103,7 +103,7 @@ def _list_field(format: Format, envelope: Envelope) -> Field:
 
 
 def _list_end(format: Format, behind: str) -> str:
-    """Return a pattern for what ends a list, given what stands after its bracket; JSON is full of brackets."""
+    """Return a pattern for what ends a list, given what is after its bracket; JSON is full of brackets."""
     if not behind:
         return any_of(turn_ends(format))
     if behind.strip("\\}]"):
@@ -186,7 +186,7 @@ def _first_argument(arguments: Arguments) -> str:
 
 
 def _captured(tools: Tools, head: Sequence[Part], follows: Sequence[str]) -> str:
-    """Return a pattern for what stands before the arguments, name and id captured."""
+    """Return a pattern for what is before the arguments, name and id captured."""
     stops = [text for text in follows if text.strip()]
     slots = (Slot.NAME, Slot.ID)
     if tools.id_parts is None or tools.id_parts[1] > len(head):
@@ -198,7 +198,7 @@ def _captured(tools: Tools, head: Sequence[Part], follows: Sequence[str]) -> str
 
 
 def _begun(format: Format) -> str:
-    """Return a pattern for what stands before a call, the section's start optional where each call has a start too."""
+    """Return a pattern for what is before a call, the section's start optional where each call has a start too."""
     tools = format.tools
     section, start = spelled(format, tools.section_start), beside_layout([tools.call_start])
     section += ANYWHERE if section else ""
@@ -209,7 +209,7 @@ def _begun(format: Format) -> str:
 
 
 def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
-    """Return a pattern for what ends a call: its own end, or what stands after it."""
+    """Return a pattern for what ends a call: its own end, or what is after it."""
     tools = format.tools
     ended = beside_layout(tail)
     if ended.replace(ANYWHERE, ""):
@@ -222,7 +222,7 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
 
 
 def _behind(bracket: str, closer: str) -> str:
-    """Return a pattern for a closer that stands after a bracket: anywhere else it is part of a JSON string."""
+    """Return a pattern for a closer that is after a bracket: anywhere else it is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 
 
@@ -231,7 +231,7 @@ def _closed(pattern: str) -> dict[str, str]:
 
 
 def _is_object(arguments: Arguments, content: Field) -> bool:
-    """Return whether what stands between a call's opener and closer is always an object, and so ends with a brace."""
+    """Return whether what is between a call's opener and closer is always an object, and so ends with a brace."""
     return content["content"] == "json" and not arguments.as_string and arguments.when_empty is None
 
 

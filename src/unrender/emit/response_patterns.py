@@ -16,7 +16,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _CONTROLS = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 ANYWHERE = r"\s*"
-"""Layout between two things that are no verbatim text."""
+"""Layout between two things that are not verbatim text."""
 
 
 def escape(text: str) -> str:
@@ -50,7 +50,7 @@ def at_most(layout: str) -> str:
 
 
 def beside_text(marker: str, core: str) -> str:
-    """Return a pattern for a marker that stands next to verbatim text; `core` is the pattern of it without layout."""
+    """Return a pattern for a marker that is next to verbatim text; `core` is the pattern of it without layout."""
     bare = marker.strip()
     before, after = marker[: len(marker) - len(marker.lstrip())], marker[len(marker.rstrip()) :] if bare else ""
     return at_most(before) + core + at_most(after)
@@ -80,7 +80,7 @@ def spelled(format: Format, marker: str) -> str:
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
     """Return a pattern for literals and slots, slots of `groups` named after themselves.
 
-    `follows` are the texts of which one stands after the last part: what a slot there ends at. A slot that is there twice
+    `follows` are the texts of which one is after the last part: what a slot there ends at. A slot that is there twice
     holds the same text twice.
     """
     named, seen = set(groups), set()

@@ -61,7 +61,7 @@ class Exported:
 def response_template(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
     r"""Return the Format as a response template of version 1.
 
-    Raises `ExportError`, saying what stands in the way, when its calls cannot be expressed, or when there is no such target.
+    Raises `ExportError`, saying what is in the way, when its calls cannot be expressed, or when there is no such target.
 
     >>> from unrender.format import Turn
     >>> exported = response_template(Format(turn=Turn(headers=("<|assistant|>\n",), end="<|end|>\n")))
@@ -77,7 +77,7 @@ def response_template(format: Format, *, target: Target | str = Target.TRANSFORM
 
 
 def _inlined(format: Format) -> Format:
-    """Return the format with what stands around one object of arguments as a part of the call."""
+    """Return the format with what is around one object of arguments as a part of the call."""
     tools, arguments = format.tools, format.tools.arguments
     if arguments.entry or not arguments.start + arguments.end:
         return format
@@ -122,7 +122,7 @@ def _reasoning(format: Format) -> dict[str, Any]:
 
 
 def _beginnings(format: Format) -> str:
-    """Return a pattern for what stands before reasoning: the beginning of an answer, or the header of a message in it."""
+    """Return a pattern for what is before reasoning: the beginning of an answer, or the header of a message in it."""
     turn = format.turn
     joints = (turn.reasoning_to_content, turn.reasoning_to_tools, turn.content_to_tools, turn.tools_to_content)
     headers = [header.strip() for header in turn.headers if any(header.strip() in joint for joint in joints)]

@@ -124,7 +124,7 @@ class _Writer:
         return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
 
     def size(self, tag: Tag) -> int:
-        """Return how long a tag is as JSON, about; parts that stand in several places are measured once."""
+        """Return how long a tag is as JSON, about; parts that are in several places are measured once."""
         known = self.sizes.get(id(tag))
         if known is None:
             known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())

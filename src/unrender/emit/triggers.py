@@ -2,7 +2,7 @@
 
 Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
 token, that token alone, so that a misspelt name after it still wakes the grammar; where the literal is ordinary text, all
-up to and with the name of a tool. It is a plain word only where it cannot stand in reasoning, or where calls stand
+up to and with the name of a tool. It is a plain word only where it cannot be in reasoning, or where calls are
 there; otherwise it is a pattern that the whole output so far must match, whose first group is the call's beginning.
 """
 
@@ -66,7 +66,7 @@ def opening(syntax: Tools) -> str:
 
 
 def _marker(opener: str, format: Format) -> str:
-    """Return what of `opener` is no ordinary text, and no beginning of just any JSON: a token, or all of it; else "".
+    """Return what of `opener` is not ordinary text, and no beginning of just any JSON: a token, or all of it; else "".
 
     What other parts of an answer are written with as well tells nothing by itself.
     """
@@ -79,7 +79,7 @@ def _marker(opener: str, format: Format) -> str:
 
 
 def _behind_opener(syntax: Tools, opener: str) -> str:
-    """Return the pattern of what stands between the opener and the tool's name."""
+    """Return the pattern of what is between the opener and the tool's name."""
     return re.escape("".join(entry_literals(syntax)).lstrip().removeprefix(opener))
 
 

@@ -18,7 +18,7 @@ from unrender.parsing.parser import Span
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 _FOUND = 40
-"""Characters that are shown of what stood where something else was expected."""
+"""Characters that are shown of what was where something else was expected."""
 
 
 def explain(
@@ -59,7 +59,7 @@ def explain(
 
 
 def _own(spans: Sequence[Span]) -> Iterator[Span]:
-    """Yield the spans of the output alone; what the prompt had begun stands before its first character."""
+    """Yield the spans of the output alone; what the prompt had begun is before its first character."""
     for span in spans:
         if span.end > 0:
             yield Span(span.role, max(span.start, 0), span.end)

@@ -20,9 +20,9 @@ class Stop:
     position: int
     """The first character that does not fit."""
     expected: str
-    """What could have stood there, e.g. `the name of one of the tools`."""
+    """What could have been there, e.g. `the name of one of the tools`."""
     found: str
-    """What stood there instead, up to a line's end; empty at the end of the output."""
+    """What was there instead, up to a line's end; empty at the end of the output."""
 
     def __str__(self) -> str:
         found = repr(self.found) if self.found else "the end of the output"

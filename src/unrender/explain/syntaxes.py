@@ -44,7 +44,7 @@ def _tag(before_name: str, behind_name: str, end: str) -> Tools:
 
 
 def _tagged(before_name: str, behind_name: str, end: str, entry: tuple[str | Slot, ...]) -> Tools:
-    """Return calls whose arguments stand in tags of their own, values as they are."""
+    """Return calls whose arguments are in tags of their own, values as they are."""
     return Tools(
         mode=ToolMode.TAG_WITH_TAGGED,
         function=_function(before_name, behind_name, end),

@@ -89,7 +89,7 @@ class Format:
     """Other call syntaxes that are read, in order of preference, never generated."""
     spellings: tuple[Spelling, ...] = ()
     ignored: tuple[str, ...] = ()
-    """Markers that say nothing, dropped wherever they stand between parts."""
+    """Markers that say nothing, dropped wherever they are between parts."""
     undeclared_reasoning: bool = True
     """Reasoning in well-known markers that the format does not have is read at the start of an answer, never generated."""
     cleans_content: bool = False

@@ -53,7 +53,7 @@ def _function(tools: Tools, where: str) -> Iterator[Problem]:
 
 
 def is_marked(tools: Tools) -> bool:
-    """Return whether a marker, or the bracket of JSON, stands before the name of a call."""
+    """Return whether a marker, or the bracket of JSON, is before the name of a call."""
     first = literal(tools.function[0]) if tools.function else ""
     return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
 
@@ -144,7 +144,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _found(value: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return where in the written object the slots stand, by the envelope's field for each."""
+    """Return where in the written object the slots are, by the envelope's field for each."""
     paths: dict[str, tuple[str, ...]] = {}
     for path, leaf in _leaves(value, ()):
         if leaf == _NAME:

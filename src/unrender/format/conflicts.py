@@ -1,6 +1,6 @@
 """The markers of a Format against each other: what the parser could not tell apart, as problems.
 
-Strategy: each marker has a part in reading: it opens something, closes it, or stands between. Two markers of different
+Strategy: each marker has a part in reading: it opens something, closes it, or is between. Two markers of different
 parts that meet at one place must not be the same text. White space around a marker and brackets of JSON after it do not
 tell it from another.
 """
@@ -22,7 +22,7 @@ _TEXTS = ("format.reasoning.start", "format.content.start")
 """The markers after which any text may follow."""
 
 Named = tuple[str, str]
-"""Where a marker stands in the Format, and its text."""
+"""Where a marker is in the Format, and its text."""
 
 
 def check_answer(
@@ -82,13 +82,13 @@ def _begins_calls(turn: Turn, content: Content, tools: Tools) -> Iterator[Proble
 
 
 def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
-    """Yield what lets the next word go on an end of reasoning that looks like a word, where white space stands elsewhere."""
+    """Yield what lets the next word go on an end of reasoning that looks like a word, where white space is elsewhere."""
     end, core = reasoning.end, reasoning.end.strip()
     if not core[-1:].isalnum():
         return
     layout = end[len(end.rstrip()) :]
     behind = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
-    # The joint stands after the empty form as well; after what the prompt writes, only what it writes itself.
+    # The joint is after the empty form as well; after what the prompt writes, only what it writes itself.
     empty = {"reasoning.empty": reasoning.empty + turn.reasoning_to_content if reasoning.empty else ""}
     empty["turn.prefill_no_thinking"] = turn.prefill_no_thinking
     behind |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
@@ -101,7 +101,7 @@ def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
 
 
 def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
-    """Yield the markers of a call syntax that open a call and also close it, or stand between two."""
+    """Yield the markers of a call syntax that open a call and also close it, or are between two."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
     closing = (
@@ -112,7 +112,7 @@ def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
     closers = [*closing, (f"{where}.call_end", tools.call_end), (f"{where}.section_end", tools.section_end)]
     openers, twins = _openers(tools, where), _twins(_openers(tools, where), closers)
     others = [closer for closer in closers if closer[0] not in twins]
-    # Where no marker stands before it, a call in JSON begins with its bracket.
+    # Where no marker is before it, a call in JSON begins with its bracket.
     bare = [(f"{where}.function[0]", "{")] if tools.envelope and not tools.call_start.strip() else []
     yield from _doubles(_cores([*openers, *bare, *others, (f"{where}.separator", tools.separator)]))
 

@@ -30,9 +30,9 @@ class ContentMode(StrEnum):
     PLAIN = "plain"
     """Not at all."""
     ALWAYS_WRAPPED = "always_wrapped"
-    """Markers stand around it in every answer."""
+    """Markers are around it in every answer."""
     WRAPPED_WITH_REASONING = "wrapped_with_reasoning"
-    """Markers stand around it after reasoning."""
+    """Markers are around it after reasoning."""
 
 
 class ToolMode(StrEnum):
@@ -49,7 +49,7 @@ class ToolMode(StrEnum):
 
 
 class CallIdPosition(StrEnum):
-    """Where a call's id stands."""
+    """Where a call's id is."""
 
     NONE = "none"
     """Calls have no id."""
@@ -104,7 +104,7 @@ class Strings(StrEnum):
 
     @property
     def unquoted(self) -> bool:
-        """True where no quotes stand around a string: a marker ends it."""
+        """True where no quotes are around a string: a marker ends it."""
         match self:
             case Strings.RAW | Strings.ESCAPED:
                 return True
@@ -169,7 +169,7 @@ class Codec:
     omits_null: bool = False
     """A null argument is not written at all."""
     cdata: bool = False
-    """Strings with special characters may stand in `<![CDATA[…]]>`."""
+    """Strings with special characters may be in `<![CDATA[…]]>`."""
     entities: tuple[tuple[str, str], ...] = ()
     """For ESCAPED: character → entity, e.g. `("&", "&amp;"), ("<", "&lt;")`."""
     escaped_containers: bool = False
@@ -201,18 +201,18 @@ class Arguments:
     as_string: bool = False
     """The JSON object is itself written as a JSON string."""
     when_empty: str | None = None
-    """What stands between the call's literals when there are no arguments, if not start + end (or `{}`)."""
+    """What is between the call's literals when there are no arguments, if not start + end (or `{}`)."""
 
     @property
     def between(self) -> str:
-        """What stands between a value and the next argument's name, e.g. `, ` or a line break."""
+        """What is between a value and the next argument's name, e.g. `, ` or a line break."""
         value, key = self.entry.index(Slot.VALUE), self.entry.index(Slot.KEY)
         around = (*self.entry[value + 1 :], self.separator, *self.entry[:key])
         return "".join(part for part in around if not isinstance(part, Slot))
 
     @property
     def in_code(self) -> bool:
-        """True where arguments stand between brackets and separators, as in code: `f(a=1, b=2)`."""
+        """True where arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
         return bool(self.separator.strip() and self.end.strip())
 
     @property
@@ -238,7 +238,7 @@ class Envelope:
     gen_id_field: tuple[str, ...] = ()
     """Where the template writes a counter of its own as the id."""
     list_field: tuple[str, ...] = ()
-    """Where the list of calls stands inside the section's JSON, e.g. `("tools",)`."""
+    """Where the list of calls is inside the section's JSON, e.g. `("tools",)`."""
     array_wrapped: bool = False
     """The section is a JSON array of calls."""
 
@@ -277,7 +277,7 @@ class Tools:
 
     @property
     def call_id(self) -> CallIdPosition:
-        """Where the id stands in a tag format, derived from the skeleton."""
+        """Where the id is in a tag format, derived from the skeleton."""
         if Slot.ID not in self.function:
             return CallIdPosition.NONE
         order = [part for part in self.function if part in (Slot.NAME, Slot.ID, Slot.ARGUMENTS)]
@@ -309,7 +309,7 @@ class Tools:
 
     @property
     def arg_name_suffix(self) -> str:
-        """The literal after an argument's name; up to the value when nothing else stands between."""
+        """The literal after an argument's name; up to the value when nothing else is between."""
         return _literal_beside(self.arguments.entry, Slot.KEY, +1)
 
     @property
@@ -354,7 +354,7 @@ class Reasoning:
         return bool(end) and end in self.start
 
     def closed_in(self, text: str) -> bool:
-        """Return whether `text` ends reasoning: the end stands in it, and not only as part of the start."""
+        """Return whether `text` ends reasoning: the end is in it, and not only as part of the start."""
         end = self.end.strip()
         return bool(end) and end in text.replace(self.start.strip(), "", 1)
 
@@ -376,7 +376,7 @@ class Turn:
     """What surrounds an answer, and the joints between its parts."""
 
     headers: tuple[str, ...] = ()
-    """What stands between the last input and the answer, one per kind of input, shortest common form first,
+    """What is between the last input and the answer, one per kind of input, shortest common form first,
     e.g. `<|im_start|>assistant\\n`."""
     end: str = ""
     """End of turn, e.g. `<|im_end|>\\n`."""
@@ -395,7 +395,7 @@ class Turn:
     reasoning_to_tools: str = ""
     content_to_tools: str = ""
     start_to_tools: str = ""
-    """Joint between the header and the first call when nothing stands between."""
+    """Joint between the header and the first call when nothing is between."""
     tools_to_content: str = ""
     tools_first: bool = False
     """Calls are written before content."""

@@ -158,7 +158,7 @@ def _within(low: int | None, high: int | None, value: float) -> bool:
 
 
 def _places(number: int | Decimal) -> int:
-    """Return how many digits stand after the point."""
+    """Return how many digits are after the point."""
     exponent = number.normalize().as_tuple().exponent if isinstance(number, Decimal) else 0
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 

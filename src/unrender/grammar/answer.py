@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class JsonAnswer:
-    """Content is JSON, which may stand in a Markdown fence."""
+    """Content is JSON, which may be in a Markdown fence."""
 
 
 Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls
@@ -63,9 +63,9 @@ class Answer:
     parts: tuple[Part, ...]
     """Where two begin with the same marker, the first counts."""
     lead: str = ""
-    """Layout that may stand before everything."""
+    """Layout that may be before everything."""
     trail: str = ""
-    """Layout that may stand after everything."""
+    """Layout that may be after everything."""
     cleans: bool = False
     """Text that begins a call and breaks off is kept apart from the free text."""
 

@@ -1,7 +1,7 @@
 """One tool call → nodes: the function's skeleton filled in, its arguments in any codec.
 
 Rules: raw text is generated up to the value's end marker and never contains it, with or without the layout before it, as
-the parser ends the value at either. Arguments stand in the order in which the schema declares them, or sorted by name:
+the parser ends the value at either. Arguments are in the order in which the schema declares them, or sorted by name:
 templates write the caller's order or sort it. What a codec cannot say of a schema is reported, and the value is wider.
 """
 
@@ -184,7 +184,7 @@ class _Writer:
             yield from self.enclosed(body, optional)
 
     def enclosed(self, body: Node | None, optional: bool) -> Iterator[Node]:
-        """Yield the arguments with what stands around them; none at all is `when_empty`, if that is something else."""
+        """Yield the arguments with what is around them; none at all is `when_empty`, if that is something else."""
         elsewhere = self.arguments.when_empty is not None
         if body is None and elsewhere:
             return

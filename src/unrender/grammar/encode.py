@@ -32,7 +32,7 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
 
 
 def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
-    """Return how the arguments of a call are written, with what stands before, between and after them.
+    """Return how the arguments of a call are written, with what is before, between and after them.
 
     >>> encode_arguments({"a": 1}, Arguments())
     '{"a": 1}'
@@ -56,7 +56,7 @@ def _items(value: Any, arguments: Arguments) -> Sequence[Any]:
 
 
 def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: str = "", index: int = 0) -> str:
-    """Return how one call is written, without what stands around each call; `index` counts calls from 0."""
+    """Return how one call is written, without what is around each call; `index` counts calls from 0."""
     text = ""
     for part in tools.function:
         match part:
@@ -76,7 +76,7 @@ def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: 
 
 
 def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: Tools, *, first: int = 0) -> str:
-    """Return how calls (name, arguments, id) are written, with all that stands around and between them.
+    """Return how calls (name, arguments, id) are written, with all that is around and between them.
 
     Counters count from `first`, the number of calls before these.
     """

@@ -138,7 +138,7 @@ class _Expander:
         """Return the choice of all tools' calls."""
         if call.tools is None:
             raise GrammarError("calls: any name counts as a tool; a grammar needs the tools by name")
-        # The same calls stand in several places of an answer; tools are not hashable, but they are the same objects.
+        # The same calls are in several places of an answer; tools are not hashable, but they are the same objects.
         key = (call.function, call.arguments, tuple(map(id, call.tools)))
         if key not in self.calls:
             options: list[Node] = [self.rules.add(f"call-{tool.name}", self.one(call, tool)) for tool in call.tools]

@@ -1,6 +1,6 @@
 """A grammar made by hand, and the tools of a request → the same grammar with each call written out for each tool.
 
-A person writes what a call looks like once. What may be generated depends on the tool: its name stands where the grammar
+A person writes what a call looks like once. What may be generated depends on the tool: its name is where the grammar
 reads a name, its schema binds the arguments. Rules: reading stays as wide as the grammar says; the copies made here are
 for writing alone. What a schema asks and entries cannot say (which arguments are required, how many) is reported.
 """
@@ -90,7 +90,7 @@ def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsu
     Where any name counts as a tool, calls stay as they are.
 
     Raises `GrammarError` as `check_request` does, when the grammar has no answer with as many calls as are asked for, and
-    for an end of the output that does not stand last.
+    for an end of the output that is not last.
     """
     check_request(request)
     _check_ends(grammar)
@@ -139,7 +139,7 @@ class _Writer:
         self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
     def around_calls(self, node: Node) -> Node:
-        """Return a node that stands outside of calls."""
+        """Return a node that is outside of calls."""
         if isinstance(node, Tag) and node.role is Role.CALL:
             calls = [replace(node, node=self.inside(node.node, tool)) for tool in self.tools]
             return calls[0] if len(calls) == 1 else Choice(tuple(calls))

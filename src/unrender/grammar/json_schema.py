@@ -44,7 +44,7 @@ MAX_ALTERNATIVES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """A keyword that is not enforced: where it stands (JSON pointer) and why."""
+    """A keyword that is not enforced: where it is (JSON pointer) and why."""
 
     path: str
     keyword: str
@@ -211,7 +211,7 @@ class _Reader:
         return tuple(found)
 
     def adopt(self, parent: Place, children: list[Place]) -> None:
-        """Note that `children` hold because `parent` does; what stands below `not` evaluates nothing for it."""
+        """Note that `children` hold because `parent` does; what is below `not` evaluates nothing for it."""
         for child in children:
             if not child.path.startswith(f"{parent.path}/not"):
                 self.parents.setdefault(child.path, set()).add(parent.path)

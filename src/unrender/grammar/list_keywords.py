@@ -113,7 +113,7 @@ def _listed(items: tuple[str, ...]) -> Shape:
 
 
 def _unique_prefix(shape: Array) -> Shape:
-    """Return the lists of `shape` whose first items are no doubles, as far as these have few values."""
+    """Return the lists of `shape` whose first items are not doubles, as far as these have few values."""
     lists = _arranged(replace(shape, items=Nothing()))
     if not shape.prefix or lists is None:
         return shape

@@ -2,7 +2,7 @@
 
 A grammar made of them by hand is both run and written out. Where the two differ on purpose, the node says so: `Tolerated` is
 read only, `Layout` is read as any white space. The answers of a Format have two halves instead (`grammar.answer`).
-PEG forms stand over each node; `.` is any character.
+PEG forms are over each node; `.` is any character.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Optional:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`a{minimum,maximum}`; no maximum when None. `separator` stands between two repetitions."""
+    """`a{minimum,maximum}`; no maximum when None. `separator` is between two repetitions."""
 
     node: Node
     minimum: int = 0

@@ -45,7 +45,7 @@ class Lexicon:
     item_separator: str = ","
     key_separator: str = ":"
     flexible: bool = False
-    """White space may stand around every bracket and separator."""
+    """White space may be around every bracket and separator."""
     bare_keys: bool = False
 
 
@@ -123,7 +123,7 @@ class Notation:
 
     @property
     def verbatim(self) -> Quotes | None:
-        """The quotes between which strings stand as they are, if strings have such."""
+        """The quotes between which strings stay as they are, if strings have such."""
         return next((quotes for quotes in self.scalars.quotes if quotes.alphabet is None), None)
 
 

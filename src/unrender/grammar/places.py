@@ -1,4 +1,4 @@
-"""A place in a JSON Schema: the subschema that holds there, where it stands, and how its keywords are read.
+"""A place in a JSON Schema: the subschema that holds there, where it is, and how its keywords are read.
 
 Several places may hold for one value (`$ref`, `allOf`): of each keyword the tightest of all of them counts.
 """
@@ -40,7 +40,7 @@ def step_text(step: object) -> str:
 
 
 def base_of(base: str, schema: Any) -> str:
-    """Return the base URI inside `schema`, which stands where the base is `base`."""
+    """Return the base URI inside `schema`, which is where the base is `base`."""
     own = schema.get("$id") if isinstance(schema, (dict, Mapping)) else None
     return urldefrag(joined(base, own)).url if isinstance(own, str) else base
 
@@ -76,7 +76,7 @@ _SCHEMAS = (dict, bool, Mapping)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A subschema, where it stands (JSON pointer), and the base URI of its references."""
+    """A subschema, where it is (JSON pointer), and the base URI of its references."""
 
     schema: JsonSchema
     path: str

@@ -17,7 +17,7 @@ from unrender.grammar.places import Place, base_of, entered, joined, shown, step
 from unrender.messages import JsonSchema
 
 _DATA = frozenset(("enum", "const", "default", "examples", "example"))
-"""Keywords whose values are no schemas: an `$id` in there is data."""
+"""Keywords whose values are not schemas: an `$id` in there is data."""
 
 
 @dataclass(slots=True)

@@ -52,7 +52,7 @@ class UnsupportedPattern(ValueError):
 def read_pattern(pattern: str) -> Node:
     """Return the node that generates every text in which `pattern` is found.
 
-    Raises `UnsupportedPattern` for what a grammar cannot say, `GrammarError` for what is no regular expression.
+    Raises `UnsupportedPattern` for what a grammar cannot say, `GrammarError` for what is not a regular expression.
     """
     if len(pattern) > MAX_PATTERN:
         raise UnsupportedPattern(f"a pattern of more than {MAX_PATTERN} characters")

@@ -26,7 +26,7 @@ class SchemaRules:
 def schema_rules(schema: JsonSchema) -> SchemaRules:
     """Return the grammar of the JSON texts that obey `schema`, white space between tokens free.
 
-    Properties stand in the order in which the schema declares them; optional ones may be left out. Keywords that a
+    Properties are in the order in which the schema declares them; optional ones may be left out. Keywords that a
     grammar cannot say are in `unsupported`, and the grammar is wider there. Raises `GrammarError` for what is no
     JSON Schema.
 

@@ -266,7 +266,7 @@ class Speller:
 
 _NO_BARE_KEY = "\t\n\v\f\r\x1c\x1d\x1e\x1f \"'(),:<=>[]{|}\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
 _NO_BARE_KEY += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""White space and what may stand beside a key: none of it is read as part of one without quotes."""
+"""White space and what may be beside a key: none of it is read as part of one without quotes."""
 
 
 def _many(node: Node) -> Node:

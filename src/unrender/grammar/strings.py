@@ -69,7 +69,7 @@ def format_node(name: str) -> Node | None:
 class Alphabet:
     """How the characters of a string are written between its quotes.
 
-    `escapes` maps a character to its written form; characters in `forbidden` are not generated where any may stand.
+    `escapes` maps a character to its written form; characters in `forbidden` are not generated where any may be.
     """
 
     escapes: tuple[tuple[str, str], ...] = ()

@@ -80,7 +80,7 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _values(arguments: Any) -> Mapping[str, Any]:
-    """Return the arguments as values; text that is no JSON object stays as one argument, so that nothing is lost."""
+    """Return the arguments as values; text that is not a JSON object stays as one argument, so that nothing is lost."""
     if isinstance(arguments, Mapping):
         return arguments
     try:

@@ -45,7 +45,7 @@ class Instructions:
     in_json: bool = False
     """An answer without calls is JSON, and nothing beside it."""
     tools_first: bool = False
-    """Words to the user stand after calls."""
+    """Words to the user come after calls."""
     results_as_text: bool = False
     """Results come as messages of the user."""
 

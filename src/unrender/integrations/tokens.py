@@ -103,7 +103,7 @@ class TokenParser:
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
     """Return the ids of the tokens that were added to `tokenizer` (of transformers or tokenizers), special or not.
 
-    Many tokenizers do not call their markers of calls and reasoning special. As tokens, they are no text all the same.
+    Many tokenizers do not call their markers of calls and reasoning special. As tokens, they are not text all the same.
     """
     added = getattr(tokenizer, "added_tokens_decoder", None)
     if added is None and hasattr(tokenizer, "get_added_tokens_decoder"):

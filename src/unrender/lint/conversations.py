@@ -1,6 +1,6 @@
 """Ordinary conversations in OpenAI's form, with words that can be found again, and a template to write them down.
 
-Rules: a word like ZEBRA occurs in one place of a conversation; where it stands in a rendering, there that place was written.
+Rules: a word like ZEBRA occurs in one place of a conversation; where it is in a rendering, there that place was written.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Subject:
 
     @cached_property
     def takes_tools(self) -> bool:
-        """True when the tools that are offered stand in the prompt."""
+        """True when the tools that are offered are in the prompt."""
         return FIRST in self.prompt([USER], TOOLS).text
 
     @cached_property

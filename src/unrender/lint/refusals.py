@@ -46,9 +46,9 @@ def ordinary_messages(subject: Subject) -> Iterator[Shown]:
 def null_content(subject: Subject) -> Iterator[Shown]:
     """Yield an assistant's message without content that is refused or written as `None`, whatever form its calls have."""
     if not (subject.takes_tools or subject.writes_calls):
-        return  # It stands beside calls, which nobody makes here.
+        return  # It is beside calls, which nobody makes here.
     forms = [with_objects(calling(FIRST)), calling(FIRST)]
-    # What is refused with an empty text, too, is not refused for want of content.
+    # What is also refused with an empty text is not refused for want of content.
     taken = [message for message in forms if subject.raw([USER, message, result()], TOOLS).error is None]
     found = [next(_null_content(subject, message), None) for message in taken]
     if found and found[0] and all(found):

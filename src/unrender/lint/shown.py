@@ -27,6 +27,6 @@ def excerpt(text: str, word: str) -> str:
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return a stretch of a rendering with what stands beside it."""
+    """Return a stretch of a rendering with what is beside it."""
     left, right = max(start - _AROUND, 0), min(end + _AROUND, len(text))
     return ("…" if left else "") + text[left:right] + ("…" if right < len(text) else "")

@@ -228,7 +228,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
     literals = suffix.literals if isinstance(suffix, Finder) else ()
     ends = sorted({core[0] for literal in literals if (core := literal.strip())})
     return LiteralStyle(
-        # A letter ends no word: it may stand in one.
+        # A letter ends no word: it may be in one.
         stops=tuple(character for character in ends if not character.isalnum() and character not in _IN_WORDS),
         ends=tuple(ends),
         quote_open=verbatim.open if verbatim else "",
@@ -293,7 +293,7 @@ class DropEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """What stands in the place of no arguments, where that is not what otherwise stands around them."""
+    """What is in the place of no arguments, where that is not what is around them otherwise."""
 
     text: str
     begins: Finder

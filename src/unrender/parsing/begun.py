@@ -74,7 +74,7 @@ def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
 
 
 def _foreign(format: Format) -> Iterator[str]:
-    """Yield what never stands inside reasoning that goes on: ends of turn, headers, and the markers of calls."""
+    """Yield what is never inside reasoning that goes on: ends of turn, headers, and the markers of calls."""
     turn = format.turn
     yield from (text.strip() for text in (turn.end, *turn.ends, *turn.headers) if len(text.strip()) > 1)
     for tools in (format.tools, *format.tolerated):

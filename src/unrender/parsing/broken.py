@@ -28,7 +28,7 @@ class TextRun:
     hub: int
     finder: Finder
     closers: Finder
-    """What ends the text wherever it stands, also where a call was looked for."""
+    """What ends the text wherever it is, also where a call was looked for."""
 
     def step(self, machine: Machine) -> bool:
         failed = min(max(machine.at + 1, machine.failed_at), len(machine.buffer))
@@ -44,7 +44,7 @@ class TextRun:
         return False
 
     def _again(self, machine: Machine, failed: int) -> int:
-        """Return where, before `failed`, the marker stands again, or one that outlasts it begins in it, as in `>>>>`."""
+        """Return where, before `failed`, the marker comes again, or one that outlasts it begins in it, as in `>>>>`."""
         buffer, start = machine.buffer, machine.at
         marker = self.finder.at(buffer, start)
         inside = start + len(marker)

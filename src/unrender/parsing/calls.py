@@ -232,7 +232,7 @@ class CallCode:
         return [Space()] if before.isspace() or behind.isspace() else []
 
     def _following(self, parts: tuple[Part, ...], i: int) -> list[str]:
-        """What may stand after the slot at `i`; words that say nothing and arguments may be left out."""
+        """What may be after the slot at `i`; words that say nothing and arguments may be left out."""
         arguments = self.syntax.arguments
         found: list[str] = []
         for part in parts[i + 1 :]:
@@ -355,12 +355,12 @@ class CallCode:
         return _read_value(arguments, Finder(variants), _tags(arguments, i))
 
     def _ends_of_value(self, arguments: Arguments, layout: str) -> list[str]:
-        """What follows a value that has only `layout` of its own after it: its white space is no part of the value."""
+        """What follows a value that has only `layout` of its own after it: its white space is not a part of the value."""
         between = [layout + text.rstrip() for text in (arguments.separator, arguments.end) if text.strip()]
         return [*between, *self._closers()]
 
     def _whole_closers(self) -> list[str]:
-        """A function's end and its call's end together: so much closing that it is no argument's text."""
+        """A function's end and its call's end together: so much closing that it is not an argument's text."""
         parts = self.syntax.function
         function = "".join(_text(part) for part in parts[_last_slot(parts) + 1 :]).strip()
         whole = (function + self.syntax.call_end).strip()
@@ -377,7 +377,7 @@ class CallCode:
         closers = tuple(_call_closers(syntax, split))
         section = tuple(_markers(split(syntax.section_end)))
         opener = "{" if syntax.envelope and not syntax.call_start.strip() else (split(text) or [""])[0]
-        # What is no further call may still be another marker, which is found where text is read.
+        # What is not a further call may still be another marker, which is found where text is read.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = syntax.separator.strip()
         # Without section or separator, calls that must be whole and have a marker are looked for in the text, one by one.

@@ -171,7 +171,7 @@ def read_literal(text: str) -> tuple[str, str]:
     if status is not Status.DONE or text[at:].strip():
         return "", ""
     kind = _literal_kind(result)
-    # Loose spellings of numbers (leading zeros, a plus sign) are text unless they stand inside a list or object.
+    # Loose spellings of numbers (leading zeros, a plus sign) are text unless they are inside a list or object.
     if kind in ("integer", "number") and result != text.strip():
         return "", ""
     return kind, result

@@ -70,7 +70,7 @@ class Broken:
     at_end: bool
     text: str
     around: str = field(compare=False)
-    """What stands before and after, for an error's message."""
+    """What is before and after, for an error's message."""
 
 
 Notice = Note | Opened | Closed | Broken

@@ -77,14 +77,14 @@ class ReadEnvelope:
     fields: Envelope
     recover: int
     bare: bool
-    """No marker stands before the object."""
+    """No marker is before the object."""
     arguments_first: bool
     """The format writes the arguments before the name."""
     waits: bool
     """The id comes after the arguments, which wait for it."""
     strict: bool
     ends: Finder
-    """What closes the call: where it stands, the object has ended, brace or not."""
+    """What closes the call: where it comes, the object has ended, brace or not."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner

@@ -22,7 +22,7 @@ def decoded(decoder: Decoder, kept: str, text: str) -> tuple[str, str]:
 
 
 class EscapedScanner(RawScanner):
-    """Reads escaped text up to an end marker, as a value of one of `types`; `whole`: lists and objects are escaped, too."""
+    """Reads escaped text up to an end marker, as a value of one of `types`; `whole`: lists and objects are escaped as well."""
 
     __slots__ = ("decoder", "kept", "whole")
 

@@ -53,7 +53,7 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Something that the format does not allow: the text met, where it stands, and what was expected there."""
+    """Something that the format does not allow: the text met, where it is, and what was expected there."""
 
     text: str
     position: int

@@ -1,7 +1,7 @@
 """Find the first of several literals in text that arrives in pieces.
 
 Strategy: one compiled alternation finds whole literals; the sorted literals tell how much of the text's tail could still
-become one: what begins with the tail stands beside it. Work per call is proportional to the text that is new, plus the
+become one: what begins with the tail is beside it. Work per call is proportional to the text that is new, plus the
 longest literal. A guarded literal counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
 """
 
@@ -53,7 +53,7 @@ class Finder:
     def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
         """Return what `find` returns however the text goes on: where the first literal begins, and the literal.
 
-        (n, "") when there is none, or one that begins before it may still become one: what stands before n is certain.
+        (n, "") when there is none, or one that begins before it may still become one: what is before n is certain.
         When `whole`, the literal itself is certain as well: no longer one can begin in its place.
         """
         at, literal = self.find(text, start)
@@ -63,7 +63,7 @@ class Finder:
         return (at, literal) if literal and at < limit + (not whole) else (limit, "")
 
     def at(self, text: str, start: int) -> str:
-        """Return the literal that stands at `start`, or ""."""
+        """Return the literal that is at `start`, or ""."""
         found = self.pattern.match(text, start)
         return found.group() if found else ""
 
@@ -80,7 +80,7 @@ class Finder:
         return size
 
     def absent(self, text: str, start: int) -> bool:
-        """True when not even the first character of a literal stands in `text` from `start` on."""
+        """True when not even the first character of a literal is in `text` from `start` on."""
         return self.first.search(text, start) is None
 
     def may_grow(self, text: str, start: int) -> bool:

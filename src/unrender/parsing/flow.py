@@ -92,7 +92,7 @@ class Flow:
 
 
 def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
-    """Add a literal to a tree of characters; the key "" stands where a whole one ends."""
+    """Add a literal to a tree of characters; the key "" is where a whole one ends."""
     node = heads
     for character in literal[:DEEPEST]:
         node = node.setdefault(character, {})

@@ -1,7 +1,7 @@
 """A call syntax in, the places out where a raw value ends that no marker of its own closes.
 
 Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with what
-stands between two arguments and the next one's name, with the marker that closes the arguments and what may stand after
+is between two arguments and the next one's name, with the marker that closes the arguments and what may be after
 it, or, where nothing closes them, with the next call or the end of the turn. Names and white space are bounded, so the tail
 that may be such an end is short.
 """
@@ -207,7 +207,7 @@ def _layout(text: str) -> str:
 
 
 def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
-    """Return the pieces after ever less of the white space with which the marker begins: it is no part of the value."""
+    """Return the pieces after ever less of the white space with which the marker begins: it is not a part of the value."""
     layout = _layout(marker)
     return [[*layout[at:], *pieces] for at in range(len(layout) + 1)]
 

@@ -31,7 +31,7 @@ class Frame:
     whole: bool = False
     """Holds one whole call, and closes with it."""
     attempt: int = 0
-    """Where the instruction stands that tries."""
+    """Where the instruction that tries is."""
 
     def copy(self) -> Frame:
         """Return an independent frame."""
@@ -111,7 +111,7 @@ class CallState:
         self.closed: bool = False
         """The arguments are complete."""
         self.ended: bool = False
-        """What stands around the arguments has been closed as well: a fence, or brackets."""
+        """What is around the arguments has been closed as well: a fence, or brackets."""
         self.recover: int = 0
         """Where to go on when the committed call breaks."""
 

@@ -143,7 +143,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A call that begins with its tool's name may stand here: no content before it, and the name of a tool."""
+    """A call that begins with its tool's name may be here: no content before it, and the name of a tool."""
 
     def step(self, machine: Machine) -> bool:
         named = not machine.answered and tool_at(machine, machine.at)
@@ -200,7 +200,7 @@ class Lit:
 
 
 def take_literal(machine: Machine, text: str) -> bool:
-    """Take the marker `text` if it stands here; suspends while it may, fails when it does not."""
+    """Take the marker `text` if it is here; suspends while it may, fails when it does not."""
     buffer, at = machine.buffer, machine.at
     if buffer.startswith(text, at):
         machine.take(Role.MARKER, at + len(text))
@@ -230,7 +230,7 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Unless:
-    """`&marker`: go elsewhere where one of the markers stands."""
+    """`&marker`: go elsewhere where one of the markers is."""
 
     markers: Finder
     target: int

@@ -167,7 +167,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.at = end
 
     def carry(self, end: int) -> None:
-        """Consume white space between calls; it is layout unless content stands on both sides of the calls."""
+        """Consume white space between calls; it is layout unless content is on both sides of the calls."""
         if end == self.at or not self.answered or self.frames:
             self.take(Role.LAYOUT, end)
             return

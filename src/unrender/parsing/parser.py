@@ -52,7 +52,7 @@ class Parser:
 
     `prompt` is the rendered prompt, or its tail: what it has written after the assistant's header counts as begun.
     A caller who knows what is begun says so in `begun`; then the prompt is not searched. It is part of the message when it
-    is `continued`: the beginning of an answer to be gone on with; what a generation prompt writes is no content. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
+    is `continued`: the beginning of an answer to be gone on with; what a generation prompt writes is not content. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
     `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
     read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the

@@ -197,7 +197,7 @@ class _Compiler:
             hub.direct.setdefault(variant, self.code.emit(Skip(len(variant)), Space(), Jump(hub.at)))
 
     def _fenced_json(self, hub: _Hub) -> None:
-        """An answer in JSON may stand in a Markdown fence, which is no part of it."""
+        """An answer in JSON may be in a Markdown fence, which is not a part of it."""
         opens = self.code.emit(OpenFence(), Jump(hub.at))
         ends = Finder(text.strip() for text in self._dropped())
         closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(ends), Jump(hub.at))
@@ -237,7 +237,7 @@ class _Compiler:
         return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), dict(self.undeclared), begin))
 
     def _inner(self, hub: _Hub, block: Block, entries: list[Entry]) -> _Hub:
-        """Return the text of reasoning, closed by its own marker or by one that cannot stand inside it."""
+        """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""
         inner = self._hub(Role.REASONING, Halt(repr(block.closes[0])))
         self._closers(hub, inner, block)
         sealed = -1

@@ -62,7 +62,7 @@ class QuotedScanner:
 
 
 class _Inside:
-    """The inside of a JSON string as far as it is there: decoded, and where each piece of it stands in the text."""
+    """The inside of a JSON string as far as it is there: decoded, and where each piece of it is in the text."""
 
     __slots__ = ("decoded", "end", "starts")
 
@@ -82,11 +82,11 @@ class _Inside:
         self.end = at
 
     def place(self, index: int) -> int:
-        """Return where in the text the decoded character at `index` stands."""
+        """Return where in the text the decoded character at `index` is."""
         if index >= len(self.decoded):
             return self.end
         size, at = next((size, at) for size, at in reversed(self.starts) if size <= index)
-        # Only a piece without escapes is longer than one character, or stands as it is.
+        # Only a piece without escapes is longer than one character, or stays as it is.
         return at + index - size
 
 

@@ -1,7 +1,7 @@
 """Raw argument text as it streams: everything up to the value's end marker in, JSON text out.
 
 Strategy: what can only be a string is released at once, escaped; a list or an object is read as a literal. Where the
-type still hangs on the text (`7`, `true`, `None`) it is held back, until the end marker comes or the text is no number
+type still hangs on the text (`7`, `true`, `None`) it is held back, until the end marker comes or the text is not a number
 and no word any more, whatever follows.
 """
 

@@ -223,7 +223,7 @@ class Reading(Generic[Found, Back]):
         self.at += size
 
     def around(self) -> str:
-        """Return what stands before and after the place where the reading is, for an error's message."""
+        """Return what is before and after the place where the reading is, for an error's message."""
         return self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
 
     # Ways back.

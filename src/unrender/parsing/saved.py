@@ -1,6 +1,6 @@
 """Plain JSON data that somebody has kept → its fields, each of the type and in the range that is asked for.
 
-Rules: whatever is not as expected is a `StateError` that says where it stands, what was found and what was expected.
+Rules: whatever is not as expected is a `StateError` that says where it is, what was found and what was expected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Choice = TypeVar("_Choice")
 
 
 class Saved:
-    """One JSON object, and where in the whole it stands."""
+    """One JSON object, and where in the whole it is."""
 
     __slots__ = ("_data", "_where")
 

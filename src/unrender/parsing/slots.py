@@ -75,7 +75,7 @@ class ReadName:
 
 
 def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
-    """Return where the word that stands here may end, nearest first; None when that needs more text."""
+    """Return where the word that is here may end, nearest first; None when that needs more text."""
     buffer, start = machine.buffer, machine.at
     horizon = start + MAX_NAME
     limit = _NAME_END.search(buffer, start, horizon)

@@ -70,7 +70,7 @@ class TaggedCall:
 
 
 class TaggedReader:
-    """Runs an engine and gives events. What the prompt has begun stands before position 0; `given` says it wrote that alone.
+    """Runs an engine and gives events. What the prompt has begun is before position 0; `given` says it wrote that alone.
 
     A strict reader raises `MalformedOutput` at the first text that the grammar does not allow.
     """
@@ -112,7 +112,7 @@ class TaggedReader:
         self.call: TaggedCall | None = None
         self.calls: int = 0
         self.dead: list[tuple[int, int]] = []
-        """Where the text of calls stands that is content, as they are not complete."""
+        """Where the text of calls is that is content, as they are not complete."""
 
     def copy(self) -> TaggedReader:
         """Return an independent reader in the same state."""

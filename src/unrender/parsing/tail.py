@@ -28,7 +28,7 @@ class Tail:
     openers: Mapping[str, tuple[int, int]]
     """What begins another call: where to go, and where to try when a failure must leave it text."""
     optional: frozenset[str]
-    """Closers that are ends of turn, too."""
+    """Closers that are also ends of turn."""
     excess: frozenset[str]
     """Brackets that models write once too often before a closer."""
     separator: str

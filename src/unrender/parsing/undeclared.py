@@ -18,7 +18,7 @@ from unrender.parsing.policy import UndeclaredReasoning
 
 @dataclass(frozen=True, slots=True)
 class OpenUndeclared:
-    """The start of an answer: into reasoning where a known marker stands, else on."""
+    """The start of an answer: into reasoning where a known marker is, else on."""
 
     finder: Finder
     """The markers, and the format's own that begin like them."""

@@ -55,12 +55,12 @@ class LiteralStyle:
     strict: bool = False
     """Nothing but JSON."""
     quote_open: str = ""
-    """Another string delimiter, its text verbatim; inside lists and objects only where keys are bare, too, e.g. `<|"|>`."""
+    """Another string delimiter, its text verbatim; inside lists and objects only where keys are bare as well, e.g. `<|"|>`."""
     quote_close: str = ""
     bare_keys: bool = False
-    """Keys may stand without quotes."""
+    """Keys may be without quotes."""
     loose_keys: bool = False
-    """Keys of JSON objects may stand without quotes, as in JavaScript."""
+    """Keys of JSON objects may be without quotes, as in JavaScript."""
     stops: tuple[str, ...] = ()
     """Characters that end a number or a word, e.g. the `|` of `k=3|`."""
     ends: tuple[str, ...] = ()
@@ -226,7 +226,7 @@ class LiteralScanner:
         return self._value(text, at, pieces, final)
 
     def _may_end(self, first: int) -> bool:
-        """A comma may stand before the closing bracket unless strict."""
+        """A comma may be before the closing bracket unless strict."""
         return self.state == first or not self.style.strict
 
     def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
@@ -364,7 +364,7 @@ def _space_end(text: str, at: int) -> int:
 def _closing(text: str, at: int, close: str, ends: tuple[str, ...], final: bool) -> int:
     """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
 
-    A delimiter of one character may stand in the text itself; it closes only where a value can end, or before one of `ends`.
+    A delimiter of one character may be in the text itself; it closes only where a value can end, or before one of `ends`.
     """
     size = len(text)
     found = text.find(close, at)

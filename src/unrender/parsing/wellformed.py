@@ -1,4 +1,4 @@
-"""Well-formed JSON in big steps: where the reading stands, and text, in; where it stands after all that is well-formed out.
+"""Well-formed JSON in big steps: where the reading is, and text, in; where it is after all that is well-formed out.
 
 Strategy: in each state one compiled regex takes the next step: a whole value when it is all there and not nested too
 deeply, else one bracket, comma or key. What does not match is not decided here: it may be half a word, or no JSON.
@@ -67,7 +67,7 @@ _CLOSES = {"]": "[", "}": "{"}
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int]:
     """Go on from `at` while the text is well-formed JSON inside the brackets `stack`, which are open, up to `depth` many.
 
-    Returns where that ends, the state and the brackets there, and where a comma stands after which nothing has come
+    Returns where that ends, the state and the brackets there, and where a comma is after which nothing has come
     yet (-1: nowhere).
     """
     comma, size = -1, len(text)

@@ -1,6 +1,6 @@
 """Values in tags that bear the argument's name: the inside of such a tag in, JSON text out.
 
-Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag stands
+Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag is
 there. Where containers are nested tags, it is then read as a tree: an element with elements inside is a list when they are
 all items, else an object. Where they are not, it is one value.
 """

@@ -39,7 +39,7 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 class _Reader:
-    """A position in a GGUF file, and how to read what stands there."""
+    """A position in a GGUF file, and how to read what is there."""
 
     def __init__(self, file: BinaryIO, path: Path, size: int) -> None:
         self._file = file

@@ -30,7 +30,7 @@ class CodeTemplate(Template):
     """A template that is a function. Equal to those of the same function and tokens.
 
     `switches` are variables that the function takes without naming them, in its `**keywords`. Raises `TemplateError` when
-    it is no function, or takes no messages, or cannot take a switch.
+    it is not a function, or takes no messages, or cannot take a switch.
     """
 
     def __init__(

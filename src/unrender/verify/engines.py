@@ -45,7 +45,7 @@ def lark_matcher(grammar: str) -> Any:
 def gbnf_reader(grammar: str) -> Accepts:
     """Compile GBNF with xgrammar, whose EBNF it is.
 
-    llguidance's own conversion of GBNF into Lark is no judge: its lexemes are never empty.
+    llguidance's own conversion of GBNF into Lark is not a judge: its lexemes are never empty.
     """
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_ebnf(grammar))
 

@@ -112,7 +112,7 @@ def _message(format: Format, prompt: str, text: str) -> Message:
 
 
 def _generated(format: Format, shown: Shown, message: Message) -> str:
-    """Return what is generated of a rendering: what a template writes after the end of the turn is no part of the answer."""
+    """Return what is generated of a rendering: what a template writes after the end of the turn is not a part of the answer."""
     end = format.turn.end.strip()
     at = shown.text.rfind(end) if end else -1
     said = shown.text[: at + len(end)] if at >= 0 else shown.text

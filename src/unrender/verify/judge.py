@@ -66,7 +66,7 @@ def refute(subject: Subject, shown: Shown, random: Random) -> Counterexample | N
 def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
     """True when the template writes what was parsed exactly as it wrote what was meant: no reader could tell.
 
-    A call that is read as text is written as it was, too; that is no excuse.
+    A call that is read as text is also written as it was; that does not excuse it.
     """
     missed = len(message.tool_calls) != len(shown.expected.calls)
     if missed and message.content.strip() != shown.expected.content.strip():

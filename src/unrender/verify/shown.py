@@ -76,7 +76,7 @@ class Shown:
 
     prompt: str
     begun: str
-    """What stands before `text` in the rendering."""
+    """What is before `text` in the rendering."""
     text: str
     expected: Answer
     whole: str = ""

@@ -25,7 +25,7 @@ def test_literals_are_solved(before, between, after, expected):
 
 
 def test_overlap_is_cut_between_tags():
-    """A token that stands before every tag belongs to the tag after it, and the bracket to the tag before it."""
+    """A token that is before every tag belongs to the tag after it, and the bracket to the tag before it."""
     solution = solve(['">]<~[<'], ">]<~[<", [">]<~[</call>"])
 
     assert (solution.suffix, solution.prefix) == (">", "]<~[<")

@@ -144,7 +144,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_templates_without_headers_are_analysed(answer):
-    """Where nothing stands before an answer, nothing is looked for: a blank marker is no marker."""
+    """Where nothing is before an answer, nothing is looked for: a blank marker is not a marker."""
     for call in ("", CALLS.replace("BEFORE", ""), CALLS.replace("BETWEEN", " ")):
         analysis = analyze(Template(BARE.replace("ANSWER", answer + call)))
 

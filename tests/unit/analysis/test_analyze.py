@@ -196,7 +196,7 @@ def test_calls_that_are_written_otherwise_are_given_up():
 
 
 def test_markers_with_a_needle_are_given_up():
-    """A marker that repeats what the answer says is no marker, though the others around it are."""
+    """A marker that repeats what the answer says is not a marker, though the others around it are."""
     text = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
         "{% if m.role == 'assistant' %}<end of={{ m.content or m.tool_calls[0].function.name }}>{% endif %}"
@@ -279,7 +279,7 @@ NO_HEADER = """\
 
 
 def test_what_the_prompt_writes_before_any_answer_belongs_to_the_header():
-    """The history leaves it out, and it is no part of reasoning, content or calls: nothing of the answer is begun."""
+    """The history leaves it out, and it is not a part of reasoning, content or calls: nothing of the answer is begun."""
     turn = analyze(Template(NO_HEADER)).format.turn
 
     assert turn.headers == ("<|end|>", "<|end|><|assistant|>")
@@ -287,7 +287,7 @@ def test_what_the_prompt_writes_before_any_answer_belongs_to_the_header():
 
 
 def test_a_prompt_that_asks_unlike_the_history_is_said():
-    """Answers stand after another header than the one with which prompts end: nothing shows what a model writes there."""
+    """Answers are after another header than the one with which prompts end: nothing shows what a model writes there."""
     source = NO_HEADER.replace("{{ message.content ~", "<|bot|>{{ message.content ~").replace(
         "reasoning_content", "none"
     )

@@ -46,7 +46,7 @@ def call(number=0, arguments=1):
 
 
 def test_every_shape_is_rendered():
-    """Each field holds what stands after the header in the answer that it is named after."""
+    """Each field holds what is after the header in the answer that it is named after."""
     assert render_answers(prober(), FRAME) == Answers(
         content=C,
         reasoned=f"({R}){C}",
@@ -100,7 +100,7 @@ def test_closers_are_bracketed_constants(constant, closes):
 
 
 def test_shown_reasoning_needs_no_closers():
-    """Where reasoning stands before content, or before a call, nothing else is tried."""
+    """Where reasoning is before content, or before a call, nothing else is tried."""
     shown = SOURCE + "{{ '</think>' if false }}"
     calls_only = shown.replace("if m.reasoning_content", "if m.reasoning_content and m.tool_calls")
     content_only = shown.replace("if m.reasoning_content", "if m.reasoning_content and not m.tool_calls")

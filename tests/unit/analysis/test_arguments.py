@@ -77,7 +77,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize(("entry", "around", "skeleton", "separator"), ENTRIES.values(), ids=ENTRIES)
 def test_entry_is_what_repeats(entry, around, skeleton, separator):
-    """What stands around each key and value is the entry's, what stands between two the separator."""
+    """What is around each key and value is the entry's, what is between two the separator."""
     arguments = found(entry, **around)
 
     assert (arguments.entry, arguments.separator) == (skeleton, separator)
@@ -85,7 +85,7 @@ def test_entry_is_what_repeats(entry, around, skeleton, separator):
 
 
 def test_white_space_that_an_empty_call_lacks_begins_the_entry():
-    """Between name and first argument stands what a call without arguments does not have."""
+    """Between name and first argument is what a call without arguments does not have."""
     lines = Answers(
         call=f"<f>{NAME}\n<k>{A}={ONE}</k>\n</f>.",
         long_call=f"<f>{NAME}\n<k>{A}={ONE}</k>\n<k>{B}={TWO}</k>\n</f>.",
@@ -108,7 +108,7 @@ def test_white_space_that_an_empty_call_lacks_begins_the_entry():
 
 
 def test_space_stays_where_the_entry_does_not_end_in_it():
-    """White space that is no part of what repeats stands before all arguments, whatever an empty call has."""
+    """White space that is not a part of what repeats is before all arguments, whatever an empty call has."""
     item = Answers(
         call=f"<f>{NAME}\n<k>{A}={ONE}</k></f>.",
         long_call=f"<f>{NAME}\n<k>{A}={ONE}</k><k>{B}={TWO}</k></f>.",
@@ -194,7 +194,7 @@ def test_number_that_is_written_otherwise_is_reported():
 
 
 def test_value_that_is_written_twice_is_not_its_own_type():
-    """What stands between key and value ends where the value stands first."""
+    """What is between key and value ends where the value is first."""
 
     def entry(key, value):
         return f"{key}={value} ({value})"
@@ -210,8 +210,8 @@ def test_rules_and_the_answer_with_many_values_are_kept():
     result = find_tagged_arguments(answers(tags), written(tags))
 
     assert result.rules == {
-        "T5": "what stands between two, and at both ends",
-        "A1": "what stands between two, and at both ends",
+        "T5": "what is between two, and at both ends",
+        "A1": "what is between two, and at both ends",
         "A3": "nothing tells strings and numbers apart",
     }
     assert result.many == called(tags(A, "valdrixo"), tags(B, 7))
@@ -271,7 +271,7 @@ READ = {
 
 @pytest.mark.parametrize(("entry", "separator", "text", "expected"), READ.values(), ids=READ)
 def test_written_values_are_cut_out(entry, separator, text, expected):
-    """Between the entry's head and its tail, or the next entry, stands the value."""
+    """Between the entry's head and its tail, or the next entry, is the value."""
     assert read_entries(text, Arguments(entry=entry, separator=separator), {A: 1, B: 2}) == expected
 
 

@@ -87,7 +87,7 @@ def test_refused_answers_are_left_out():
 
 
 def test_opening_is_rendered_where_the_last_answer_ends_otherwise():
-    """What stands before the first question is asked for where an answer in history does not end as the last one does."""
+    """What is before the first question is asked for where an answer in history does not end as the last one does."""
     unended = prober(end="not loop.last")
     appended = prober(SOURCE + "{{ 'Bye' if not add_generation_prompt }}")
     longer = prober(end="loop.last", source=SOURCE.replace("'$'", "'$' ~ eos_token"))
@@ -105,14 +105,14 @@ def test_opening_is_rendered_where_the_last_answer_ends_otherwise():
 
 
 def test_opening_of_a_template_that_refuses_is_empty():
-    """Where a lone question does not render, nothing stands before it."""
+    """Where a lone question does not render, nothing is before it."""
     refusing = "{% if messages | length < 2 %}{{ raise_exception('no') }}{% endif %}" + SOURCE
 
     assert render_turns(prober(refusing, end="false")).opening == ""
 
 
 def test_texts_follow_the_last_input():
-    """What stands before the question is in no record."""
+    """What is before the question is in no record."""
     turns = render_turns(prober())
 
     assert USER not in repr(turns)

@@ -136,7 +136,7 @@ UNMARKED = (
 
 
 def test_what_cannot_be_derived_is_said_alike_everywhere():
-    """Reasoning that nothing ends is no part of the format: analysis, its warning and verification say the same."""
+    """Reasoning that nothing ends is not a part of the format: analysis, its warning and verification say the same."""
     template = ChatTemplate.from_string(UNMARKED)
 
     with pytest.warns(FormatWarning, match="reasoning is read: is not claimed"):

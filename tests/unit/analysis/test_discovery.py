@@ -133,7 +133,7 @@ def plans_where(before: str, behind: str, alone: str = "") -> str:
 
 @pytest.mark.parametrize("alone", ["", "<answer>"])
 def test_plan_that_content_stands_in_for_is_reasoning(alone):
-    """Where calls stand after a marked plan, or content in its place, the plan is reasoning, and content alone is not."""
+    """Where calls are after a marked plan, or content in its place, the plan is reasoning, and content alone is not."""
     analysis = analyze(Template(plans_where("<plan>", "</plan>", alone)))
 
     assert analysis.capabilities.reasoning_field == "plan"
@@ -145,7 +145,7 @@ def test_plan_that_content_stands_in_for_is_reasoning(alone):
 @pytest.mark.parametrize("alone", ["", "<answer>"])
 @pytest.mark.parametrize("space", ["", "{{ '\\n' }}"])
 def test_unmarked_plan_is_content(alone, space):
-    """Where nothing but white space tells a plan from the content in whose place it stands, it is content."""
+    """Where nothing but white space tells a plan from the content in whose place it is, it is content."""
     found = analyze(Template(plans_where(space, "", alone))).capabilities
 
     assert found.reasoning_field == ""
@@ -186,7 +186,7 @@ def test_plan_is_found_where_content_alone_is_refused():
 
 
 def test_plan_in_the_wrapper_of_content_is_content():
-    """What stands in the same pair of markers as content alone is no reasoning."""
+    """What is in the same pair of markers as content alone is not reasoning."""
     source = plans_where("<say>", "</say>", "<say>").replace("{{ m.content }}", "{{ m.content }}</say>")
 
     assert discover(Prober(template=Template(source))).capabilities.reasoning_field == ""

@@ -57,7 +57,7 @@ def test_each_call_has_its_object():
 
 
 def test_envelope_is_found_around_the_last_needle():
-    """Keys that stand before the name are looked for as well: an object may begin between the two."""
+    """Keys that are before the name are looked for as well: an object may begin between the two."""
     text = json.dumps({"arguments": ARGUMENTS, "name": ONE.name})
     span = native_span(text, ONE, 0)
 

@@ -113,7 +113,7 @@ def test_offered_tools_are_those_that_are_called():
 
 
 def test_answer_follows_the_last_input():
-    """What stands before the question is cut off; BOS and EOS are needles; tools are offered where they are taken."""
+    """What is before the question is cut off; BOS and EOS are needles; tools are offered where they are taken."""
     plain, offering = prober(), prober(supports_tools=True)
 
     assert plain.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}"

@@ -64,7 +64,7 @@ def test_content_beside_calls_is_a_string_or_null():
 
 
 def test_empty_calls_are_left_out():
-    """`tool_calls: []` is no call, and some templates would write an empty section for it."""
+    """`tool_calls: []` is not a call, and some templates would write an empty section for it."""
     shaped = shape_messages([{"role": "assistant", "content": "x", "tool_calls": []}], Capabilities(**ALL))
 
     assert shaped == [{"role": "assistant", "content": "x"}]
@@ -145,7 +145,7 @@ def test_text_and_parts_are_turned_into_each_other():
 
 
 def test_calls_may_be_flat():
-    """Name and arguments stand in the call itself where the template reads them there."""
+    """Name and arguments are in the call itself where the template reads them there."""
     call = shape(requires_flat_calls=True)[2]["tool_calls"][0]
 
     assert (call["name"], call["arguments"]) == ("f", {"k": 1})

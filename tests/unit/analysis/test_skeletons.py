@@ -60,7 +60,7 @@ CLOSERS = [
 
 @pytest.mark.parametrize(("text", "call_start", "close", "call_end"), CLOSERS)
 def test_call_is_closed_by_as_many_markers_as_open_it(text, call_start, close, call_end):
-    """What stands before these closes the function; white space before them is the call's."""
+    """What is before these closes the function; white space before them is the call's."""
     assert split_closer(text, call_start) == (close, call_end)
 
 
@@ -95,7 +95,7 @@ def test_brackets_around_arguments_are_theirs(function, left, brackets):
 
 @pytest.mark.parametrize("function", NO_BRACKETS)
 def test_other_literals_stay(function):
-    """What is no pair, or not right around the arguments, belongs to the function."""
+    """What is not a pair, or not right around the arguments, belongs to the function."""
     assert move_brackets(function, TAGGED) == (function, TAGGED)
 
 
@@ -106,7 +106,7 @@ def test_one_json_object_has_its_own_brackets():
 
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_quote_is_given_back_to_the_value(quote):
-    """In a row of attributes the quote that ends one stands before the next: the skeleton is turned by one place."""
+    """In a row of attributes the quote that ends one is before the next: the skeleton is turned by one place."""
     arguments = Arguments(entry=(f"{quote} ", KEY, f"={quote}", VALUE))
 
     function, turned = close_quotes(("<c n=", NAME, ARGS, f"{quote}/>"), arguments)
@@ -116,7 +116,7 @@ def test_quote_is_given_back_to_the_value(quote):
 
 
 def test_entry_that_is_a_quote_alone_is_turned():
-    """Nothing empty is left where the quote was all that stood before the key; what follows the call stays."""
+    """Nothing empty is left where the quote was all that was before the key; what follows the call stays."""
     function, turned = close_quotes((NAME, ARGS, '"', ID), Arguments(entry=('"', KEY, '"', VALUE)))
 
     assert function == (NAME, '"', ARGS, ID)
@@ -166,7 +166,7 @@ def test_name_with_a_counter_is_the_id(function, parts):
 
 
 def test_json_has_its_id_in_a_field():
-    """In one JSON object, name and counter side by side are no id."""
+    """In one JSON object, name and counter side by side are not an id."""
     assert id_parts(Tools(mode=ToolMode.JSON_NATIVE, function=(NAME, ":", INDEX, ARGS))) is None
 
 

@@ -8,7 +8,7 @@ from unrender.analysis.spans import arguments_span, holds, json_spans, literal_s
 
 
 def test_arguments_are_found_in_json():
-    """The JSON object that is exactly the arguments is found, wherever it stands."""
+    """The JSON object that is exactly the arguments is found, wherever it is."""
     text = 'x {"name": "f", "arguments": {"k": 1}} y'
 
     span = arguments_span(text, {"k": 1})
@@ -36,7 +36,7 @@ def test_arguments_are_found_in_python():
 
 
 def test_arguments_are_found_in_single_quotes():
-    """A dictionary in single quotes may have JSON's words; other names are no values."""
+    """A dictionary in single quotes may have JSON's words; other names are not values."""
     span = literal_span("call({'k': true, 'm': [null, false]})", {"k": True, "m": [None, False]})
 
     assert span is not None
@@ -62,7 +62,7 @@ def test_long_literals_are_found():
 
 
 def test_other_values_are_not_arguments():
-    """An object that holds more, or a key outside JSON, is no argument."""
+    """An object that holds more, or a key outside JSON, is not an argument."""
     assert arguments_span('{"k": 1, "other": 2}', {"k": 1}) is None
     assert arguments_span("<k>1</k>", {"k": 1}) is None
     assert literal_span("k: 1", {"k": 1}) is None

@@ -93,7 +93,7 @@ def test_text_around_shared_ends():
 
 
 def test_texts_that_share_nothing_cut_nothing():
-    """Without a common suffix, all of a text stands after it; without a common prefix, before it."""
+    """Without a common suffix, all of a text is after it; without a common prefix, before it."""
     assert after_common_suffix("text", "a", "b") == "text"
     assert until_common_prefix("text", "a", "b") == "text"
 

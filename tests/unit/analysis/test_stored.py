@@ -103,7 +103,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_file_is_ignored_and_written_anew(folder, monkeypatch, damage):
-    """Whatever stands in the file, the analysis is right, and the next process finds it."""
+    """Whatever is in the file, the analysis is right, and the next process finds it."""
     found = ChatTemplate.from_string(SOURCE).analysis
     (path,) = files(folder)
     text = path.read_text()

@@ -16,7 +16,7 @@ def row(text: str) -> Row:
 
 
 def test_row_has_items_and_what_is_around_them():
-    """A row keeps what stands before, between and after its items."""
+    """A row keeps what is before, between and after its items."""
     found = row("<a>alpha:X1</a><a>beta:X2</a>!")
 
     assert found.items == ((Slot.NAME, ":", Slot.ARGUMENTS),) * 2
@@ -40,7 +40,7 @@ def test_counters_inside_are_slots():
 
 
 def test_counters_outside_are_marked():
-    """A counter may stand before the first slot of an item, even inside a tag."""
+    """A counter may be before the first slot of an item, even inside a tag."""
     marked, start = mark_counters(row("<c1>alpha X1</c1><c2>beta X2</c2>"))
 
     assert start == 1
@@ -92,7 +92,7 @@ def test_rows_need_every_item_in_its_place():
 
 
 def test_a_row_ends_at_its_neighbours():
-    """What belongs to nobody stands before and after the row, and is not in it."""
+    """What belongs to nobody is before and after the row, and is not in it."""
     tokens = [at(1, 2, NAME, -1), at(3, 4, ARGS, 0), at(5, 6, NAME, 7)]
 
     crowd = [at(0, 1, NAME, -1), *tokens, at(6, 7, NAME, 8)]
@@ -112,7 +112,7 @@ ONE = (NAME,)
 
 
 def test_numbers_in_other_scripts_count_nothing():
-    """Digits that are no decimal number, as in `x²`, are text like any other."""
+    """Digits that are not a decimal number, as in `x²`, are text like any other."""
     texts = Row(before="²", items=((Slot.NAME,), (Slot.NAME,)), betweens=("³",), after="")
 
     assert mark_counters(texts) == (texts, None)

@@ -42,7 +42,7 @@ def native(call):
 def written(
     write=named, *, section=("", ""), call=("<c>", "</c>"), separator="", lead="", said="", thought=None, end="<end>"
 ):
-    """Return the answers of a template that writes calls so; `said` stands after content, `thought` after reasoning."""
+    """Return the answers of a template that writes calls so; `said` is after content, `thought` after reasoning."""
 
     def row(calls):
         return section[0] + separator.join(call[0] + write(item) + call[1] for item in calls) + section[1]
@@ -464,7 +464,7 @@ def test_what_is_left_out_with_the_arguments(text, arguments):
 
 @pytest.mark.parametrize(("text", "when_empty", "rule"), EMPTY.values(), ids=EMPTY)
 def test_call_without_arguments(text, when_empty, rule):
-    """What stands in the place of no arguments is compared with what usually would."""
+    """What is in the place of no arguments is compared with what usually would."""
     finding = find(written() | {"empty_call": text})
 
     assert finding.tools.arguments == Arguments(when_empty=when_empty)
@@ -515,7 +515,7 @@ def test_tagged_arguments_are_found():
 
 @pytest.mark.parametrize(("opener", "closer"), [("(", ")"), ("((", "))")])
 def test_content_after_tagged_arguments(opener, closer):
-    """What stands between calls and content is cut at the call's own closers."""
+    """What is between calls and content is cut at the call's own closers."""
 
     def write(call):
         values = ", ".join(f"{key}={value}" for key, value in call.arguments.items())
@@ -579,7 +579,7 @@ def test_rules_tell_how_calls_were_solved():
     stopped = written(end="<stop>") | {"two_calls": None}
 
     assert [find(texts).rules["T2"] for texts in (*rows, stopped)] == [
-        "what stands between two, and at both ends",
+        "what is between two, and at both ends",
         "the border lies between whole tags",
         "one call alone, to its end",
         "one call alone, whose last marker ends the turn",

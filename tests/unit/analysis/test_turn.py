@@ -293,7 +293,7 @@ def test_header_and_prefill_are_what_answers_and_prompts_share(texts, expected):
 
 
 def test_only_the_end_of_a_long_lead_is_looked_at():
-    """A marker far before the end of the lead is no question of the header; what is near is found in a prompt."""
+    """A marker far before the end of the lead is not a question of the header; what is near is found in a prompt."""
     far = "<a>" + " x" * 600
     frame = framed(prompt="Be brief. x<bot>T", bare="", answers=both(f"{far}<bot>"))
 
@@ -406,7 +406,7 @@ LEADS = [
 
 @pytest.mark.parametrize(("text", "lead", "rest"), LEADS)
 def test_white_space_in_a_lead_may_differ(text, lead, rest):
-    """A lead is found again whatever white space stands in it, between words and beside tags."""
+    """A lead is found again whatever white space is in it, between words and beside tags."""
     assert text_behind(text, lead) == rest
 
 

@@ -84,7 +84,7 @@ def test_several_processes_write_the_same(reader):
 
 
 def test_bad_rows_stand_aside(reader):
-    """Rows that cannot be read are in a file beside the output, with place and reason; empty lines are no rows."""
+    """Rows that cannot be read are in a file beside the output, with place and reason; empty lines are not rows."""
     bad = ["{", "[1]", '{"id": 7}', '{"text": 3}', '{"text": "x", "tools": "?"}', '"\\ud800"', "[" * 100_000]
     Path("a.jsonl").write_text("\n".join([line(1), *bad, "", line(2)]), encoding="utf-8")
     tally = read_files(reader, ["a.jsonl"], "out.jsonl", keep=["id"])
@@ -129,7 +129,7 @@ def test_forms(reader, suffix):
     write_as[suffix]()
     read_files(reader, [write("a.jsonl", 25)], "plain.jsonl", keep=["id"])
     read_files(reader, [f"a.{suffix}"], f"out.{suffix}", keep=["id"])
-    read_files(reader, [f"out.{suffix}"], "again.jsonl", keep=["id"])  # It has no texts, so all rows stand aside.
+    read_files(reader, [f"out.{suffix}"], "again.jsonl", keep=["id"])  # It has no texts, so all rows are aside.
 
     if suffix == "parquet":
         written = pytest.importorskip("pyarrow.parquet").read_table("out.parquet").to_pylist()
@@ -295,7 +295,7 @@ def test_refuses_what_another_job_left(reader, template, change):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"job": 1}', '{"version": 9, "job": "", "rows": 0}'])
 def test_refuses_what_is_no_journal(reader, text):
-    """A file that is no journal is named, not believed."""
+    """A file that is not a journal is named, not believed."""
     write("a.jsonl", 3)
     Path("out.jsonl.journal").write_text(text, encoding="utf-8")
 
@@ -304,7 +304,7 @@ def test_refuses_what_is_no_journal(reader, text):
 
 
 def test_refuses_a_part_that_was_cut(reader):
-    """A part that is shorter than its journal says is no beginning of the output."""
+    """A part that is shorter than its journal says is not a beginning of the output."""
     write("a.jsonl", 30)
     with ended_at(8), suppress(Ended):
         read_files(reader, ["a.jsonl"], "out.jsonl")

@@ -169,7 +169,7 @@ def test_engine_says_that_an_answer_was_cut_off(reader):
 
 @pytest.mark.parametrize("value", [3, 1.5, b"bytes", ["a"], {"a": 1}, True, float("nan")])
 def test_no_value_raises(reader, value):
-    """Whatever stands in a column, the row is unreadable and the others are read."""
+    """Whatever is in a column, the row is unreadable and the others are read."""
     columns = ("text", "prompt", "messages", "tools")
     for name in columns:
         rows = reader([{"text": PLAIN}, {"text": PLAIN, name: value}])
@@ -212,7 +212,7 @@ def test_pickle_needs_no_analysis(reader):
 
 
 def test_reads_numpy_like_arrays(reader):
-    """A column that is no list gives its values by `tolist`."""
+    """A column that is not a list gives its values by `tolist`."""
 
     class Array:
         def __len__(self):
@@ -226,7 +226,7 @@ def test_reads_numpy_like_arrays(reader):
 
 @pytest.mark.parametrize("batch", ["text", 3, [1]])
 def test_refuses_what_is_no_batch(reader, batch):
-    """What is no batch is the caller's mistake."""
+    """What is not a batch is the caller's mistake."""
     with pytest.raises(MessageError, match="batch: expected columns"):
         reader(batch)
 

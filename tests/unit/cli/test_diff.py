@@ -48,7 +48,7 @@ def test_a_tokenizer_configuration_is_a_template(run) -> None:
 
 
 def test_a_broken_format_is_refused(run) -> None:
-    """A file that is no format of this version is exit code 2, with the reason."""
+    """A file that is not a format of this version is exit code 2, with the reason."""
     Path("kept.json").write_text('{"version": 99}', encoding="utf-8")
 
     result = run("diff", "chat_template.jinja", "kept.json")

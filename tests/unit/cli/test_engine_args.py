@@ -82,7 +82,7 @@ def test_a_folder_is_written_to(args):
 
 
 def test_prints_commands_to_copy(run):
-    """For people, commands stand in lines of their own, with the reasons below them."""
+    """For people, commands are in lines of their own, with the reasons below them."""
     result = run("engine-args", "chat_template.jinja", "--engine", "vllm")
 
     assert "\nvllm serve chat_template.jinja --port 8001\n" in result.stdout

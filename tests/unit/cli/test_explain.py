@@ -23,7 +23,7 @@ def test_good_output_exits_with_0(run):
 
 
 def test_stop_stands_where_reading_stopped(run):
-    """The place where a call was given up stands between the stretches of the output."""
+    """The place where a call was given up is between the stretches of the output."""
     result = explained(run, "Hello\n" + CALL.replace("get_weather", "get_wether"))
 
     lines = [line.strip() for line in result.stdout.splitlines()]

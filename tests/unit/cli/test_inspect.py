@@ -44,14 +44,14 @@ def test_json_holds_proof_and_evidence(run):
 
 
 def test_shows_one_comparison(run):
-    """With --compare, both renderings stand beside each other, needles and all, and below them what differs."""
+    """With --compare, both renderings are beside each other, needles and all, and below them what differs."""
     result = run("inspect", "chat_template.jinja", "--compare", "T2")
 
     assert result.exit_code == 0
     assert "T2  tools.call_start  what is written once, and what for each call?" in result.stdout
     assert re.search(r"^  a call {20,}two calls$", result.stdout, re.MULTILINE)
     assert re.search(r"^  only in two calls +'.*get_mulbrix", result.stdout, re.MULTILINE)
-    assert re.search(r"^  decided by +what stands between two", result.stdout, re.MULTILINE)
+    assert re.search(r"^  decided by +what is between two", result.stdout, re.MULTILINE)
     assert "Capabilities" not in result.stdout
 
 

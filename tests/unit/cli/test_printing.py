@@ -55,7 +55,7 @@ def test_columns_hold_text_alone(rows):
 
 @given(st.recursive(HOSTILE, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner), max_leaves=5))
 def test_json_keeps_its_value(value):
-    """JSON is read back as it was printed, half characters that stand alone included."""
+    """JSON is read back as it was printed, half characters that are alone included."""
     said = printed(terminal.print_json, value)
 
     assert alive(said) == {"\n"}
@@ -115,7 +115,7 @@ def test_stops_are_looked_up():
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_words_of_a_table_stay_whole(monkeypatch, columns):
-    """Where the words have no room beside the numbers, they stand below them; no word is broken."""
+    """Where the words have no room beside the numbers, they are below them; no word is broken."""
     monkeypatch.setenv("COLUMNS", str(columns))
     rules = "history-not-prefix-stable, special-tokens-injectable, reasoning-dropped-from-history"
 

@@ -24,7 +24,7 @@ ARRIVED = re.compile(r"\\(x1b|u001b)\\*\]0;pwned", re.IGNORECASE)
 NOWHERE = HOSTILE[:-1]
 """The same without half a character, which no command line can be given."""
 FILE_NAME = os.fsdecode(b"\xff" + NOWHERE.replace("/", "").encode())
-"""The same with a byte that is no text."""
+"""The same with a byte that is not text."""
 OWN_STYLES = re.compile(r"\x1b\[(0|1|2|3[1236]|1;36)m")
 """The codes that the command line itself writes; `HOSTILE` asks for another."""
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}

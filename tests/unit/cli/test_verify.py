@@ -100,7 +100,7 @@ def test_numbers_are_checked(run, option):
 
 
 def test_bad_file_stops_nothing(run):
-    """In a folder, a file that is no template is named in the table, the others are examined, and the exit code is 2."""
+    """In a folder, a file that is not a template is named in the table, the others are examined, and the exit code is 2."""
     Path("many").mkdir()
     Path("many/good.jinja").write_text(Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8")
     Path("many/bad.jinja").write_text("{% for %}", encoding="utf-8")

@@ -93,7 +93,7 @@ def test_a_response_schema_holds_behind_reasoning():
 
 
 def test_an_answer_in_json_may_be_a_call_instead():
-    """With tools and a response schema, a call stands in the place of the JSON, never beside it, nor words beside a call."""
+    """With tools and a response schema, a call is in the place of the JSON, never beside it, nor words beside a call."""
     texts = ['{"a": 1}', F, f"{F}\n{G}", f"<think>a</think>\n{G}", '{"a": 1}\n' + F, f"Hi\n{F}", f'{F}\n{{"a": 1}}']
 
     assert accepted(texts, response_schema=ONE) == texts[:4]
@@ -207,7 +207,7 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
 
 @pytest.mark.parametrize("order", ["nzot", "notz", "no", "zt", "z", ""])
 def test_arguments_may_stand_in_both_orders(order):
-    """Optional arguments are accepted as the schema declares them and sorted, whatever kinds of values stand between."""
+    """Optional arguments are accepted as the schema declares them and sorted, whatever kinds of values are between."""
     written = {"n": 'n="a"', "z": 'z="b"', "o": "o=true", "t": 't=["x"]'}
     properties = {
         "n": {"type": "string"},

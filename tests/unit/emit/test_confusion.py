@@ -23,7 +23,7 @@ def lost(root: Node | Stopped, *terminals: str, **others: Node | Stopped) -> set
     ("root", "expected"),
     [
         (Choice((Sequence((A, Ref("b"))), AB)), {A}),
-        (Choice((Sequence((A, Ref("c"))), AB)), set()),  # `ac` is no beginning of `ab`.
+        (Choice((Sequence((A, Ref("c"))), AB)), set()),  # `ac` is not a beginning of `ab`.
         (Sequence((Repeat(Sequence((A, Ref("c")))), AB)), set()),
         (Sequence((Repeat(Sequence((A, Ref("b")))), AB)), {A}),
         (Sequence((Optional(A), Ref("b"), AB)), set()),
@@ -77,7 +77,7 @@ def test_json_is_told_apart_by_its_first_character():
 
 
 def test_recursive_rules_are_looked_into_once():
-    """A rule that stands inside itself has the same places at every depth."""
+    """A rule that is inside itself has the same places at every depth."""
     ended = Choice((A, Sequence((Literal("("), Ref("root"), Literal(")")))))
     listed = Choice((A, Sequence((Literal("("), Repeat(Sequence((A, Ref("root")))), Literal("ab)")))))
 

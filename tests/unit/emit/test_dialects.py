@@ -140,7 +140,7 @@ def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(name):
 
 
 def test_gbnf_is_written_in_plain_utf8():
-    """Characters of any script stand as they are; only quotes, backslashes and controls are escaped."""
+    """Characters of any script stay as they are; only quotes, backslashes and controls are escaped."""
     assert gbnf(Grammar(Literal('<｜é"\n\x02'))) == 'root ::= "<｜é\\"\\n\\x02"\n'
 
 
@@ -162,7 +162,7 @@ def test_a_structural_tag_says_what_it_can_in_its_own_words():
 
 
 def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
-    """What refers to itself is no tree, and handed over in one piece."""
+    """What refers to itself is not a tree, and handed over in one piece."""
     again = Sequence((Literal("<call>"), Until(("<call>",)), Optional(Ref("again"))))
     written = structural_tag(Grammar(Sequence((Until(("<call>",)), Ref("again"))), {"again": again}))
 

@@ -70,7 +70,7 @@ def test_text_at_the_end_needs_no_stop():
 
 
 def test_a_rule_that_ends_in_text_is_continued_where_it_is_used():
-    """The stop may stand after the reference, or be brought by the next round of a repetition."""
+    """The stop may be after the reference, or be brought by the next round of a repetition."""
     referred = rules(Sequence((Ref("text"), STOP)), text=Sequence((A, Until(("<x>",)))))
     repeated = rules(Repeat(Sequence((STOP, Until(("<x>",))))))
 
@@ -150,7 +150,7 @@ def test_what_free_text_says_is_left_out():
 
 
 def test_separators_are_written_out():
-    """A separator stands between repetitions only."""
+    """A separator is between repetitions only."""
     assert rules(Repeat(A, 1, None, B)).rules["root"] == Sequence((A, Repeat(Literal("ba"), 0, None)))
     assert rules(Repeat(A, 0, 1, B)).rules["root"] == Optional(A)
 

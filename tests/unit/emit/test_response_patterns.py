@@ -34,7 +34,7 @@ def test_layout_beside_text_has_a_limit() -> None:
 
 
 def test_layout_elsewhere_has_none() -> None:
-    """Between literals where no text stands, any white space is matched where there is some, and none where there is not."""
+    """Between literals where no text is, any white space is matched where there is some, and none where there is not."""
     pattern = beside_layout(["</a>\n", "</b>", "</c>"])
 
     assert re.fullmatch(pattern, "</a></b></c>")

@@ -151,7 +151,7 @@ def test_the_joint_is_not_taken_behind_empty_reasoning_of_another_form() -> None
 
 
 def test_content_ends_with_the_turn_and_its_wrapper() -> None:
-    """Wrappers and ends of turn, the end-of-sequence token included, close content and are no part of it."""
+    """Wrappers and ends of turn, the end-of-sequence token included, close content and are not part of it."""
     wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
     pattern = fields(Format(turn=TURN, content=wrapped).ended_by("</s>"))["content"]["close_pattern"]
 

@@ -95,7 +95,7 @@ def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
 @pytest.mark.parametrize("behind", ["", "[", "[\n"])
 def test_a_special_token_is_a_trigger_by_itself(token: str, behind: str) -> None:
-    """What stands after the token, a misspelt name included, does not keep the grammar asleep."""
+    """What is after the token, a misspelt name included, does not keep the grammar asleep."""
     calls = replace(CALLS, section_start=token + behind, call_start="")
 
     assert triggers(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
@@ -103,7 +103,7 @@ def test_a_special_token_is_a_trigger_by_itself(token: str, behind: str) -> None
 
 
 def test_a_bracket_is_no_token() -> None:
-    """A list in prose is no call: the name of a tool has to follow."""
+    """A list in prose is not a call: the name of a tool has to follow."""
     calls = replace(CALLS, section_start="[", call_start="")
 
     assert fires(Format(tools=calls), "[1] is a note") is None

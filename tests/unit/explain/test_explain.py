@@ -156,7 +156,7 @@ def test_arguments_that_do_not_fit_the_schema(arguments, complaint):
 
 
 def test_tool_without_properties_takes_any():
-    """A schema that names no arguments is no reason to complain about any."""
+    """A schema that names no arguments is not a reason to complain about any."""
     tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 
     assert explained(CALL, tools=tools).clean

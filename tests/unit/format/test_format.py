@@ -41,7 +41,7 @@ def test_another_version_is_a_clear_error(version: str) -> None:
     ],
 )
 def test_a_broken_format_names_the_place(text: str, message: str) -> None:
-    """An error in a format's JSON says where it stands and what was expected."""
+    """An error in a format's JSON says where it is and what was expected."""
     with pytest.raises(FormatError, match=message):
         Format.from_json(text)
 

@@ -107,6 +107,6 @@ def test_rules_that_are_not_needed_are_left_out() -> None:
     ],
 )
 def test_what_cannot_be_counted_is_refused(node: Node, message: str) -> None:
-    """The error says what stands in the way."""
+    """The error says what is in the way."""
     with pytest.raises(GrammarError, match=message):
         counted(Grammar(node), Count.ONE)

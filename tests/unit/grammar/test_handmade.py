@@ -68,7 +68,7 @@ def test_a_call_is_bound_by_its_tool():
 
 
 def test_entries_are_bound_by_their_schema():
-    """A value that is no string is written by its schema, a string as the grammar says."""
+    """A value that is not a string is written by its schema, a string as the grammar says."""
     accepts = lark_reader(Answer(format=Format(), request=REQUEST, handmade=ENTRIES).lark())
 
     assert accepts("get_weather(city=New York,days=3)")

@@ -46,7 +46,7 @@ def test_a_list_is_admitted_exactly_when_its_schema_says_so(schema):
 
 
 def test_what_is_contained_has_the_type_that_its_keywords_imply():
-    """A `minimum` wants numbers; values of other types stand beside them and do not count."""
+    """A `minimum` wants numbers; values of other types are beside them and do not count."""
     reading = read_schema({"contains": {"minimum": 1}, "maxContains": 1})
 
     assert all(admits(reading.shape, found, {}) for found in ([1], ["a", 2, None], [0, 1, 0]))

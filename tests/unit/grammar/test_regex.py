@@ -68,7 +68,7 @@ def test_a_pattern_generates_what_it_finds(pattern):
 
 @given(st.text(alphabet="ab01 -\n", max_size=6))
 def test_unanchored_patterns_allow_any_text_around(text):
-    """What is searched for may stand anywhere."""
+    """What is searched for may be anywhere."""
     assert generates(read_pattern("a0"), text) == ("a0" in text)
 
 
@@ -89,7 +89,7 @@ def test_what_is_not_regular_is_reported(pattern):
 
 
 def test_complement_leaves_surrogates_out():
-    """Half a surrogate pair is no character."""
+    """Half a surrogate pair is not a character."""
     assert complement((("a", "z"),)) == (("\x00", "`"), ("{", "\ud7ff"), ("\ue000", "\U0010ffff"))
 
 

@@ -57,7 +57,7 @@ def test_what_is_generated_obeys_the_schema(schema):
 
 
 def test_equal_parts_share_a_rule():
-    """A schema that stands in many places is written once."""
+    """A schema that is in many places is written once."""
     point = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}}
     one = schema_rules({"type": "object", "properties": {"p0": point}})
     many = schema_rules({"type": "object", "properties": {f"p{n}": point for n in range(20)}})

@@ -39,7 +39,7 @@ def test_calls_stand_behind_content(content, expected):
 
 
 def test_several_calls_are_one_run():
-    """Calls of one message stand together as the format joins them, arguments as text or as a mapping."""
+    """Calls of one message are together as the format joins them, arguments as text or as a mapping."""
     other = {"function": {"name": "g", "arguments": {"b": "x"}}}
 
     (message,) = write_calls([assistant("", CALL, other)], declared_format("tool-call-json-list"))

@@ -60,7 +60,7 @@ def test_the_form_shows_every_marker(declared):
 
 
 def test_schemas_are_whole():
-    """Each tool stands there with all that the caller said of it, characters as they are."""
+    """Each tool is there with all that the caller said of it, characters as they are."""
     text = Instructions(syntax=declared_format("qwen3").tools).write([TOOL, TOOL])
 
     assert text.count(json.dumps(TOOL, ensure_ascii=False)) == 2

@@ -31,7 +31,7 @@ def package(monkeypatch):
 
 @pytest.mark.parametrize("name", ["json-tags", "json-array", "bracket-id"])
 def test_reads_what_the_template_writes(name):
-    """What stands between the markers, as the server cuts it out, gives the calls that were written there."""
+    """What is between the markers, as the server cuts it out, gives the calls that were written there."""
     template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
     install(template)
     module = importlib.import_module("mlx_lm.tool_parsers.unrender")
@@ -48,7 +48,7 @@ def test_reads_what_the_template_writes(name):
 
 
 def test_what_is_no_call_is_refused():
-    """Text that is no call of an offered tool raises what the server expects."""
+    """Text that is not a call of an offered tool raises what the server expects."""
     module = install(ChatTemplate.from_file(TEMPLATES / "json-tags.jinja"))
 
     for text in ("", "{", '\n{"name": "other", "arguments": {}}\n'):

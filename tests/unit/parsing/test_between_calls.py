@@ -59,7 +59,7 @@ def test_a_call_that_nothing_ends_is_ended_by_the_next() -> None:
 
 
 def test_a_name_ends_where_a_call_without_arguments_is_closed() -> None:
-    """The end of the calls stands right after the name."""
+    """The end of the calls is right after the name."""
     tools = replace(TAGGED, section_start="<calls>", section_end="end.")
 
     assert calls("<calls><call>nowend.", tools) == [("now", "{}", "complete")]
@@ -91,7 +91,7 @@ def test_calls_that_nothing_shows_are_refused(
 ) -> None:
     """Without a marker a call begins with its name, has arguments to see, and something before the next name.
 
-    What stands between two arguments does not look like what ends them.
+    What is between two arguments does not look like what ends them.
     """
     with pytest.raises(FormatError) as refused:
         Format(tools=replace(TAGGED, function=function, arguments=arguments))

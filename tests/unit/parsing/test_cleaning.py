@@ -1,4 +1,4 @@
-"""Cleaning: what a call has left over is no content, and nothing else is touched or held."""
+"""Cleaning: what a call has left over is not content, and nothing else is touched or held."""
 
 from __future__ import annotations
 

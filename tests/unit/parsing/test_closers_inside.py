@@ -21,7 +21,7 @@ from unrender.parsing.parser import Parser
 )
 @pytest.mark.parametrize("answer", ["Hi", '{"a": "b"}'])
 def test_reasoning_ends_where_its_closer_stands(thought: str, answer: str) -> None:
-    """However much of a call the thought resembles, the answer is no part of it."""
+    """However much of a call the thought resembles, the answer is not a part of it."""
     message = check(
         lambda: Parser(declared_format("deepseek-r1-1"), Request(tools=(Tool(name="now"),))),
         f"<think>{thought}</think>{answer}",

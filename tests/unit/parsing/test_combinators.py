@@ -130,7 +130,7 @@ def test_text_after_what_matches_is_content():
 
 
 def test_a_strict_reader_raises_where_nothing_matches():
-    """The error names the position and what could have stood there."""
+    """The error names the position and what could have been there."""
     with pytest.raises(MalformedOutput, match="at character 15: expected a JSON value") as caught:
         read(ANSWER, "<call>get_time:", "oops", strict=True)
 

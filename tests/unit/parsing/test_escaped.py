@@ -57,7 +57,7 @@ def _scan(chunks: list[str], types: frozenset[str], *, whole: bool) -> str:
     ],
 )
 def test_entities_of_strings_are_decoded(text, types, expected):
-    """A string is decoded once, a list of unescaped JSON is not, and what is no entity stays."""
+    """A string is decoded once, a list of unescaped JSON is not, and what is not an entity stays."""
     assert scanned(text, *types) == expected
 
 

@@ -50,7 +50,7 @@ def test_a_literal_may_grow_into_a_longer_one() -> None:
 
 
 def test_a_guarded_literal_is_a_word() -> None:
-    """A guarded literal does not stand at the beginning of a longer word, and waits to be sure."""
+    """A guarded literal does not match at the beginning of a longer word, and waits to be sure."""
     assert GUARDED.find(">>>all you", 0) == (0, ">>>all")
     assert GUARDED.find(">>>allocate", 0) == (0, ">>>")
     assert GUARDED.undecided_from("x>>>all", 0) == 1

@@ -159,7 +159,7 @@ def test_calls_that_nothing_closes_end_with_the_turn_or_the_next_call(end: str) 
 
 
 def test_white_space_ends_a_name() -> None:
-    """Between a name and its value nothing else need stand."""
+    """Between a name and its value nothing else needs to be."""
     assert calls_of(KEYWORDS, '(do now :city "a :b)" :days 3)') == [("now", {"city": "a :b)", "days": 3})]
 
 

@@ -43,7 +43,7 @@ def read(chunks: list[str], request: Request = REQUEST, format: Format = FORMAT)
 
 @pytest.mark.parametrize(("text", "said"), ANSWERS.values(), ids=ANSWERS)
 def test_a_line_with_a_tools_name_begins_a_call(text, said):
-    """What is no name, or has no arguments after it, is text; nothing is lost at any chunking."""
+    """What is not a name, or has no arguments after it, is text; nothing is lost at any chunking."""
     for chunks in splits(text):
         assert read(list(chunks)) == said
 

@@ -17,7 +17,7 @@ CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
 
 def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
-    """What stands after the assistant's header in the prompt counts as written, and decides where reading begins."""
+    """What is after the assistant's header in the prompt counts as written, and decides where reading begins."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="<|start|>user\nHi<|end|>\n<|start|>assistant\n<think>\n")
 
     assert parser.feed("so\n</think>\n\nHi") == [ReasoningText("so"), ContentText("Hi")]
@@ -115,7 +115,7 @@ def test_the_end_comes_once() -> None:
 
 
 def test_strict_errors_say_where_and_what() -> None:
-    """A strict parser raises with position, what could have stood there, and the text around it."""
+    """A strict parser raises with position, what could have been there, and the text around it."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
 
     with pytest.raises(MalformedOutput) as raised:

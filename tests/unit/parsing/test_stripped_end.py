@@ -56,7 +56,7 @@ def test_a_call_is_whole_without_the_closer_that_ends_the_turn(end):
 @pytest.mark.parametrize("end", ["", "<|eos|>", "\n<|eos|>"])
 @pytest.mark.parametrize("place", ["section_end", "call_end"])
 def test_a_closer_is_whole_without_the_end_of_turn_in_it(end, place):
-    """Where the closing literal holds the token that stops the model, engines deliver what stands before that token."""
+    """Where the closing literal holds the token that stops the model, engines deliver what is before that token."""
     calls = replace(declared_format("tool-call-json").tools, section_start="<calls>", section_end="", separator="")
     calls = replace(calls, **{place: "\n</done><|eos|>"})
     parser = Parser(Format(turn=Turn(ends=("<|eos|>",)), tools=calls), Request(tools=None))
@@ -71,7 +71,7 @@ def test_a_closer_is_whole_without_the_end_of_turn_in_it(end, place):
 
 @pytest.mark.parametrize("end", ["", "\n", "<|end|>", "\n<|end|>\n"])
 def test_a_fence_that_closes_before_the_end_of_the_turn_is_dropped(end):
-    """An answer in JSON may stand in a Markdown fence, whatever of the end of the turn the engine delivers."""
+    """An answer in JSON may be in a Markdown fence, whatever of the end of the turn the engine delivers."""
     request = Request(response_schema={"type": "object"})
     for chunks in splits('```json\n{"a": 1}\n```' + end):
         parser = Parser(Format(turn=Turn(end="<|end|>\n")), request)

@@ -72,7 +72,7 @@ def test_anywhere_else_markers_are_content(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["So.\n</think>\n\nHi", "</think>\n\nHi"])
 def test_a_closer_without_opener_is_dropped_once(text: str) -> None:
-    """What stands before it is out as content already; the closer says nothing any more."""
+    """What is before it is out as content already; the closer says nothing any more."""
     reading = parser()
     events = reading.feed(text) + reading.finish()
 

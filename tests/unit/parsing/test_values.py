@@ -122,7 +122,7 @@ def test_a_quote_ends_a_verbatim_string_only_where_a_value_can_end(text: str, ex
     ],
 )
 def test_what_is_no_value_fails(text: str) -> None:
-    """Text that is no value fails at the same place at every chunking; so does nesting or a number without bound."""
+    """Text that is not a value fails at the same place at every chunking; so does nesting or a number without bound."""
     assert scanned(text)[2] is Status.FAILED
 
 

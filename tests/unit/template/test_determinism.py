@@ -66,5 +66,5 @@ def test_opaque_values_keep_a_readable_text():
 
 
 def test_address_in_a_text_is_kept():
-    """A text of a conversation that looks like an address is no address."""
+    """A text of a conversation that looks like an address is not an address."""
     assert Template("{{ text }}{{ [text] }}").render([], text="x at 0xff").text == "x at 0xff['x at 0xff']"

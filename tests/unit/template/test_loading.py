@@ -176,7 +176,7 @@ def test_directory_without_a_template(tmp_path, name, content, message):
 
 
 def test_file_without_a_template(tmp_path):
-    """A JSON file without a template names what it has; what is no text is refused; so is what is not there."""
+    """A JSON file without a template names what it has; what is not text is refused; so is what is not there."""
     write(tmp_path / "a.json", {"other": 1})
     (tmp_path / "b.jinja").write_bytes(b"\xff\xfe")
 

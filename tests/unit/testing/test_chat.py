@@ -97,7 +97,7 @@ def test_a_deviation_has_to_be_tolerated_explicitly(case):
 
 @NEEDS_ENGINE
 def test_nothing_is_tolerated_without_need(case):
-    """An answer as the format has it is no deviation."""
+    """An answer as the format has it is not a deviation."""
     text = failure(case.output("Hello!").expect_tolerated, content="Hello!")
 
     assert "nothing to tolerate" in text

@@ -42,7 +42,7 @@ def test_true_is_not_one():
 
 
 def test_the_difference_shows_white_space():
-    """What was expected and what was found stand below each other, with line breaks visible."""
+    """What was expected and what was found are below each other, with line breaks visible."""
     lines = Expectation(content="Hi\n").differences(message(content="Hi"))
 
     assert lines[0] == "content"
@@ -51,7 +51,7 @@ def test_the_difference_shows_white_space():
 
 
 def test_a_broken_call_is_compared_as_text():
-    """A call that was cut off keeps its text, and is no complete call."""
+    """A call that was cut off keeps its text, and is not a complete call."""
     found = message(tool_calls=(tool_call("f", '{"a": "b', CallStatus.TRUNCATED),))
 
     assert Expectation(tool_calls=[broken_call("f", '{"a": "b')]).differences(found) == []

@@ -234,7 +234,7 @@ def test_progress_names_every_capability():
 
 
 def test_diff_of_messages_shows_what_differs():
-    """Two messages differ in the parts that are not the same; made-up ids are no difference."""
+    """Two messages differ in the parts that are not the same; made-up ids are not a difference."""
     calls = [[{"id": id, "function": {"name": name, "arguments": "{}"}}] for id, name in (("a", "f"), ("b", "g"))]
     expected, found = (json.dumps({"content": "x", "tool_calls": it}) for it in calls)
 
@@ -316,7 +316,7 @@ CLOSED_BEFORE_THE_CALLS = """\
 
 @pytest.mark.parametrize("source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS])
 def test_what_does_not_follow_the_prompt_refutes_no_grammar(source):
-    """Where the history opens an answer otherwise than the prompt, what cannot stand after the prompt is not asked of grammars."""
+    """Where the history opens an answer otherwise than the prompt, what cannot be after the prompt is not asked of grammars."""
     report = verify(ChatTemplate.from_string(source).template, samples=2)
 
     assert report.refuted == ()

@@ -162,7 +162,7 @@ def test_garbage_is_an_error(kind, garbage):
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize(("status", "transient"), [(500, False), (503, True), (400, False)])
 def test_refusal_is_an_error_with_the_engines_words(kind, status, transient):
-    """A status that is no success is an error with the engine's own words; some may pass."""
+    """A status that is not a success is an error with the engine's own words; some may pass."""
 
     async def run():
         async with EngineServer({kind.path: {"error": {"message": "too long"}}}, status=status) as engine:

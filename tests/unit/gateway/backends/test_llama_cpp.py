@@ -168,7 +168,7 @@ def test_tokens_are_counted(model):
 
 
 def test_file_that_is_no_model_is_named(tmp_path):
-    """A file that is no model is an error that names it."""
+    """A file that is not a model is an error that names it."""
     path = tmp_path / "bad.gguf"
     path.write_bytes(b"GGUF nonsense")
 

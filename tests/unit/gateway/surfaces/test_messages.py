@@ -220,7 +220,7 @@ def test_client_raises_its_own_errors():
 
 
 def test_stream_begins_with_the_cost_of_the_prompt():
-    """The first event says how many tokens the prompt is, as the engine counts; what names the caller is no parameter."""
+    """The first event says how many tokens the prompt is, as the engine counts; what names the caller is not a parameter."""
     engine = Told("Hi")
 
     async def run():

@@ -120,7 +120,7 @@ def test_custom_tool_streams_its_text():
 
 
 def test_cut_off_answer_is_incomplete():
-    """At the limit the response is incomplete, and a call that was cut off is no part of the output."""
+    """At the limit the response is incomplete, and a call that was cut off is not a part of the output."""
     usage = Usage(prompt_tokens=9, completion_tokens=4, cached_tokens=5)
     engine = Told(["Wait.\n" + CALL[:40], Piece("", 0, "length", usage)])
 
