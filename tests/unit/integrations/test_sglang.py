@@ -22,10 +22,11 @@ from unrender.format import ToolMode
 from unrender.verify.engines import installed, tag_reader
 
 NEEDED = ("sglang", "torch", "xgrammar")
+if not all(map(installed, NEEDED)):
+    pytest.skip("sglang is needed", allow_module_level=True)
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="sglang is needed"),
 ]
 
 OWN = {path.stem: path for path in sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"))}

@@ -25,10 +25,11 @@ from unrender.format import ToolMode
 from unrender.verify.engines import installed, tag_reader
 
 NEEDED = ("vllm", "torch", "xgrammar")
+if not all(map(installed, NEEDED)):
+    pytest.skip("vllm is needed", allow_module_level=True)
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="vllm is needed"),
 ]
 
 OWN = {path.stem: path for path in sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"))}
