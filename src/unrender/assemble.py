@@ -237,8 +237,9 @@ class _Generation:
                 )
             )
         # Reasoning that nothing opens begins at once: what is before its end cannot be anything else.
-        others: list[Node] = [] if markers.mode is ReasoningMode.DELIMITER and not turn.prefill else [direct]
-        if markers.unseen:  # Every answer may be one after reasoning that history has dropped.
+        shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
+        others: list[Node] = [direct] if shown else []
+        if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
             others.append(self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone()))
         for text in empty:
             if not text.startswith(start + end):

@@ -337,6 +337,11 @@ WRITTEN = {
         TALK,
         "[''] (reasoning:text[</r>] '</r>' (content:text[</r>]))",
     ),
+    "nothing opens reasoning, and no rendering shows its end": (
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>", unseen=True)),
+        TALK,
+        "[''] (reasoning:text[</r>] '</r>' (content:text[</r>] | content:text[</r>]))",
+    ),
     "words of the prompt open reasoning": (
         Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=Turn(prefill="Go:")),
         TALK,
