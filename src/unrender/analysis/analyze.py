@@ -90,7 +90,7 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     proof = prove(prober, complete(fmt, template.source))
     fmt, last = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
     given_up = (*found.given_up, *settled, *proof.given_up, *last)
-    unlike = unlike_history(turns, found.frame)
+    unlike = unlike_history(turns, found.frame, found.format.content.start)
     diagnostics = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)

@@ -63,12 +63,19 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     )
 
 
-def unlike_history(turns: Turns, frame: Frame) -> Iterator[str]:
-    """Yield, in words, that the generation prompt does not write what is before every answer of the history."""
+def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[str]:
+    """Yield, in words, how answers in the history begin otherwise than the generation prompt does.
+
+    `content_start` is the marker that opens content, if any does.
+    """
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt
     if prompt and asked.answers and header and prompt != asked.bare and header not in prompt:
         yield f"the prompt asks with {prompt!r:.200}, and before answers stands {header!r:.200}: no answer shows what follows it"
+    begun = frame.prefill.strip()
+    call = frame.body(turns.call)
+    if begun and content_start.strip().startswith(begun) and call and not call.lstrip().startswith(begun):
+        yield f"the prompt begins content with {begun!r:.200}, and no call stands after that: no answer shows how calls follow it"
 
 
 def tail_of(body: str | None, needle: str, frame: Frame) -> str:

@@ -167,8 +167,8 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
         return shown.text
     if shown.text.startswith(begun):
         return shown.text[len(begun) :]
-    if format.content.start.strip() and begun.strip().endswith(format.content.start.strip()):
-        return ""  # The prompt has begun content, and this answer begins with something else.
+    if _begins_content(format, begun):
+        return ""  # This answer begins with something else.
     if _leaves_open(format, begun):
         return shown.text[shown.text.index(reasoning) :] if reasoning else ""
     if markers.end and not markers.closed_in(begun):
@@ -178,6 +178,12 @@ def _going_on(format: Format, shown: Shown, begun: str) -> str:
     # What the prompt has closed is not in the history, and layout with which it ends is not the answer's.
     text = shown.text.lstrip().removeprefix(markers.empty).removeprefix(markers.end)
     return text.lstrip() if begun[-1:].isspace() else text
+
+
+def _begins_content(format: Format, begun: str) -> bool:
+    """Return whether what a prompt has begun is content: it ends with the marker that opens it, or is a part of that."""
+    start, written = format.content.start.strip(), begun.strip()
+    return bool(start) and (written.endswith(start) or start.startswith(written))
 
 
 def _begun(subject: Subject, prompt: str, full: str) -> str | None:

@@ -297,6 +297,29 @@ def test_a_prompt_that_asks_unlike_the_history_is_said():
     assert said.startswith("the prompt asks with '<|end|><|assistant|>', and before answers stands '<|bot|>'")
 
 
+CALLS_WITHOUT_HEADER = """\
+{%- for message in messages -%}
+{%- if message.role == 'assistant' -%}
+{%- if message.content -%}{{ '<|assistant|><|say|>' ~ message.content ~ '<|stop|>' }}{%- endif -%}
+{%- for call in message.tool_calls or [] -%}
+{{ '<|call|>' ~ call.function.name ~ '<|args|>' ~ call.function.arguments | tojson ~ '<|/call|>' }}
+{%- endfor -%}
+{%- else -%}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}
+"""
+
+
+def test_a_prompt_that_begins_content_where_no_call_follows_is_said():
+    """Content begins with what the prompt writes, and calls do not: the same header before calls says nothing."""
+    alike = CALLS_WITHOUT_HEADER.replace("'<|call|>' ~", "('<|assistant|>' if loop.first else '') ~ '<|call|>' ~")
+
+    (said,) = analyze(Template(CALLS_WITHOUT_HEADER)).diagnostics
+
+    assert said.startswith("the prompt begins content with '<|assistant|>', and no call stands after that")
+    assert analyze(Template(alike)).diagnostics == ()
+
+
 STRINGS_OF_ANOTHER_TYPE = """\
 {%- for message in messages -%}
 {%- if message.role == 'assistant' -%}

@@ -312,9 +312,23 @@ CLOSED_BEFORE_THE_CALLS = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
 """
+CONTENT_ALONE_AFTER_THE_HEADER = """\
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}
+{%- if message.content %}{{ '<|assistant|><|say|>' ~ message.content ~ '<|stop|>' }}{% endif %}
+{%- for call in message.tool_calls or [] %}
+{{- '<|call|>' ~ call.function.name ~ '<|args|>' ~ call.function.arguments | tojson ~ '<|/call|>' }}
+{%- endfor %}
+{%- else %}{{ '<|' ~ message.role ~ '|>' ~ message.content ~ '<|end|>' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
 
 
-@pytest.mark.parametrize("source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS])
+@pytest.mark.parametrize(
+    "source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS, CONTENT_ALONE_AFTER_THE_HEADER]
+)
 def test_what_does_not_follow_the_prompt_refutes_no_grammar(source):
     """Where the history opens an answer otherwise than the prompt, what cannot be after the prompt is not asked of grammars."""
     report = verify(ChatTemplate.from_string(source).template, samples=2)
