@@ -39,9 +39,7 @@ def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution
     suffix = common_prefix([between, *after])
     if len(prefix) + len(suffix) <= len(between):
         separator = between[len(suffix) : len(between) - len(prefix)]
-        return Solution(
-            prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends"
-        )
+        return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
     border = min(_borders(between, len(between) - len(prefix), len(suffix)), key=lambda at: _awkwardness(between, at))
     return Solution(
         prefix=between[border:], suffix=between[:border], separator="", rule="the border lies between whole tags"
