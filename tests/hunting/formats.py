@@ -6,6 +6,7 @@ on each other, and the first that breaks names the kind of the failure.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import signal
@@ -235,6 +236,7 @@ def _readers(subject: Subject) -> Iterator[tuple[str, Accepts]]:
         with _promise(dialect):
             written = write(subject.answer())
         if installed(engine):
+            importlib.import_module(engine)  # Not on the clock, which must not end it halfway.
             with _promise(f"{dialect}: compile"):
                 reader = read(written)
             yield dialect, reader

@@ -41,7 +41,7 @@ def broken(reading: Reading) -> str:
 @each_reading
 def test_a_state_goes_on_like_the_original(reading: Reading) -> None:
     """At every split point of a real output, and of a broken one, the restored parser reads the rest as the original."""
-    for text in (max(reading.outputs, key=len)[:400], broken(reading)[:400]):
+    for text in (max(reading.outputs, key=len)[:200], broken(reading)[:200]):
         whole = reading.parser()
         events = [*whole.feed(text), *whole.finish()]
         parser = reading.parser()

@@ -130,10 +130,13 @@ class Lexemes:
             yield character, Read(target, kept, begun=True)
 
     def _node_steps(self, reading: frozenset[Rest]) -> Iterator[tuple[str, Reading]]:
+        opened: dict[tuple[Rest, ...], Reading] = {}  # Most characters lead to the same place.
         for character in self.alphabet:
-            rests = [rest for way in reading if way for rest in _after(way, character)]
+            rests = tuple(rest for way in reading if way for rest in _after(way, character))
+            if rests and rests not in opened:
+                opened[rests] = self._opened([*rests])
             if rests:
-                yield character, self._opened(rests)
+                yield character, opened[rests]
 
     def _opened(self, rests: list[Rest]) -> frozenset[Rest]:
         """Return the ways to read on, each of which begins with characters, or is at its end."""
