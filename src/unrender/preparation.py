@@ -130,7 +130,7 @@ def prepared(
     )
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)
 def analysis_of(template: Template, bounds: Bounds | None = None, *, cache: bool = True) -> Analysis:
     """Return what is learnt of a template within the bounds; equal templates share it.
 
