@@ -43,7 +43,7 @@ class Forks:
     """What is known of some rules; `add` makes others known."""
 
     def __init__(self, rules: Mapping[str, Node], openness: Openness) -> None:
-        self.unsure = False
+        self.unsure: bool = False
         """Whether a question had no answer because there were too many beginnings."""
         self._openness = openness
         self._rules = dict(rules)

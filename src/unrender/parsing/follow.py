@@ -39,14 +39,14 @@ class Follow:
         self.ends = ends
         self.names = names
         arguments = syntax.arguments
-        self.in_code = arguments.in_code
+        self.in_code: bool = arguments.in_code
         """A value may be an expression, or a string in quotes."""
         behind = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
         self.closing: tuple[Part, ...] = (arguments.end, *behind, syntax.call_end)
         """What closes a call."""
         texts = [part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot)]
-        self.closed = any(map(str.strip, texts))
-        self.fences = [_FENCE] if any(_FENCE in text for text in texts) else []
+        self.closed: bool = any(map(str.strip, texts))
+        self.fences: list[str] = [_FENCE] if any(_FENCE in text for text in texts) else []
         """The Markdown fence, where one closes the call."""
         self._named: dict[tuple[str, ...], Follow] = {}
 

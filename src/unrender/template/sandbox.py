@@ -65,7 +65,7 @@ class Sandbox(SandboxedEnvironment):
             optimized=False,
             cache_size=0,
         )
-        self.facts = Facts()
+        self.facts: Facts = Facts()
         self.undeclared: set[str] = set()
         self._thread = threading.local()
         self._limits = limits
