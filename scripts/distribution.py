@@ -54,6 +54,7 @@ PERMISSIVE = (
     "0BSD",
 )
 """Words of licences that allow what ours allows; MPL binds the files of that library alone."""
+WITHOUT = "Without the extra `transformers`: its torch brings what the machine's accelerator needs."
 UNSAID: Mapping[str, str] = {"protobuf": "BSD-3-Clause"}
 """Licences of packages whose metadata name none, as the LICENSE file in their archive says."""
 
@@ -98,7 +99,7 @@ def licences(bill: str, out: str) -> None:
     parts = json.loads(Path(bill).read_text(encoding="utf-8"))["components"]
     rows = sorted((part["name"], part["version"], _licence(part)) for part in parts if part["name"] != "unrender")
     table = "".join(f"| {' | '.join(row)} |\n" for row in [("package", "version", "licence"), ("---",) * 3, *rows])
-    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{table}", encoding="utf-8")
+    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{WITHOUT}\n\n{table}", encoding="utf-8")
     odd = [row for row in rows if not any(word in row[2].upper() for word in PERMISSIVE)]
     if odd:
         sys.exit(f"{out}: expected permissive licences, found {odd}")
