@@ -1,39 +1,22 @@
-"""The playground in a real Chromium, used with mouse and keyboard: `playground.mjs` does what a person does, and each of its checks is a test here.
-
-`scripts/browser.sh` installs what this needs; without it the tests say so and skip.
-"""
+"""The playground in a real Chromium, used with mouse and keyboard: `playground.mjs` does what a person does, and each of its checks is a test here."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import chromium
 import pytest
 
-HERE = Path(__file__).parent
-FOLDER = HERE.parent.parent / ".cache" / "browser"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SCRIPT = HERE / "playground.mjs"
-CHECKS = [
-    found[1] or found[2]
-    for found in re.finditer(r'^  async "(.+)"\(|^checks\["(.+)"\] = ', SCRIPT.read_text(), re.MULTILINE)
-]
-CHECKS += [f"axe finds nothing serious: {scheme}" for scheme in ("light", "dark")]
+SCRIPT = Path(__file__).parent / "playground.mjs"
+CHECKS = [*chromium.checks_of(SCRIPT), *(f"axe finds nothing serious: {scheme}" for scheme in ("light", "dark"))]
 
-pytestmark = [
-    pytest.mark.skipif(
-        not (CHROMIUM and shutil.which("node") and (FOLDER / "node_modules" / "playwright-core").is_dir()),
-        reason="PLAYGROUND NOT CHECKED: no browser: run `scripts/browser.sh`",
-    ),
-    pytest.mark.timeout(300),
-]
+pytestmark = [chromium.NEEDED, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +35,7 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def held(address: str) -> Mapping[str, Any]:
     """Run all checks in one browser, and return what each found; True is good."""
-    assert CHROMIUM
-    command = ["node", str(SCRIPT), address, CHROMIUM, str(FOLDER)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
-    assert run.returncode == 0, run.stderr
-    return {found["name"]: found["found"] for found in map(json.loads, run.stdout.splitlines())}
+    return chromium.held(SCRIPT, address)
 
 
 @pytest.mark.parametrize("check", CHECKS)

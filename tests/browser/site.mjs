@@ -1,0 +1,106 @@
+// Uses the documentation site as a reader does, in a real Chromium; one line of JSON for each check.
+//
+//   node site.mjs URL CHROMIUM FOLDER DISK     URL serves the site, DISK is its address on the disk; FOLDER holds node_modules,
+//                                              and takes the pictures
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [url, executablePath, folder, disk] = process.argv.slice(2);
+const need = createRequire(join(folder, "package.json"));
+const { chromium } = need("playwright-core");
+const axe = readFileSync(need.resolve("axe-core/axe.min.js"), "utf8");
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+const browser = await chromium.launch({ executablePath, headless: true, args: QUIET });
+const complaints = [];
+const strangers = new Set();
+
+async function open(address, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, ...options });
+  page.on("pageerror", (error) => complaints.push(`${address}: ${error.message}`));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(`${address}: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    if (![url, disk, "data:", "blob:", "about:"].some((start) => request.url().startsWith(start))) strangers.add(request.url());
+  });
+  await page.goto(address);
+  return page;
+}
+
+const picture = (page, name) => page.screenshot({ path: join(folder, `site-${name}.png`) });
+
+async function searched(start) {
+  const page = await open(`${start}index.html`);
+  await page.click('input[name="query"]');
+  await page.keyboard.type("training masks", { delay: 20 });
+  const found = page.locator('.md-search-result__link[href*="howto/training-masks.html"]').first();
+  await found.waitFor({ timeout: 60_000 });
+  await found.click();
+  await page.waitForURL("**/howto/training-masks.html*");
+  const title = await page.textContent("h1");
+  await page.close();
+  return title.startsWith("Mask what the model wrote") || title;
+}
+
+const checks = {
+  async "the playground on its page reads what is typed"() {
+    const page = await open(`${url}playground.html`);
+    const frame = page.frameLocator("iframe.playground");
+    await frame.locator("#film mark").first().waitFor({ timeout: 120_000 });
+    await frame.locator("#output").fill("<think>hm</think>Hello");
+    await frame.locator("#message", { hasText: '"reasoning_content": "hm"' }).waitFor({ timeout: 60_000 });
+    const roles = await frame.locator("#film mark").evaluateAll((marks) => marks.map((mark) => `${mark.className}=${mark.textContent}`));
+    await picture(page, "playground");
+    await page.close();
+    return roles.join(" ") === "marker=<think> reasoning=hm marker=</think> content=Hello" || roles;
+  },
+  async "the search finds a page"() {
+    return searched(url);
+  },
+  async "the search finds a page of a site that is read from the disk"() {
+    return searched(disk);
+  },
+  async "no page is wider than a phone"() {
+    const start = await open(`${url}index.html`);
+    const links = await start.$$eval(".md-nav a[href]", (found) => found.map((link) => link.href.split("#")[0]));
+    await start.close();
+    const page = await open(`${url}index.html`, { viewport: { width: 390, height: 844 } });
+    await picture(page, "phone");
+    const wide = [];
+    for (const link of new Set(links)) {
+      await page.goto(link, { waitUntil: "domcontentloaded" });
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) wide.push(`${link}: ${over} pixels`);
+    }
+    await page.close();
+    return (wide.length === 0 && new Set(links).size > 50) || { wide, links: new Set(links).size };
+  },
+};
+
+async function accessible(path, colorScheme) {
+  const page = await open(url + path, { colorScheme });
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run());
+  await picture(page, `${path.replaceAll("/", "-")}-${colorScheme}`);
+  await page.close();
+  const found = violations.filter((item) => ["serious", "critical"].includes(item.impact));
+  return found.length === 0 || found.map((item) => `${item.id}: ${item.nodes.slice(0, 5).map((node) => `${node.target} ${node.failureSummary.slice(0, 200)}`).join(" ")}`);
+}
+for (const [path, scheme] of [["index.html", "light"], ["gallery.html", "dark"], ["reference/api/unrender.html", "light"], ["howto/stream.html", "dark"]])
+  checks[`axe finds nothing serious: ${path} ${scheme}`] = () => accessible(path, scheme);
+checks["nothing is asked of another site"] = async () => strangers.size === 0 || [...strangers];
+checks["the console stays empty"] = async () => complaints.length === 0 || complaints;
+
+for (const [name, check] of Object.entries(checks)) {
+  let found;
+  try {
+    found = await check();
+  } catch (error) {
+    found = String(error).slice(0, 500);
+  }
+  console.log(JSON.stringify({ name, held: found === true, found }));
+}
+await browser.close();

@@ -1,0 +1,62 @@
+"""The documentation site in a real Chromium, served and read from the disk: each check of `site.mjs` is a test here.
+
+`scripts/site.sh --offline` builds what is looked at; without it the tests say so and skip.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import chromium
+import pytest
+from environment import ROOT
+
+SITE = ROOT / ".cache" / "site"
+SCRIPT = Path(__file__).parent / "site.mjs"
+LOOKED_AT = ("index.html light", "gallery.html dark", "reference/api/unrender.html light", "howto/stream.html dark")
+CHECKS = [*chromium.checks_of(SCRIPT), *(f"axe finds nothing serious: {page}" for page in LOOKED_AT)]
+
+pytestmark = [
+    chromium.NEEDED,
+    pytest.mark.skipif(
+        not (SITE / "playground" / "pyodide").is_dir(),
+        reason="SITE NOT CHECKED: it is not built: run `scripts/site.sh --offline`",
+    ),
+    pytest.mark.timeout(300),
+]
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing of requests."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Serve the site as any web server does, at a port that is free."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(SITE))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def held(address: str) -> Mapping[str, Any]:
+    """Run all checks in one browser, and return what each found; True is good."""
+    return chromium.held(SCRIPT, address, f"{SITE.as_uri()}/")
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_site(held: Mapping[str, Any], check: str) -> None:
+    """What the check's name says is true of the site."""
+    assert held[check] is True
+
+
+def test_no_check_is_forgotten(held: Mapping[str, Any]) -> None:
+    """Every check that the script makes is a test here."""
+    assert set(held) == set(CHECKS)
