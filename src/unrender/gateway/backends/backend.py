@@ -65,9 +65,18 @@ class Piece(NamedTuple):
     usage: Usage | None = None
     """What the engine has counted, in the last piece."""
     logprobs: tuple[Mapping[str, Any], ...] = ()
-    """Its tokens as `{"token", "logprob", "bytes", "top_logprobs"}`."""
+    """Its tokens, each as `scored` makes it, with its `top_logprobs`."""
     more: bool = False
     """The next piece is there already, so this one's frames may wait for it."""
+
+
+def scored(text: str, logprob: float) -> dict[str, Any]:
+    """Return a token as chat completions write it, without `top_logprobs`.
+
+    >>> scored("Hi", -0.5)
+    {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}
+    """
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode(errors="replace"))}
 
 
 class EngineError(Exception):

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece, scored
 from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
 from unrender.parsing.completions import Usage
 
@@ -180,10 +180,7 @@ def _tokens(logprobs: Mapping[str, Any], top: int) -> list[dict[str, Any]]:
     tokens, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
     others = logprobs.get("top_logprobs") or [{}] * len(tokens)
     return [
-        _token(token, value) | {"top_logprobs": [_token(*item) for item in list((other or {}).items())[:top]]}
-        for token, value, other in zip(tokens, values, others, strict=False)
+        scored(text, value or 0.0)
+        | {"top_logprobs": [scored(name, of or 0.0) for name, of in list((other or {}).items())[:top]]}
+        for text, value, other in zip(tokens, values, others, strict=False)
     ]
-
-
-def _token(token: str, value: float | None) -> dict[str, Any]:
-    return {"token": token, "logprob": value or 0.0, "bytes": list(token.encode(errors="replace"))}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece, scored
 from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
 from unrender.parsing.completions import Usage
 
@@ -29,13 +29,14 @@ class SGLang:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Structural tags."""
-        return Capabilities(dialect="structural_tag", sampling=_SAMPLING)
+        """Structural tags, and log probabilities."""
+        return Capabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what is new in what the engine writes."""
         await self._learn()
         text, tokens, length = "", 0, 0
+        told = _Told(job.logprobs, cumulative=not self._incremental)
         async with aclosing(self._connection.lines(_PATH, _body(job), job.headers)) as lines:
             async for line, more in lines:
                 data = event(line, self._where)
@@ -48,7 +49,8 @@ class SGLang:
                 now = number(data, "meta_info", "completion_tokens")
                 if finish in ("abort", "error"):
                     raise EngineError("the engine gave the request up", where=self._where)
-                yield Piece(text, max(now - tokens, 0), finish, _usage(data) if finish else None, more=more)
+                usage, logprobs = _usage(data) if finish else None, told.beside(text, data)
+                yield Piece(text, max(now - tokens, 0), finish, usage, logprobs, more)
                 tokens = now
                 if finish:
                     return
@@ -95,7 +97,40 @@ def _body(job: Job) -> dict[str, Any]:
         parameters["sampling_seed"] = job.seed
     if job.grammar is not None:
         parameters["structural_tag"] = job.grammar.text
-    return {"text": job.turn.prompt, "sampling_params": parameters, "stream": True, "rid": job.request_id}
+    body = {"text": job.turn.prompt, "sampling_params": parameters, "stream": True, "rid": job.request_id}
+    if job.logprobs is not None:
+        body |= {"return_logprob": True, "top_logprobs_num": job.logprobs, "return_text_in_logprobs": True}
+    return body
+
+
+class _Told:
+    """The log probabilities of one answer, each given once, beside the text that its token is in.
+
+    A server that sends the whole text again sends all log probabilities again. A token whose text waits for the rest of a
+    character waits with it.
+    """
+
+    def __init__(self, top: int | None, *, cumulative: bool) -> None:
+        self._top = top
+        self._cumulative = cumulative
+        self._seen = 0
+        self._waiting: list[Mapping[str, Any]] = []
+
+    def beside(self, text: str, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+        """Return the tokens that are new, if `text` is not empty."""
+        if self._top is None:
+            return ()
+        values, others = _rows(data, "output_token_logprobs"), _rows(data, "output_top_logprobs")
+        start = self._seen if self._cumulative else 0
+        self._seen = max(self._seen, len(values))
+        for at in range(start, len(values)):
+            beside = others[at] if at < len(others) and isinstance(others[at], list) else []
+            alternatives = [token for item in beside[: self._top] for token in _scored(item)]
+            self._waiting += [token | {"top_logprobs": alternatives} for token in _scored(values[at])]
+        if not text:
+            return ()
+        found, self._waiting = tuple(self._waiting), []
+        return found
 
 
 def _new(text: str, length: int, *, last: bool) -> tuple[str, int]:
@@ -116,3 +151,16 @@ def _usage(data: Any) -> Usage:
         completion_tokens=number(data, "meta_info", "completion_tokens"),
         cached_tokens=number(data, "meta_info", "cached_tokens"),
     )
+
+
+def _rows(data: Mapping[str, Any], name: str) -> list[Any]:
+    rows = (data.get("meta_info") or {}).get(name)
+    return rows if isinstance(rows, list) else []
+
+
+def _scored(item: Any) -> list[dict[str, Any]]:
+    """Return a token that SGLang writes as its log probability, its id and its text; none where that is not there."""
+    match item:
+        case [int() | float() as value, _, str() as text]:
+            return [scored(text, value)]
+    return []

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Grammar, Job, Piece
+from unrender.gateway.backends.backend import Capabilities, EngineError, Grammar, Job, Piece, scored
 from unrender.gateway.failure import invalid
 from unrender.matchers import DIALECTS, Matcher, installed, masked, matchers
 from unrender.parsing.completions import Usage
@@ -204,7 +204,7 @@ class Run:
 
     def _plain(self, token: int, value: float) -> dict[str, Any]:
         text = self._engine.tokenizer.decode([token], skip_special_tokens=False)
-        return {"token": text, "logprob": value, "bytes": list(text.encode(errors="replace"))}
+        return scored(text, value)
 
     def _put(self, item: Piece | EngineError | None) -> None:
         """Hand over a piece, and wait while too many are waiting, unless nobody wants it any more."""

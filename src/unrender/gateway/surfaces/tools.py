@@ -14,6 +14,7 @@ from typing import Any
 
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields
+from unrender.gateway.surfaces.lark_pattern import pattern_of
 
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _LONGEST_OPENING = 100
@@ -69,7 +70,10 @@ def _of_custom(tool: Fields) -> tuple[dict[str, Any], list[str]]:
         text["pattern"] = f"^(?:{definition})$"
     elif definition:
         description = f"{description}\n\nThe input follows this grammar:\n{definition}".strip()
-        unheeded.append(f"{form.where} (described in the prompt, not enforced)")
+        if pattern := pattern_of(definition):
+            text["pattern"] = pattern
+        else:
+            unheeded.append(f"{form.where} (described in the prompt, not enforced)")
     parameters = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
     return {"name": name, "description": description, "parameters": parameters}, unheeded
 

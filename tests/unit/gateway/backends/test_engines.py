@@ -317,6 +317,47 @@ def test_sglang_is_asked():
     assert (parameters["structural_tag"], parameters["sampling_seed"], parameters["top_k"]) == ("{}", 3, 4.0)
 
 
+def sglang_scored(*texts: str) -> dict[str, Any]:
+    """Return what SGLang says of tokens: theirs, and two alternatives to each."""
+    rows = [[-0.5, 7, text] for text in texts]
+    return {"output_token_logprobs": rows, "output_top_logprobs": [[row, [-1.5, 8, "x"]] for row in rows]}
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_sglang_scores_each_token_once(incremental):
+    """Whether it says all again or only what is new; a token that holds half a character waits for the other half."""
+    kind = KINDS["sglang"]
+    frames = [sglang("a", 1), sglang("a\ufffd", 2), sglang("aé", 3), sglang("aé", 4, {"type": "stop", "matched": 2})]
+    scores = [["a"], ["a", "\ufffd"], ["a", "\ufffd", "\ufffd"], ["a", "\ufffd", "\ufffd", ""]]
+    if incremental:
+        frames = [frame | {"text": text} for frame, text in zip(frames, ("a", "", "é", ""), strict=True)]
+        scores = [now[before:] for before, now in enumerate(scores)]
+    for frame, texts in zip(frames, scores, strict=True):
+        frame["meta_info"] |= sglang_scored(*texts)
+    others = {"/get_server_info": {"incremental_streaming_output": incremental}}
+
+    engine, pieces = asyncio.run(generated(Kind(kind.make, kind.path, events(*frames), others), work=job(logprobs=1)))
+
+    body = next(body for path, body, _ in engine.asked if path == kind.path)
+    assert (body["return_logprob"], body["top_logprobs_num"], body["return_text_in_logprobs"]) == (True, 1, True)
+    told = [(piece.text, [token["token"] for token in piece.logprobs]) for piece in pieces]
+    assert [item for item in told if item[0]] == [("a", ["a"]), ("é", ["\ufffd", "\ufffd"])]
+    first = {"token": "a", "logprob": -0.5, "bytes": [97]}
+    assert pieces[0].logprobs == (first | {"top_logprobs": [first]},)
+
+
+@pytest.mark.parametrize("wrong", ["x", [1], [[None, 1, "a"]], [["a"]], {"a": 1}])
+def test_scores_that_make_no_sense_are_left_out(wrong):
+    """An engine that writes its log probabilities otherwise still has its text read."""
+    kind = KINDS["sglang"]
+    frame = sglang("a", 1, {"type": "stop"})
+    frame["meta_info"] |= {"output_token_logprobs": wrong, "output_top_logprobs": wrong}
+
+    _, pieces = asyncio.run(generated(Kind(kind.make, kind.path, events(frame), kind.others), work=job(logprobs=1)))
+
+    assert [(piece.text, piece.logprobs) for piece in pieces] == [("a", ())]
+
+
 def test_ollama_is_asked():
     """The prompt is raw, and defaults are spelled out."""
     body = asked("ollama", sampling=SAMPLING, seed=3, limit=9)

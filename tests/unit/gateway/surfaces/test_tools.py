@@ -27,21 +27,26 @@ def test_arguments_and_input_are_inverse(text):
     assert custom_input(custom_arguments(text)) == text
 
 
-def test_regex_becomes_a_pattern_and_lark_a_description():
-    """A regular expression constrains the input; another grammar is described, and named as not enforced."""
+def test_grammars_become_patterns_where_they_can():
+    """A regular expression constrains the input, and so does Lark; Lark that refers to itself is described, and named."""
     tools = [
         {"type": "custom", "name": "flat", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}},
         {
             "type": "custom",
-            "custom": {"name": "deep", "format": {"grammar": {"syntax": "lark", "definition": "start: X"}}},
+            "custom": {
+                "name": "deep",
+                "format": {"grammar": {"syntax": "lark", "definition": 'start: "(" start? ")"'}},
+            },
         },
+        {"type": "custom", "name": "plain", "format": {"syntax": "lark", "definition": 'start: "a"~2'}},
     ]
 
     found = read_tools(tools)
 
-    assert found.custom == {"flat", "deep"}
+    assert found.custom == {"flat", "deep", "plain"}
     assert found.functions[0]["function"]["parameters"]["properties"]["input"]["pattern"] == "^(?:a+)$"
-    assert "start: X" in found.functions[1]["function"]["description"]
+    assert 'start: "("' in found.functions[1]["function"]["description"]
+    assert found.functions[2]["function"]["parameters"]["properties"]["input"]["pattern"] == "^(?:(?:a){2})$"
     assert found.unheeded == ["tools[1].format (described in the prompt, not enforced)"]
 
 
