@@ -17,7 +17,7 @@ if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/plugins.sh ]]; then
     "$bin/python" -m pip install --quiet --no-warn-conflicts --editable . transformers==5.19.0 xgrammar==0.2.8 \
         'fastapi>=0.133,<0.137' aiohttp cachetools cbor2 cloudpickle dill ijson ipython mistral_common msgspec openai \
         openai-harmony orjson partial_json_parser pillow prometheus_client psutil py-cpuinfo pybase64 pydantic pyzmq regex \
-        requests sentencepiece uvloop
+        requests sentencepiece uvloop compressed-tensors loguru gguf
     "$bin/python" -m pip install --quiet --no-deps "vllm==${VLLM:-0.33.0}" "sglang==${SGLANG:-0.5.23}"
     "$bin/python" -m pip install --quiet --no-warn-conflicts 'starlette>=1,<2' 'uvicorn>=0.50,<1' anthropic httpx2 pytest \
         pytest-timeout pytest-xdist hypothesis jsonschema
@@ -25,5 +25,5 @@ if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/plugins.sh ]]; then
 fi
 [[ ${1:-} == --set-up ]] && exit
 
-# What the gateway sends vLLM is judged by vLLM's own request class.
+# What the gateway sends them is judged by their own request classes.
 exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,sglang}.py tests/unit/gateway/backends/test_peers.py "$@"

@@ -26,7 +26,7 @@ class _Finder:
         return None
 
     def exec_module(self, module: Any) -> None:
-        module.InterpolationMode, module.__version__ = _Modes, "0.0"
+        module.InterpolationMode, module.__version__, module.__file__ = _Modes, "0.0", __file__
         module.__getattr__ = lambda _: _Nothing
 
 

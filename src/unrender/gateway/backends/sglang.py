@@ -37,7 +37,7 @@ class SGLang:
         await self._learn()
         text, tokens, length = "", 0, 0
         told = _Told(job.logprobs, cumulative=not self._incremental)
-        async with aclosing(self._connection.lines(_PATH, _body(job), job.headers)) as lines:
+        async with aclosing(self._connection.lines(_PATH, request_body(job), job.headers)) as lines:
             async for line, more in lines:
                 data = event(line, self._where)
                 if not data:
@@ -85,7 +85,8 @@ class SGLang:
         await self._connection.close()
 
 
-def _body(job: Job) -> dict[str, Any]:
+def request_body(job: Job) -> dict[str, Any]:
+    """Return what `/generate` is sent."""
     parameters: dict[str, Any] = {
         "max_new_tokens": job.limit,  # null is all that fit; without it, 128
         "stop": list(job.turn.stop),

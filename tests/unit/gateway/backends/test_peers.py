@@ -1,4 +1,4 @@
-"""What vLLM is sent, judged by its own request class.
+"""What vLLM and SGLang are sent, judged by their own request classes.
 
 Optional: it runs where it is installed (`scripts/plugins.sh`).
 """
@@ -6,19 +6,21 @@ Optional: it runs where it is installed (`scripts/plugins.sh`).
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib
 import json
 from typing import Any
 
 import pytest
+import torchless_vision
 
 from unrender.verify.engines import installed
 
-NEEDED = ("vllm", "aiohttp", "openai", "anthropic")
+NEEDED = ("aiohttp", "openai", "anthropic")
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="vllm is needed"),
+    pytest.mark.skipif(not all(map(installed, NEEDED)), reason="the gateway's packages are needed"),
 ]
 SAMPLING = {
     "temperature": 0.5,
@@ -43,6 +45,7 @@ def jobs():
     return [Job(turn=turn, request_id="r"), Job(turn=turn, request_id="r", **full)]
 
 
+@pytest.mark.skipif(not installed("vllm"), reason="vllm is needed")
 def test_vllm_understands_every_field():
     """VLLM's request class knows every field, and has the values that were meant."""
     from unrender.gateway.backends.completions import VLLM, Completions  # noqa: PLC0415
@@ -61,3 +64,26 @@ def test_vllm_understands_every_field():
         assert {name: getattr(request, name) for name in job.sampling} == job.sampling
         if job.grammar is not None:
             assert request.structured_outputs.structural_tag == job.grammar.text
+
+
+@pytest.mark.skipif(not installed("sglang"), reason="sglang is needed")
+def test_sglang_understands_every_field():
+    """SGLang's request class and its sampling parameters know every field, and have the values that were meant."""
+    from unrender.gateway.backends.sglang import request_body  # noqa: PLC0415
+
+    torchless_vision.install()
+    request_class = importlib.import_module("sglang.srt.managers.io_struct").GenerateReqInput
+    sampling_class = importlib.import_module("sglang.srt.sampling.sampling_params").SamplingParams
+    for job in jobs():
+        body = request_body(job)
+        request = request_class(**body)
+        sampling = sampling_class(**request.sampling_params)
+
+        assert set(body) <= {field.name for field in dataclasses.fields(request_class)}
+        assert (sampling.skip_special_tokens, sampling.max_new_tokens) == (False, job.limit)
+        assert (request.return_logprob, request.top_logprobs_num) == (
+            (True, job.logprobs) if job.logprobs is not None else (request_class(text="").return_logprob, None)
+        )
+        assert {name: getattr(sampling, name) for name in job.sampling} == job.sampling
+        if job.grammar is not None:
+            assert sampling.structural_tag == job.grammar.text
