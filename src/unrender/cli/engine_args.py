@@ -1,7 +1,7 @@
 """`unrender engine-args`: a template and an engine into the commands that serve it, with what was proved, and why.
 
-Every engine can be run in front of by the gateway, which reads with the whole format. Some also read an exported response
-template by themselves, which can say less.
+vLLM and SGLang run the plug-in, and the gateway goes in front of every engine: both read with the whole format. Some engines
+also read an exported response template by themselves, which can say less.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from unrender.cli.verify import finding_row
 from unrender.emit.response_template import Target
 from unrender.errors import ExportError
 from unrender.format import ReasoningMode, ToolMode
+from unrender.integrations.rendered import TEMPLATE
 from unrender.verify import verify
 
 
@@ -48,6 +49,11 @@ class Subject:
         return shlex.quote(self.model)
 
     @property
+    def served(self) -> str:
+        """What the engine loads, as a word of a shell; MODEL where the user named a template's file."""
+        return "MODEL" if Path(self.model).is_file() else self.quoted
+
+    @property
     def folder(self) -> str:
         """The model's folder as a word of a shell; DIR where that is not what the user named."""
         return self.quoted if Path(self.model).is_dir() else "DIR"
@@ -70,8 +76,8 @@ class Subject:
 def engine_args(template: str, *, engine: str, template_name: str | None, as_json: bool) -> None:
     """Print the exact commands, or the code, with which an engine serves this model, and why they are so.
 
-    The gateway reads answers with the whole format. An engine that reads response templates can also do without it, where the
-    format can be expressed as one; what is lost then is named. The proof is that of `unrender verify`.
+    The plug-in and the gateway read answers with the whole format. An engine that reads response templates can also do without
+    them, where the format can be expressed as one; what is lost then is named. The proof is that of `unrender verify`.
     """
     loaded = load(template, name=template_name)
     ways = tuple(_ENGINES[engine](Subject(model=template, template=loaded)))
@@ -103,6 +109,17 @@ def _preserved(subject: Subject) -> Iterator[str]:
         yield f"it keeps the special tokens that answers are read by: {', '.join(tokens)}"
 
 
+def _inside(subject: Subject, engine: str, start: str) -> Way:
+    """Return how an engine runs our plug-in."""
+    why = [
+        "the plug-in is found when unrender is installed beside the engine; it reads and constrains as the gateway does"
+    ]
+    if Path(subject.model).is_file():
+        start = f"{TEMPLATE}={subject.quoted} {start}"
+        why.append(f"engines do not tell plug-ins of a template outside the checkpoint, hence {TEMPLATE}")
+    return Way(title=f"Inside {engine}", lines=("pip install unrender", start), why=tuple(why))
+
+
 def _own(subject: Subject, engine: str, start: str, why: str, target: Target = Target.VLLM) -> Way:
     """Return how an engine reads answers by itself, or why it cannot."""
     title = f"By {engine} itself"
@@ -114,10 +131,12 @@ def _own(subject: Subject, engine: str, start: str, why: str, target: Target = T
 
 
 def _vllm(subject: Subject) -> Iterator[Way]:
+    flags = "--enable-auto-tool-choice --tool-call-parser unrender --reasoning-parser unrender"
+    yield _inside(subject, "vLLM", f"vllm serve {subject.served} {flags}")
     yield _gateway(
         subject,
         "vllm",
-        f"vllm serve {subject.quoted} --port 8001",
+        f"vllm serve {subject.served} --port 8001",
         "http://127.0.0.1:8001",
         ["without --reasoning-parser: with it, vLLM never enforces a grammar on raw completions (vllm#57726)"],
     )
@@ -132,7 +151,9 @@ def _vllm(subject: Subject) -> Iterator[Way]:
 
 def _sglang(subject: Subject) -> Iterator[Way]:
     start = "python -m sglang.launch_server --model-path"
-    yield _gateway(subject, "sglang", f"{start} {subject.quoted} --port 8001", "http://127.0.0.1:8001", [])
+    flags = "--tool-call-parser unrender --reasoning-parser unrender"
+    yield _inside(subject, "SGLang", f"{start} {subject.served} {flags}")
+    yield _gateway(subject, "sglang", f"{start} {subject.served} --port 8001", "http://127.0.0.1:8001", [])
     why = "`auto` takes the response template only where no rule of SGLang's knows the chat template: see its log"
     yield _own(subject, "SGLang", f"{start} {subject.folder} --tool-call-parser auto --reasoning-parser auto", why)
 

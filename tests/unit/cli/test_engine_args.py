@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
 from functools import cache
@@ -12,6 +13,7 @@ import pytest
 
 from unrender.cli.app import app
 from unrender.cli.serve import serve
+from unrender.integrations import rendered
 from unrender.verify import verify
 
 
@@ -58,7 +60,21 @@ def test_the_backend_is_one_that_the_gateway_has(args):
 
     for engine in ("vllm", "sglang", "llama-server", "ollama"):
         assert engine in kind.choices
-        assert f"--backend {engine} " in args(engine)["ways"][0]["lines"][1]
+        gateway = next(way for way in args(engine)["ways"] if way["title"] == "With the gateway")
+        assert f"--backend {engine} " in gateway["lines"][1]
+
+
+def test_the_plug_in_has_the_name_that_is_registered(args):
+    """The flags name the parsers by the plug-in's own name; a template's file is told by the variable that it reads."""
+    Path("model").mkdir()
+    Path("model/chat_template.jinja").write_bytes(Path("chat_template.jinja").read_bytes())
+
+    for engine in ("vllm", "sglang"):
+        plugin = importlib.import_module(f"unrender.integrations.{engine}")
+        by_file, by_folder = (args(engine, model)["ways"][0]["lines"][1] for model in ("chat_template.jinja", "model"))
+        assert f"--tool-call-parser {plugin.NAME} --reasoning-parser {plugin.NAME}" in by_folder
+        assert by_file.startswith(f"{rendered.TEMPLATE}=chat_template.jinja ")
+        assert (" MODEL " in by_file, " model " in by_folder) == (True, True)
 
 
 def test_flags_follow_the_format(run, args):
@@ -66,8 +82,8 @@ def test_flags_follow_the_format(run, args):
     source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
     Path("plain.jinja").write_text(source, encoding="utf-8")
 
-    assert "hf" in args("vllm")["ways"][1]["lines"][1]
-    assert "hf" not in args("vllm", "plain.jinja")["ways"][1]["lines"][1]
+    assert "hf" in args("vllm")["ways"][-1]["lines"][1]
+    assert "hf" not in args("vllm", "plain.jinja")["ways"][-1]["lines"][1]
 
 
 def test_a_folder_is_written_to(args):
@@ -77,15 +93,15 @@ def test_a_folder_is_written_to(args):
         Path("chat_template.jinja").read_text(encoding="utf-8"), encoding="utf-8"
     )
 
-    assert "--write model/tokenizer_config.json" in args("vllm", "model")["ways"][1]["lines"][0]
-    assert "--write DIR/tokenizer_config.json" in args("vllm")["ways"][1]["lines"][0]
+    assert "--write model/tokenizer_config.json" in args("vllm", "model")["ways"][-1]["lines"][0]
+    assert "--write DIR/tokenizer_config.json" in args("vllm")["ways"][-1]["lines"][0]
 
 
 def test_prints_commands_to_copy(run):
     """For people, commands are in lines of their own, with the reasons below them."""
     result = run("engine-args", "chat_template.jinja", "--engine", "vllm")
 
-    assert "\nvllm serve chat_template.jinja --port 8001\n" in result.stdout
+    assert "\nvllm serve MODEL --port 8001\n" in result.stdout
     assert "vllm#57726" in result.stdout
     assert "not expressed" in result.stdout
     assert "Proof" in result.stdout
