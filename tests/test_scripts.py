@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 from types import ModuleType
 
+import compat
 import distribution
 import environment
 import fetch_schema_suite
@@ -103,6 +104,27 @@ def test_table_replaces_the_one_before() -> None:
     assert formats_table.with_table(page, "new") == (
         f"before\n{formats_table.BEGIN}\nnew\n{formats_table.END}\nafter\n"
     )
+
+
+def test_page_of_tested_releases_is_current() -> None:
+    """`docs/reference/engines.md` is what the checks say, and each check's script is there."""
+    assert compat.PAGE.read_text(encoding="utf-8") == compat.page(), "run `python scripts/compat.py --write`"
+    assert [check.script for check in compat.CHECKS if not (compat.ROOT / check.script).is_file()] == []
+
+
+def test_what_broke_is_in_the_table() -> None:
+    """A check that failed shows pytest's last words, or the end of what was said."""
+    told = "...\n== 2 failed, 3 passed in 1.5s ==\n"
+    results = [
+        compat.Result(check=compat.CHECKS[0], versions=("vllm 1.0",), outcome=compat.outcome(told), passed=False),
+        compat.Result(check=compat.CHECKS[1], versions=(), outcome=compat.outcome("no such thing\n"), passed=True),
+    ]
+
+    assert (
+        "| vllm 1.0 | plug-ins, and what the gateway sends | BROKEN | 2 failed, 3 passed in 1.5s == |"
+        in compat.table(results)
+    )
+    assert "| - | grammars, generation in process | ok | no such thing |" in compat.table(results)
 
 
 def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:

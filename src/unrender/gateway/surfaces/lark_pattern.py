@@ -53,7 +53,7 @@ def pattern_of(grammar: str) -> str | None:
     longer than a pattern may be. Nothing is raised.
 
     >>> pattern_of('start: "say " WORD ("," WORD)*\nWORD: /[a-z]+/')
-    '^(?:say (?:[a-z]+)(?:,(?:[a-z]+))*)$'
+    '^(?:say (?:(?:[a-z]+))(?:,(?:(?:[a-z]+)))*)$'
     """
     if len(grammar) > MAX_PATTERN:
         return None
