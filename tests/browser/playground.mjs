@@ -90,6 +90,21 @@ const checks = {
     await settles(page, () => document.querySelector("#differences").textContent.includes("reasoning.start"));
     return true;
   },
+  async "a template is compared with a format in a file"(page) {
+    const file = (text) => ({ name: "format.json", mimeType: "application/json", buffer: Buffer.from(text) });
+    await page.setInputFiles("#kept-format", file('{"version": 0}'));
+    await settles(page, () => document.querySelector("#differences").textContent.includes("version"));
+    await page.click("#keep");
+    await settles(page, () => document.querySelector("#differences").textContent.includes("the same format"));
+    const shown = await page.evaluate(async () => {
+      const asked = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ source: document.querySelector("#source").value }) };
+      return (await (await fetch("ask/format", asked)).json()).format;
+    });
+    shown.turn.end = "<other>";
+    await page.setInputFiles("#kept-format", file(JSON.stringify(shown)));
+    await settles(page, () => document.querySelector("#differences").textContent.includes("<other>"));
+    return (await text(page, "#differences")).includes("turn.end");
+  },
   async "a link holds everything"(page) {
     await page.fill("#output", "Hello <b>there</b>");
     await page.click("#share");

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import UnrenderError
+from unrender.format import Format
 from unrender.turn import Turn
 
 Kind = TypeVar("Kind")
@@ -53,6 +54,12 @@ def template_of(data: Mapping[str, Any]) -> ChatTemplate:
     What analysis finds is kept in memory, never on the disk.
     """
     return _template(*(field(data, name, str, "") for name in ("source", "bos_token", "eos_token")))
+
+
+def format_of(data: Mapping[str, Any]) -> Format:
+    """Return the `format` that is given, or the one of the template. Raises `FormatError` and `TemplateError`."""
+    given = field(data, "format", dict, {})
+    return Format.from_dict(given) if given else template_of(data).format
 
 
 @lru_cache(maxsize=8)

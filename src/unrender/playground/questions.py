@@ -19,7 +19,16 @@ from unrender.explain import explain
 from unrender.format_diff import differences
 from unrender.masks import assistant_mask
 from unrender.picture import markers, pictures
-from unrender.playground.asked import BadQuestion, choices, conversation, field, settings, template_of, turn_of
+from unrender.playground.asked import (
+    BadQuestion,
+    choices,
+    conversation,
+    field,
+    format_of,
+    settings,
+    template_of,
+    turn_of,
+)
 from unrender.playground.reading import film, recorded
 from unrender.turn import Turn
 from unrender.verify import verify
@@ -140,9 +149,8 @@ def _grammar(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compare(data: Mapping[str, Any]) -> dict[str, Any]:
-    one, other = (template_of(field(data, name, dict, {})) for name in ("before", "after"))
-    found = differences(one.format, other.format)
-    return {"differences": [asdict(difference) for difference in found]}
+    one, other = (format_of(field(data, name, dict, {})) for name in ("before", "after"))
+    return {"differences": [asdict(difference) for difference in differences(one, other)]}
 
 
 QUESTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(

@@ -100,6 +100,17 @@ def test_a_long_output_is_a_film_of_bounded_length():
     assert found["chunk"] == 20
 
 
+def test_a_format_is_compared_with_a_template():
+    """Either side of a comparison may be a format instead of a template."""
+    kept = asked("format")["format"]
+    kept["turn"]["end"] = "<other>"
+    found = asked("compare", before={"format": kept}, after={"source": SOURCE})
+
+    assert [(item["path"], item["before"], item["after"]) for item in found["differences"]] == [
+        ("turn.end", "<other>", "<|end|>")
+    ]
+
+
 def test_what_is_not_enforced_is_a_warning():
     """A schema's keyword that no grammar holds is named beside the grammar."""
     tool = {
@@ -130,6 +141,7 @@ def test_what_is_not_enforced_is_a_warning():
         ("format", {"source": "x" * 1_000_001}, "source: expected at most 1000000 characters"),
         ("grammar", {"dialect": "yacc"}, "dialect: expected one of"),
         ("compare", {"before": 3}, "before: expected an object"),
+        ("compare", {"before": {"format": {"version": 0}}, "after": {}}, "version"),
         ("explanation", {"output": "x" * 100_001}, "output: at most 100000 characters"),
         ("prompt", {"tool_choice": {"type": "function", "function": {"name": "other"}}}, "other"),
     ],

@@ -11,7 +11,7 @@ const PAUSE = 250; // Milliseconds without typing before a question is asked.
 let messages = [{ role: "user", content: "Hello" }];
 let film = null; // The answer to the last "read", with the output that was read.
 let recording = null; // The chunks of a recording, instead of chunks of one size.
-let kept = null; // The template to compare with.
+let kept = null; // The template, or the format, to compare with.
 let playing = null;
 
 // ---- making elements ------------------------------------------------------------------------------------------------
@@ -442,7 +442,7 @@ const compare = latest(async (current) => {
   if (!current() || !usable(found, $("differences"))) return;
   const text = (value) => (value === null ? "—" : typeof value === "string" ? quoted(value) : JSON.stringify(value));
   const rows = found.differences.map((item) => make("tr", {}, header(item.path), make("td", { textContent: text(item.before) }), make("td", { textContent: text(item.after) })));
-  const same = make("p", { className: "good", textContent: "Both templates write the same format." });
+  const same = make("p", { className: "good", textContent: "Both are the same format." });
   const head = make("tr", {}, ...["field", "kept", "this"].map((name) => make("th", { scope: "col", textContent: name })));
   fill($("differences"), rows.length ? make("table", {}, head, ...rows) : same);
 });
@@ -451,6 +451,18 @@ function keep() {
   kept = template();
   $("kept").textContent = `kept: ${kept.source.length} characters`;
   compare();
+}
+
+/** Take a format to compare with, as `unrender format` writes it. */
+async function keepFormat(file) {
+  try {
+    kept = { format: JSON.parse(await file.text()) };
+  } catch (error) {
+    say(`${file.name}: expected a format as JSON: ${error.message}`, true);
+    return;
+  }
+  $("kept").textContent = `kept: ${file.name}`;
+  await compare();
 }
 
 // ---- links ----------------------------------------------------------------------------------------------------------
@@ -542,6 +554,10 @@ async function start() {
     const [file] = $("recording").files;
     if (file) await openRecording(file);
     showChunk();
+  });
+  $("kept-format").addEventListener("change", async () => {
+    const [file] = $("kept-format").files;
+    if (file) await keepFormat(file);
   });
   if (alone) say("Loading Python …");
   const examples = await (await fetch("examples.json")).json();
