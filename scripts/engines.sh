@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bin=.venv-engines/bin
+[[ $OSTYPE != msys ]] || bin=.venv-engines/Scripts # Windows
 ready=.venv-engines/ready
 if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/engines.sh ]]; then
     python3 -m venv .venv-engines

@@ -5,9 +5,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-bin=.venv-engines/bin
+inside=bin
+[[ $OSTYPE != msys ]] || inside=Scripts # Windows
+bin=.venv-engines/$inside
 if [[ ! .venv-engines/ready -nt pyproject.toml ]]; then # The engines' environment has all that is needed here, but costs gigabytes.
-    bin=.venv-exports/bin
+    bin=.venv-exports/$inside
     python3 -m venv .venv-exports
     "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
     "$bin/python" -m pip install --quiet --editable '.[cli]' --group tests --group exports
