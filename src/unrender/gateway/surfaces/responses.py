@@ -134,6 +134,8 @@ class ResponsesSurface:
         self._fresh: list[Mapping[str, Any]] = []
         """Those that no delta has carried yet."""
         self._outcome: Outcome | None = None
+        self._completed = 0
+        """When the outcome was known, in seconds since 1970."""
         self._usage: Usage | None = None
 
     def begin(self) -> bytes:
@@ -256,7 +258,7 @@ class ResponsesSurface:
 
     def end(self, index: int, outcome: Outcome) -> bytes:  # noqa: ARG002
         """Return the end of the open item."""
-        self._outcome = outcome
+        self._outcome, self._completed = outcome, int(time.time())
         return b"".join(self._stop())
 
     def finish(self, usage: Usage) -> bytes:
@@ -288,7 +290,7 @@ class ResponsesSurface:
             "id": self._head.id,
             "object": "response",
             "created_at": self._head.created,
-            "completed_at": int(time.time()) if status == "completed" else None,
+            "completed_at": self._completed if status == "completed" else None,
             "status": status,
             "model": self._head.model,
             "output": list(self._output),
