@@ -33,8 +33,8 @@ MAX_ITEMS = 128
 MAX_TEXT = 16_000
 """Characters of all markers of a Format together."""
 
-_RESERVED = re.compile("[\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
-"""Surrogates, which no text holds, and the stand-ins of analysis, sampler and parser."""
+_RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
+"""NUL, at which engines end a text, surrogates, which no text holds, and the stand-ins of analysis, sampler and parser."""
 
 
 def check(format: Format) -> None:

@@ -56,6 +56,7 @@ def check_answer(
             if text in turn.prefill:
                 yield "format.turn.prefill", f"expected words without the marker {text!r} of {other}"
     yield from _begins_calls(turn, content, tools)
+    yield from _begins_otherwise(turn, reasoning)
     yield from _wordlike(turn, reasoning)
     for where, core in openers:
         for other, text in dropped:
@@ -79,6 +80,18 @@ def _begins_calls(turn: Turn, content: Content, tools: Tools) -> Iterator[Proble
             if text.strip().endswith(core) and not content.start.strip().startswith(core):
                 opener = where.removeprefix("format.")
                 yield f"format.turn.{name}", f"expected words that do not end with {core!r} of {opener}, found {text!r}"
+
+
+def _begins_otherwise(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
+    """Yield a prompt that does not open the reasoning that it always opens, or that begins the answer once more."""
+    prompts = (("prefill", turn.prefill), ("prefill_no_thinking", turn.prefill_no_thinking))
+    for name, text in prompts:
+        for header, core in _cores((f"turn.headers[{at}]", header) for at, header in enumerate(turn.headers)):
+            if core in text:
+                yield f"format.turn.{name}", f"expected words without the marker {core!r} of {header}"
+    opens = reasoning.mode in (ReasoningMode.FORCED_OPEN, ReasoningMode.FORCED_CLOSED)
+    if opens and turn.prefill.strip() and reasoning.start.strip() not in turn.prefill:
+        yield "format.turn.prefill", f"expected {reasoning.start.strip()!r} of reasoning.start, found {turn.prefill!r}"
 
 
 def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:

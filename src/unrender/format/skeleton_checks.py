@@ -48,12 +48,17 @@ _WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.KEY, Slot.TYPE)
 
 def check_after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iterator[Problem]:
     """Yield the texts that go on a name or an id before them, as they begin with a letter or digit themselves."""
-    begins = arguments.start or "".join(map(literal, arguments.entry[:1])) or "{"
+    begins = arguments.start or "".join(map(_first_text, arguments.entry[:1])) or "{"
     for at, part in enumerate(parts[1:], start=1):
         text = begins if part is Slot.ARGUMENTS else literal(part)
         instead = (arguments.when_empty or "") if part is Slot.ARGUMENTS else ""
         if parts[at - 1] in _WORDS and any(first.isalnum() or first == "_" for first in (text[:1], instead[:1])):
             yield f"{where}[{at}]", f"expected no letter or digit right after `{parts[at - 1]}`, found {text!r}"
+
+
+def _first_text(part: Part) -> str:
+    """Return with what a part begins: its text, or a letter for the name of an argument."""
+    return "name" if isinstance(part, Slot) else part
 
 
 def literal(part: Part) -> str:

@@ -57,6 +57,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "long layout": ({"turn": {"end": "\n" * (MAX_LAYOUT + 1) + "<e>"}}, "format.turn.end"),
     "nothing but layout": ({"turn": {"content_to_tools": " " * (MAX_LAYOUT + 1)}}, "format.turn.content_to_tools"),
     "surrogate": ({"turn": {"end": "\ud800"}}, "format.turn.end"),
+    "end of a text in C": ({"turn": {"end": "<\0>"}}, "format.turn.end: .*U\\+0000 is reserved"),
     "mark of the sampler": ({"turn": {"end": "<\ufdd0>"}}, "format.turn.end"),
     "stand-in of the parser": ({"ignored": ["\U0010f000"]}, r"format.ignored\[0\]"),
     "many headers": ({"turn": {"headers": ["<h>"] * (MAX_ITEMS + 1)}}, "format.turn.headers"),
@@ -112,7 +113,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "arguments.entry: expected a marker before or after the key",
     ),
     "no end and no opener": (
-        tools(RAW, arguments={**RAW["arguments"], "entry": OPTION[1:]}, **UNCLOSED),
+        tools(RAW, arguments={**RAW["arguments"], "start": " ", "entry": OPTION[1:]}, **UNCLOSED),
         "arguments.end: expected a marker that ends the arguments",
     ),
     "an opener that begins the next call": (
@@ -212,8 +213,20 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {**tools(TAG, section_start="<cs>"), "turn": {"prefill_no_thinking": "<cs>"}},
         "format.turn.prefill_no_thinking",
     ),
+    "prefill that does not open reasoning": (
+        {"reasoning": {**THINK, "mode": "forced_open"}, "turn": {"prefill": "<plan>"}},
+        "format.turn.prefill: expected '<think>' of reasoning.start",
+    ),
+    "prefill that begins another answer": (
+        {"turn": {"headers": ["<bot>\n"], "prefill_no_thinking": "<bot>Well"}},
+        r"format.turn.prefill_no_thinking: .*'<bot>' of turn.headers\[0\]",
+    ),
     "fence that nothing opens": (tools(TAG, call_end="```<end>"), "format.tools.call_end: .* fence"),
     "word behind a word": (tools(TAG, function=["<f>", SLOT["name"], "with", SLOT["arguments"]]), r"function\[2\]"),
+    "key right after a name": (
+        tools(RAW, function=["<f>", SLOT["name"], SLOT["arguments"], "</f>"], arguments={**RAW["arguments"], "entry": [SLOT["key"], ": ", SLOT["value"], "</p>"]}),
+        r"function\[2\]: expected no letter or digit right after `name`",
+    ),
     "words behind nothing": (tools(TAG, function=["<f>", SLOT["name"], ":", SLOT["arguments"], "|", SLOT["key"]]), "function"),
     "bare keys beside raw strings": (entry("<p>", SLOT["key"], "=", SLOT["value"], "</p>", containers="bare"), "codec.containers"),
     "calls that nothing shows inside reasoning": (
