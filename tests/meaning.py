@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from typing import Any, assert_never
 
 from unrender.emit.sample import Part, Sample
-from unrender.format import Arguments, Format, Slot, Strings
+from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
 from unrender.grammar.encode import encode_value, json_type
 from unrender.grammar.nodes import Role
 from unrender.messages import Message
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BARE_KEY = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[^\s"'(),:<=>\[\]{|}]+(?=:)""")
 
 
 def differences(format: Format, drawn: Sample, message: Message, begun: Message) -> list[str]:
@@ -106,9 +107,8 @@ def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
     raw = codec.strings.unquoted and plain == value
     if raw or _one_spelling(encode_value(value, arguments)) == _one_spelling(text):
         return True
-    return any(
-        read == value and type(read) is type(value) for read in _readings(plain if codec.escaped_containers else text)
-    )
+    readings = _readings(plain if codec.escaped_containers else text, codec)
+    return any(read == value and type(read) is type(value) for read in readings)
 
 
 def _plain(text: str, strings: Strings) -> str:
@@ -134,8 +134,10 @@ def _ascii_string(found: re.Match[str]) -> str:
         return found.group()
 
 
-def _readings(text: str) -> Iterator[Any]:
-    for read in (json.loads, _read_single):
+def _readings(text: str, codec: Codec) -> Iterator[Any]:
+    either_quote = codec.strings is Strings.PYTHON and codec.containers is Containers.BARE
+    readers: list[Callable[[str], Any]] = [json.loads, _read_single, *([_read_bare] if either_quote else [])]
+    for read in readers:
         try:
             yield read(text)
         except (ValueError, SyntaxError, NameError, TypeError):
@@ -145,3 +147,8 @@ def _readings(text: str) -> Iterator[Any]:
 def _read_single(text: str) -> Any:
     """Read a Python literal, or one with JSON's words."""
     return eval(text, {"__builtins__": {}, "true": True, "false": False, "null": None})
+
+
+def _read_bare(text: str) -> Any:
+    """Read such a literal whose keys have no quotes."""
+    return _read_single(_BARE_KEY.sub(lambda found: found.group(1) or json.dumps(found.group()), text))

@@ -59,6 +59,7 @@ PYTHON_LEXICON = Lexicon(
     item_separator=", ",
     key_separator=": ",
 )
+_SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +265,9 @@ def _words(words: Words) -> tuple[str, str, str]:
 def _bare(codec: Codec) -> Lexicon:
     """Return the tokens of dictionaries whose keys have no quotes."""
     true, false, null = _words(codec.words)
-    quotes = (Quotes(codec.string_open, codec.string_close, None),) if codec.string_open else JSON_LEXICON.quotes
     return Lexicon(
         name="bare",
-        quotes=quotes,
+        quotes=_quotes(codec),
         null=null,
         true=true,
         false=false,
@@ -277,11 +277,26 @@ def _bare(codec: Codec) -> Lexicon:
     )
 
 
+def _quotes(codec: Codec) -> tuple[Quotes, ...]:
+    """Return the quotes of strings; JSON's where those outside of lists and objects have none."""
+    match codec.strings:
+        case Strings.JSON | Strings.RAW | Strings.ESCAPED:
+            return JSON_LEXICON.quotes
+        case Strings.PYTHON:
+            return PYTHON_LEXICON.quotes
+        case Strings.SINGLE:
+            return _SINGLE_QUOTES
+        case Strings.QUOTED:
+            return (Quotes(codec.string_open, codec.string_close, None),)
+        case _:
+            assert_never(codec.strings)
+
+
 def _single(codec: Codec) -> Lexicon:
     """Return the tokens of dictionaries in single quotes with JSON's words."""
     return Lexicon(
         name="single",
-        quotes=(Quotes("'", "'", JSON_SINGLE),),
+        quotes=_SINGLE_QUOTES,
         item_separator=codec.item_separator,
         key_separator=codec.key_separator,
     )
