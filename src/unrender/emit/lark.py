@@ -218,14 +218,21 @@ def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lex
 
 
 def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
-    """Yield what a node begins with, whatever rules and sequences it is in: rules, and characters."""
-    here: Node | Stopped = node
-    while isinstance(here, Ref) or (isinstance(here, Sequence) and here.parts):
-        if isinstance(here, Ref):
-            yield here
-        here = rules[here.rule] if isinstance(here, Ref) else here.parts[0]
-    if isinstance(here, Chars):
-        yield here
+    """Yield what a node begins with, whatever rules, sequences and choices it is in: rules, characters, and literals."""
+    waiting: list[Node | Stopped] = [node]
+    seen: set[str] = set()
+    for here in waiting:
+        match here:
+            case Ref(name) if name not in seen:
+                seen.add(name)
+                waiting.append(rules[name])
+                yield here
+            case Sequence(parts):
+                waiting += parts[:1]
+            case Choice(options):
+                waiting += options
+            case Chars() | Literal():
+                yield here
 
 
 def _is_step(node: Node | Stopped) -> bool:
