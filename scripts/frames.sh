@@ -9,4 +9,5 @@ bin=.venv-frames/bin
 "$bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
 "$bin/python" -m pip install --quiet --editable '.[cli,batch]' --group tests pandas polars datasets 'ray[data]'
 
+export RAY_raylet_start_wait_time_s=300 # its 30 s are too few on a machine that does other things as well
 exec env PYTHONPATH="$PWD/src:$PWD/tests" "$bin/python" -m pytest --quiet -W default tests/unit/batch "$@"
