@@ -180,11 +180,13 @@ def _regular(lowered: Lowered) -> frozenset[str]:
 def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
     """Return the regular rules without the steps to a lexeme that is alone elsewhere, as in `(", " entry)?`.
 
-    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant. And
-    what may go on with another lexeme, or end, would go on where what follows it begins alike.
+    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant. So is
+    what begins with a lexeme that is alone elsewhere: other orders of arguments may be beside each other far from a choice.
+    And what may go on with another lexeme, or end, would go on where what follows it begins alike.
     """
     kept = {name for name in regular if not _may_go_on(rules[name])}
     below = {name: list(dict.fromkeys(references(node))) for name, node in rules.items()}
+    first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
     users: dict[str, list[str]] = {}
     for name, used in below.items():
         for other in used:
@@ -192,8 +194,9 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
     queue = [name for name in rules if name not in kept]
     for name in queue:  # What it refers to is alone now, and what refers to it is not a lexeme.
         steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
+        longer = (user for other in below[name] for user in users[other] if other in first[user])
         alike = _beside_alike(rules[name], rules, kept)
-        broken = {name: None for name in (*steps, *users.get(name, ()), *alike) if name in kept}
+        broken = {name: None for name in (*steps, *longer, *users.get(name, ()), *alike) if name in kept}
         kept.difference_update(broken)
         queue.extend(broken)
     return frozenset(kept)
@@ -201,8 +204,30 @@ def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> fr
 
 def _may_go_on(node: Node | Stopped) -> bool:
     """Return whether a rule ends in other rules that may be left out."""
+    if isinstance(node, Choice):
+        return any(map(_may_go_on, node.options))
     last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
+    if isinstance(last, Choice):
+        return _may_go_on(last)
     return isinstance(last, Optional) and any(isinstance(below, Ref) for below in walk(last))
+
+
+def _first_rules(node: Node | Stopped) -> Iterator[str]:
+    """Yield the rules with which a node may begin, by name."""
+    match node:
+        case Ref(name):
+            yield name
+        case Choice(options):
+            yield from (name for option in options for name in _first_rules(option))
+        case Optional(inner) | Repeat(inner):
+            yield from _first_rules(inner)
+        case Sequence(parts):
+            whole = next((at for at, part in enumerate(parts) if not _may_be_missing(part)), len(parts))
+            yield from (name for part in parts[: whole + 1] for name in _first_rules(part))
+
+
+def _may_be_missing(node: Node) -> bool:
+    return isinstance(node, Optional) or (isinstance(node, Repeat) and node.minimum == 0)
 
 
 def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
