@@ -20,7 +20,7 @@ from unrender.explain.schema import complaints
 from unrender.format import ToolMode
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Tool, ToolChoice
-from unrender.parsing.calls import closing_tokens
+from unrender.parsing.literals import closing_tokens
 
 Found = tuple[str, str]
 """What is seen, and what to do about it; neither ends in a full stop."""

@@ -20,12 +20,11 @@ from typing import Any, Self, cast
 
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format.checks import check, text_problem
+from unrender.format.codec import Codec, Containers, Strings, Typing, Words
 from unrender.format.data import decode, encode, shown
 from unrender.format.parts import (
     Arguments,
     CallIdPosition,
-    Codec,
-    Containers,
     Content,
     ContentMode,
     Envelope,
@@ -35,12 +34,9 @@ from unrender.format.parts import (
     Skeleton,
     Slot,
     Spelling,
-    Strings,
     ToolMode,
     Tools,
     Turn,
-    Typing,
-    Words,
 )
 
 __all__ = [

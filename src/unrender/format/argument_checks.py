@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from unrender.format.codec import Codec, Containers, Strings, Typing
 from unrender.format.entities import unescape
-from unrender.format.parts import Arguments, Codec, Containers, Skeleton, Slot, Strings, ToolMode, Tools, Typing
+from unrender.format.parts import Arguments, Skeleton, Slot, ToolMode, Tools
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literals
 

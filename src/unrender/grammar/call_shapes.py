@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 
 from unrender.grammar import shapes
 from unrender.grammar.kinds import kinds_of
-from unrender.grammar.nodes import Chars, Literal, Node, Ref, Sequence, Until, rewrite
+from unrender.grammar.nodes import Chars, Literal, Node, Optional, Ref, Repeat, Sequence, Until, rewrite
 from unrender.grammar.shapes import Object, Shape, Text
 
 ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
@@ -38,6 +39,23 @@ def joined(items: list[Node], separator: str) -> Node:
     """Return the items with separators between them."""
     between = Literal(separator)
     return Sequence(tuple(node for item in items for node in (between, item))[1:])
+
+
+def items_of_list(shape: Shape, node: Callable[[Shape], Node], separator: str) -> Node | None:
+    """Return the items of a list, at least one, with separators between them; None where there can be none."""
+    if isinstance(shape, shapes.Constant):
+        listed = [node(shapes.Constant(json.dumps(item))) for item in shape.value]
+        return joined(listed, separator) if listed else None
+    assert isinstance(shape, shapes.Array)
+    listed = [node(item) for item in shape.prefix]
+    least = max(shape.minimum - len(listed), 0)
+    most = None if shape.maximum is None else max(shape.maximum - len(listed), 0)
+    if isinstance(shape.items, shapes.Nothing) or most == 0:
+        return joined(listed, separator) if listed else None
+    more = Repeat(node(shape.items), max(least, 1), most, Literal(separator) if separator else None)
+    if least or not listed:
+        return joined([*listed, more], separator)
+    return Sequence((joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
 
 
 def not_empty(stops: tuple[str, ...]) -> Node:

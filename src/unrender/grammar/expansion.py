@@ -13,8 +13,9 @@ from enum import StrEnum
 
 from unrender.errors import GrammarError
 from unrender.grammar import nodes, shapes
+from unrender.grammar.argument_rules import CallContext
 from unrender.grammar.budget import STANDARD, Budget, Scale, Weight, within
-from unrender.grammar.call_rules import Tools, call_node
+from unrender.grammar.call_rules import call_node
 from unrender.grammar.json_schema import Reading, Unsupported, read_schema
 from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON
@@ -150,7 +151,7 @@ class _Expander:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 
         reading = self.parameters(tool, report)
-        return call_node(call, tool.name, reading, Tools(self.rules, self.json, report))
+        return call_node(call, tool.name, reading, CallContext(self.rules, self.json, report))
 
     def parameters(self, tool: Tool, report: Callable[[str, str, str], None]) -> Reading:
         """Return a tool's parameters; a schema that is none, or too much, lets more arguments pass."""

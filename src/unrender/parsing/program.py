@@ -14,7 +14,7 @@ from typing import assert_never
 from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
 from unrender.grammar.nodes import Calls, Role
 from unrender.parsing.broken import BrokenRun, TextRun
-from unrender.parsing.calls import CallCode, Entry, closing_tokens
+from unrender.parsing.calls import CallCode, Entry
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import Flow
@@ -33,6 +33,7 @@ from unrender.parsing.instructions import (
     Text,
     Unless,
 )
+from unrender.parsing.literals import closing_tokens
 from unrender.parsing.machine import Program
 from unrender.parsing.undeclared import CloseUndeclared, Mention, OpenUndeclared
 

@@ -1,0 +1,117 @@
+"""A call syntax's literals → the markers that they are made of, and the code that reads them.
+
+Rules: white space in and between literals is flexible. Around JSON, each bracket and key is a piece of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from unrender.format import Part, Slot, Tools
+from unrender.parsing.instructions import Lit, Maybe, MaybeFence, Space
+from unrender.parsing.machine import Instruction
+
+_FENCED = re.compile(r"```\w*")
+_FENCE_EDGE = re.compile(r"(```\w*)")
+_JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
+_JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
+_JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
+
+
+def tokens(text: str) -> list[str]:
+    """Split a literal into the pieces between which white space is free."""
+    return [piece for word in text.split() for piece in _FENCE_EDGE.split(word) if piece]
+
+
+def json_tokens(text: str) -> list[str]:
+    """Split a literal around JSON as `tokens` does, and each bracket and key of that JSON from the rest."""
+    head = _JSON_HEAD.match(text)
+    start = head.end() if head else 0
+    tail = _JSON_TAIL.search(text, start)
+    end = tail.start() if tail else len(text)
+    return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
+
+
+def unsplit(text: str) -> list[str]:
+    """Return a literal as one piece; none where it is only white space."""
+    return [text.strip()] if text.strip() else []
+
+
+def splitter(syntax: Tools) -> Callable[[str], list[str]]:
+    """Return what splits the literals of `syntax` into pieces."""
+    return json_tokens if syntax.envelope else tokens
+
+
+def text_of(part: Part) -> str:
+    """Return a literal's text; a slot has none."""
+    return "" if isinstance(part, Slot) else part
+
+
+def last_slot(parts: tuple[Part, ...]) -> int:
+    """Return the place of the last slot; -1 where there is none."""
+    return max((i for i, part in enumerate(parts) if isinstance(part, Slot)), default=-1)
+
+
+def markers(pieces: list[str]) -> list[str]:
+    """Return the pieces that are not Markdown fences: a fence may be missing."""
+    return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
+
+
+def is_distinctive(opener: str) -> bool:
+    """Return whether prose does not contain `opener`."""
+    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+
+
+def closing_tokens(syntax: Tools) -> list[str]:
+    """Return the markers that close a call and a run of calls, in order."""
+    return [*call_closers(syntax, splitter(syntax)), *markers(splitter(syntax)(syntax.section_end))]
+
+
+def call_closers(syntax: Tools, split: Callable[[str], list[str]]) -> list[str]:
+    """Return the markers that close one call, in order, as `split` cuts them."""
+    parts = syntax.function
+    inside = [] if syntax.envelope else [text_of(part) for part in parts[last_slot(parts) + 1 :]]
+    return [token for text in (*inside, syntax.call_end) for token in markers(split(text))]
+
+
+def what_follows_arguments(syntax: Tools) -> list[str]:
+    """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
+    split = splitter(syntax)
+    begins = split(syntax.call_start) or split(text_of(syntax.function[0]))[:1]
+    return [*closing_tokens(syntax), *markers(begins)]
+
+
+def ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
+    """Return the syntax with a space before an end of turn that its closers end with: engines strip that token."""
+
+    def apart(closer: str) -> str:
+        core = closer.rstrip()
+        end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
+        return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer
+
+    return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
+
+
+def literal_code(syntax: Tools, text: str) -> list[Instruction]:
+    """Return the code that reads a literal of `syntax`."""
+    found: list[Instruction] = []
+    for token in splitter(syntax)(text):
+        found.append(Space())
+        found.append(_token_code(syntax, token))
+    return found
+
+
+def _token_code(syntax: Tools, text: str) -> Instruction:
+    if _FENCED.fullmatch(text):
+        return MaybeFence()
+    # One call needs no list around it, even where the syntax wants one.
+    optional = text == "[" and syntax.envelope and not syntax.whole
+    return Maybe(text) if optional else Lit(text)
+
+
+def before_object() -> list[Instruction]:
+    """Return the code that reads what may be before a JSON object: white space and a Markdown fence."""
+    return [Space(), MaybeFence(), Space()]
