@@ -16,6 +16,7 @@ from unrender.emit.answer import Answer
 from unrender.errors import SchemaWarning
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Format,
     Reasoning,
@@ -23,8 +24,7 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
     Typing,
 )
 from unrender.messages import JsonSchema, Request, Tool
@@ -33,14 +33,14 @@ COUNTS = (1, 10, 100)
 ROUNDS = 5
 
 _RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
-JSON_CALLS = Tools(
+JSON_CALLS = CallSyntax(
     mode=ToolMode.TAG_WITH_JSON,
     call_start="<tool_call>\n",
     call_end="\n</tool_call>",
     separator="\n",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
 )
-TAGGED_CALLS = Tools(
+TAGGED_CALLS = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<tool_call>\n",
     call_end="</tool_call>",
@@ -48,7 +48,7 @@ TAGGED_CALLS = Tools(
     function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>\n"),
     arguments=Arguments(entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"), codec=_RAW),
 )
-PYTHONIC_CALLS = Tools(
+PYTHONIC_CALLS = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     section_start="[",
     section_end="]",
@@ -66,10 +66,10 @@ CALLS = {"json": JSON_CALLS, "tagged": TAGGED_CALLS, "pythonic": PYTHONIC_CALLS}
 DIALECTS = ("gbnf", "lark", "structural_tag")
 
 
-def format_of(calls: Tools) -> Format:
+def format_of(calls: CallSyntax) -> Format:
     """Return a format with reasoning, content and these calls."""
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
-    turn = Turn(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
+    turn = TurnTexts(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
     return Format(turn=turn, reasoning=reasoning, tools=calls)
 
 
@@ -125,7 +125,7 @@ LARGE: dict[str, tuple[int, Callable[[int], tuple[Tool, ...]]]] = {
 }
 
 
-def measured(calls: Tools, dialect: str, offered: tuple[Tool, ...]) -> tuple[float, int]:
+def measured(calls: CallSyntax, dialect: str, offered: tuple[Tool, ...]) -> tuple[float, int]:
     """Return the milliseconds of processor time and the characters that a dialect takes."""
     answer = Answer(format=format_of(calls), request=Request(tools=offered))
     write = answer.gbnf if dialect == "gbnf" else answer.lark if dialect == "lark" else answer.structural_tag

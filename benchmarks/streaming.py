@@ -24,6 +24,7 @@ from typing import Any
 
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Envelope,
     Format,
@@ -32,8 +33,7 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
     Typing,
 )
 from unrender.messages import Request, Tool
@@ -46,12 +46,12 @@ STREAMS = 1_000
 CONTENT_BAR, ARGUMENTS_BAR = 4.0, 6.5
 """How many times the parser that does nothing a chunk may cost."""
 
-TURN = Turn(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
+TURN = TurnTexts(headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n")
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
 JSON_FORMAT = Format(
     turn=TURN,
     reasoning=THINK,
-    tools=Tools(
+    tools=CallSyntax(
         mode=ToolMode.JSON_NATIVE,
         call_start="<tool_call>\n",
         call_end="\n</tool_call>",
@@ -63,7 +63,7 @@ JSON_FORMAT = Format(
 TAGGED_FORMAT = Format(
     turn=TURN,
     reasoning=THINK,
-    tools=Tools(
+    tools=CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
         call_start="<tool_call>\n",
         call_end="\n</tool_call>",

@@ -13,7 +13,7 @@ import openai
 from starlette.applications import Starlette
 
 from unrender import ChatTemplate
-from unrender.gateway import Backend, Capabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
+from unrender.gateway import Backend, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -30,10 +30,10 @@ class Told:
     """An engine that gives these pieces, or raises the errors among them, the same for every job."""
 
     def __init__(
-        self, said: str | Sequence[str | Piece | EngineError | float], *, capabilities: Capabilities | None = None
+        self, said: str | Sequence[str | Piece | EngineError | float], *, capabilities: EngineCapabilities | None = None
     ) -> None:
         self.said = [said] if isinstance(said, str) else said
-        self.capabilities = capabilities or Capabilities(seed=False)
+        self.capabilities = capabilities or EngineCapabilities(seed=False)
         self.jobs: list[Job] = []
         self.asked = asyncio.Event()
         self.closed = 0

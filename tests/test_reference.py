@@ -17,6 +17,7 @@ import pytest
 
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Envelope,
     Format,
@@ -25,7 +26,6 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
     Typing,
 )
 
@@ -33,7 +33,7 @@ FORMATS = [
     Format(),
     Format(
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             function=("<f=", Slot.NAME, ">", Slot.ARGUMENTS, "</f>"),
             arguments=Arguments(
@@ -42,8 +42,8 @@ FORMATS = [
             ),
         ),
         tolerated=(
-            Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS), id_parts=(0, 2)),
-            Tools(
+            CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS), id_parts=(0, 2)),
+            CallSyntax(
                 mode=ToolMode.JSON_NATIVE, function=('{"', Slot.NAME, '": ', Slot.ARGUMENTS, "}"), envelope=Envelope()
             ),
         ),

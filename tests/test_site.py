@@ -14,7 +14,7 @@ from environment import ROOT
 from svg import Drawing, roles
 
 from unrender.analysis.capabilities import Capabilities
-from unrender.format import Format, Turn
+from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
 from unrender.picture import pictures
 
@@ -100,7 +100,7 @@ def test_a_format_is_a_row_of_parts() -> None:
     """Each part has its role's colour, is escaped, and names its field; a line break is an arrow."""
     (template,) = [path for path in gallery.own() if path.stem == "plain"]
 
-    assert gallery.row(pictures(Format(turn=Turn(end="<e>\n")), Capabilities())[0]) == (
+    assert gallery.row(pictures(Format(turn=TurnTexts(end="<e>\n")), Capabilities())[0]) == (
         '<div class="answer"><span class="p-content slot" title="content">content</span>'
         '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>\n\n'
     )

@@ -10,7 +10,17 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import (
+    CallSyntax,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+    TurnTexts,
+)
 from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
 from unrender.grammar.nodes import (
     Calls,
@@ -84,7 +94,7 @@ def _ways(format: Format, marker: str) -> tuple[str, ...]:
     return tuple(_spellings(format, marker)) or ("",)
 
 
-def _after_reasoning(turn: Turn) -> str:
+def _after_reasoning(turn: TurnTexts) -> str:
     """Return the most layout that is between reasoning and what follows it."""
     return max(map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools)), key=len)
 
@@ -127,7 +137,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
     ]
 
 
-def _joints(turn: Turn, syntax: Tools) -> tuple[str, ...]:
+def _joints(turn: TurnTexts, syntax: CallSyntax) -> tuple[str, ...]:
     """Return the joints that show a call where it has no marker of its own before the tool's name."""
     joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
     return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
@@ -138,7 +148,7 @@ def names_matter(format: Format) -> bool:
     return any(_on_lines(format.turn, syntax) for syntax in (format.tools, *format.tolerated))
 
 
-def _on_lines(turn: Turn, syntax: Tools) -> bool:
+def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
     unmarked = syntax.mode is not ToolMode.NONE and not entry_literals(syntax) and not syntax.arguments.entry
     return unmarked and "\n" in _layout(turn.content_to_tools)
 
@@ -336,7 +346,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
                 yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
 
 
-def _begins_arguments(syntax: Tools) -> str:
+def _begins_arguments(syntax: CallSyntax) -> str:
     """Return what begins the arguments where nothing but a text is between them and the name; else nothing."""
     arguments = syntax.arguments
     if Slot.ARGUMENTS not in syntax.function[:3]:
@@ -363,7 +373,7 @@ def _opening(format: Format) -> str:
     return format.reasoning.start or (format.turn.prefill if unmarked else "")
 
 
-def entry_literals(syntax: Tools) -> list[str]:
+def entry_literals(syntax: CallSyntax) -> list[str]:
     """Return the literals that begin calls of this syntax, the outermost first."""
     function = syntax.function[0] if syntax.function and not isinstance(syntax.function[0], Slot) else ""
     chain = [syntax.section_start, syntax.call_start, function]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import zip_longest
 from typing import Any
 
-from unrender.format import Format, Slot, Spelling, Tools
+from unrender.format import CallSyntax, Format, Slot, Spelling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class Difference:
 def differences(before: Format, after: Format) -> tuple[Difference, ...]:
     r"""Return what differs between two Formats, in the order of the Format's fields; nothing when they are equal.
 
-    >>> from unrender.format import Turn
-    >>> print(*differences(Format(turn=Turn(end="<|end|>")), Format(turn=Turn(end="<|end|>\n"))))
+    >>> from unrender.format import TurnTexts
+    >>> print(*differences(Format(turn=TurnTexts(end="<|end|>")), Format(turn=TurnTexts(end="<|end|>\n"))))
     turn.end
       - '<|end|>'
       + '<|end|>\n'
@@ -55,7 +55,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[Difference]:
 
 
 def _holds_parts(value: Any) -> bool:
-    return isinstance(value, tuple) and any(isinstance(item, Tools | Spelling) for item in value)
+    return isinstance(value, tuple) and any(isinstance(item, CallSyntax | Spelling) for item in value)
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
-from unrender.format import Arguments, Content, Format, Part, Slot, ToolMode, Tools
+from unrender.format import Arguments, CallSyntax, Content, Format, Part, Slot, ToolMode
 
 _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY: "key", Slot.VALUE: "value"}
 
@@ -85,7 +85,7 @@ def _content(content: Content) -> Iterator[Piece]:
     yield from _marker(content.end, "content.end")
 
 
-def calls(tools: Tools) -> Iterator[Piece]:
+def calls(tools: CallSyntax) -> Iterator[Piece]:
     """Yield the parts of a run of one call."""
     yield from _marker(tools.section_start, "tools.section_start")
     yield from _marker(tools.call_start, "tools.call_start")

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from properties.families import REQUEST
 
-from unrender.format import Format, Turn
+from unrender.format import Format, TurnTexts
 from unrender.grammar import (
     Grammar,
     argument,
     arguments,
     atomic,
-    call,
     call_id,
     chars,
     choice,
@@ -28,13 +27,14 @@ from unrender.grammar import (
     ref,
     sequence,
     space,
+    tool_call,
     until,
     zero_or_more,
 )
 from unrender.messages import Request
 from unrender.parsing.parser import Parser
 
-FORMAT = Format(turn=Turn(end="<|end|>\n"))
+FORMAT = Format(turn=TurnTexts(end="<|end|>\n"))
 NAME = name(chars("a-z_", 1, None))
 WORD = chars("a-z", 1, None)
 
@@ -62,7 +62,7 @@ LINES = ByHand(
                 choice(
                     sequence("? ", cut(), reasoning(until("\n"))),
                     sequence("= ", cut(), content(until("\n"))),
-                    call(sequence("! ", NAME, cut(), zero_or_more(ref("entry")))),
+                    tool_call(sequence("! ", NAME, cut(), zero_or_more(ref("entry")))),
                 ),
                 "\n",
             ),
@@ -85,7 +85,7 @@ BLOCKS = ByHand(
             zero_or_more(ref("call"), separator=space("\n")),
             space(),
         ),
-        {"call": call(sequence("<call>", NAME, ":", cut(), arguments(json_value()), space(), "</call>"))},
+        {"call": tool_call(sequence("<call>", NAME, ":", cut(), arguments(json_value()), space(), "</call>"))},
     ),
     outputs=(
         '<think>Hm.</think>\nLook.<call>get_weather:{"city": "Oslo"}</call>\n<call>get_time:{}</call>',
@@ -98,7 +98,9 @@ LAST = ByHand(
     grammar=Grammar(
         one_or_more(
             choice(
-                call(sequence("{{", arguments(python_value()), "}}->", NAME, "#", call_id(chars("0-9", 1, 4)), ";")),
+                tool_call(
+                    sequence("{{", arguments(python_value()), "}}->", NAME, "#", call_id(chars("0-9", 1, 4)), ";")
+                ),
                 atomic(sequence("(", reasoning(chars("^()", 0, None)), ")")),
                 sequence("say ", content(quoted("'"))),
             )
@@ -109,7 +111,7 @@ LAST = ByHand(
 BARE = ByHand(
     title="bare entries",
     grammar=Grammar(
-        one_or_more(call(sequence(NAME, "(", zero_or_more(argument(WORD, "=", until(",", ")")), ","), ")"))),
+        one_or_more(tool_call(sequence(NAME, "(", zero_or_more(argument(WORD, "=", until(",", ")")), ","), ")"))),
     ),
     outputs=("get_weather(city=New York,days=3,note=null)get_time()",),
 )

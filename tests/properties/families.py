@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Containers,
     Content,
@@ -21,8 +22,7 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
     Typing,
     Words,
 )
@@ -79,11 +79,11 @@ class Family:
 JSON_ENVELOPE = Family(
     name="json_envelope",
     format=Format(
-        turn=Turn(
+        turn=TurnTexts(
             headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n\n", content_to_tools="\n"
         ),
         reasoning=THINK,
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.JSON_NATIVE,
             call_start="<tool_call>\n",
             function=JSON_CALL,
@@ -117,10 +117,10 @@ ARRAY = Family(
     name="array",
     format=Format(
         reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="\n[BEGIN ANSWER]"),
-        turn=Turn(
+        turn=TurnTexts(
             headers=("<|begin|>\n",), prefill="Here are my steps:\n", reasoning_to_content="\n", content_to_tools="\n"
         ),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.JSON_NATIVE,
             section_start="<tool_calls>[",
             section_end="]</tool_calls>",
@@ -144,7 +144,7 @@ NAME_IS_KEY = Family(
     name="name_is_key",
     format=Format(
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<|inner|>", end="<|/inner|>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.JSON_NATIVE,
             section_start="<|tools|>[",
             section_end="]<|/tools|>",
@@ -165,8 +165,8 @@ JSON_WITH_IDS = Family(
     format=Format(
         content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<|RESPONSE|>", end="<|/RESPONSE|>"),
         reasoning=Reasoning(mode=ReasoningMode.TOOLS_ONLY, start="<|THINKING|>", end="<|/THINKING|>"),
-        turn=Turn(headers=("<|BOT|>",), end="<|END|>"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|BOT|>",), end="<|END|>"),
+        tools=CallSyntax(
             mode=ToolMode.JSON_NATIVE,
             section_start="<|ACTION|>[\n    ",
             section_end="\n]<|/ACTION|>",
@@ -190,7 +190,7 @@ JSON_WITH_IDS = Family(
 JSON_ID_LAST = Family(
     name="json_id_last",
     format=Format(
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.JSON_NATIVE,
             section_start="[CALLS] [",
             section_end="]",
@@ -211,8 +211,8 @@ JSON_ID_LAST = Family(
 BARE_JSON = Family(
     name="bare_json",
     format=Format(
-        turn=Turn(headers=("<|header|>assistant\n\n",), end="<|eot|>"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|header|>assistant\n\n",), end="<|eot|>"),
+        tools=CallSyntax(
             mode=ToolMode.JSON_NATIVE,
             function=('{"name": "', NAME, '", "parameters": ', ARGUMENTS, "}"),
             envelope=Envelope(name_field=("name",), args_field=("parameters",)),
@@ -231,8 +231,8 @@ BARE_JSON = Family(
 TAG_AND_JSON = Family(
     name="tag_and_json",
     format=Format(
-        turn=Turn(end="<|eot|>", ends=("<|eom|>",)),
-        tools=Tools(
+        turn=TurnTexts(end="<|eot|>", ends=("<|eom|>",)),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_JSON,
             function=("<function=", NAME, ">", ARGUMENTS, "</function>"),
         ),
@@ -249,7 +249,7 @@ TAG_AND_JSON = Family(
 ID_BETWEEN = Family(
     name="id_between",
     format=Format(
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_JSON,
             call_start="[CALLS]",
             function=(NAME, "[CALL_ID]", ID, "[ARGS]", ARGUMENTS),
@@ -266,7 +266,7 @@ ID_BETWEEN = Family(
 ID_FIRST = Family(
     name="id_first",
     format=Format(
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_JSON,
             call_start="<call id=",
             function=(ID, " name=", NAME, ">", ARGUMENTS, "</call>"),
@@ -284,8 +284,8 @@ COUNTED = Family(
     name="counted",
     format=Format(
         reasoning=Reasoning(mode=ReasoningMode.TOOLS_ONLY, start="<think>", end="</think>", empty="<think></think>"),
-        turn=Turn(headers=("<|assistant|>",), end="<|end|>"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_JSON,
             section_start="<|calls_begin|>",
             section_end="<|calls_end|>",
@@ -307,9 +307,9 @@ COUNTED = Family(
 RECIPIENT = Family(
     name="recipient",
     format=Format(
-        turn=Turn(headers=("<|header|>assistant\n\n",), end="<|eot|>", prefill=">>>"),
+        turn=TurnTexts(headers=("<|header|>assistant\n\n",), end="<|eot|>", prefill=">>>"),
         content=Content(mode=ContentMode.ALWAYS_WRAPPED, start=">>>all\n"),
-        tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=(">>>", NAME, "\n", ARGUMENTS)),
+        tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(">>>", NAME, "\n", ARGUMENTS)),
     ),
     outputs=(
         '>>>all\nLet me see.>>>get_weather\n{"city": "Paris", "days": 3}>>>get_time\n{"city": "Rome"}<|eot|>',
@@ -322,11 +322,11 @@ RECIPIENT = Family(
 TAGGED = Family(
     name="tagged",
     format=Format(
-        turn=Turn(
+        turn=TurnTexts(
             headers=("<|start|>assistant\n",), end="<|end|>\n", reasoning_to_content="\n", content_to_tools="\n\n"
         ),
         reasoning=THINK,
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             call_start="<tool_call>\n",
             function=("<function=", NAME, ">\n", ARGUMENTS, "</function>"),
@@ -362,9 +362,11 @@ TAGGED = Family(
 KEY_AND_VALUE = Family(
     name="key_and_value",
     format=Format(
-        turn=Turn(headers=("<|assistant|>",), ends=("<|user|>",), reasoning_to_content="\n", content_to_tools="\n"),
+        turn=TurnTexts(
+            headers=("<|assistant|>",), ends=("<|user|>",), reasoning_to_content="\n", content_to_tools="\n"
+        ),
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="\n<think>", end="</think>", empty="\n<think></think>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             call_start="<tool_call>",
             call_end="</tool_call>",
@@ -394,9 +396,9 @@ KEY_AND_VALUE = Family(
 TYPED = Family(
     name="typed",
     format=Format(
-        turn=Turn(headers=("<|Assistant|>",), end="<|end|>", reasoning_to_tools="\n\n", content_to_tools="\n\n"),
+        turn=TurnTexts(headers=("<|Assistant|>",), end="<|end|>", reasoning_to_tools="\n\n", content_to_tools="\n\n"),
         reasoning=Reasoning(mode=ReasoningMode.FORCED_CLOSED, start="<think>", end="</think>", empty="<think></think>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             section_start="<|ML|calls>\n",
             section_end="</|ML|calls>",
@@ -433,9 +435,9 @@ TYPED = Family(
 PYTHON_CALLS = Family(
     name="python_calls",
     format=Format(
-        turn=Turn(headers=("<|start|>assistant\n",), end="<|end|>\n"),
+        turn=TurnTexts(headers=("<|start|>assistant\n",), end="<|end|>\n"),
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             section_start="<|call_start|>[",
             section_end="]<|call_end|>",
@@ -467,9 +469,9 @@ PYTHON_CALLS = Family(
 BARE_KEYS = Family(
     name="bare_keys",
     format=Format(
-        turn=Turn(headers=("<|turn>model\n",), end="<turn|>\n", ends=("<|response>",), tools_first=True),
+        turn=TurnTexts(headers=("<|turn>model\n",), end="<turn|>\n", ends=("<|response>",), tools_first=True),
         reasoning=Reasoning(mode=ReasoningMode.TOOLS_ONLY, start="<|channel>thought\n", end="\n<channel|>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             call_start="<|tool_call>",
             call_end="<tool_call|>",
@@ -503,9 +505,9 @@ BARE_KEYS = Family(
 NESTED_TAGS = Family(
     name="nested_tags",
     format=Format(
-        turn=Turn(headers=("]~b]ai\n",), end="[e~[\n"),
+        turn=TurnTexts(headers=("]~b]ai\n",), end="[e~[\n"),
         reasoning=Reasoning(mode=ReasoningMode.FORCED_CLOSED, start="<mm>", end="</mm>", empty="</mm>"),
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             section_start="]<]ns[>[<tool_call>\n",
             section_end="]<]ns[>[</tool_call>",
@@ -537,9 +539,9 @@ NESTED_TAGS = Family(
 ESCAPED = Family(
     name="escaped",
     format=Format(
-        turn=Turn(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
+        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
         reasoning=THINK,
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             separator="\n",
             function=('<use name="', NAME, '">\n', ARGUMENTS, "</use>"),
@@ -566,9 +568,9 @@ ESCAPED = Family(
 SINGLE = Family(
     name="single",
     format=Format(
-        turn=Turn(headers=("<|assistant|>",), end="<|end|>"),
+        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>"),
         reasoning=THINK,
-        tools=Tools(
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_JSON,
             call_start="<|call|>",
             call_end="<|done|>",
@@ -588,8 +590,8 @@ SINGLE = Family(
 REPEATED = Family(
     name="repeated",
     format=Format(
-        turn=Turn(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             separator="\n",
             function=('<invoke name="', NAME, '">\n', ARGUMENTS, "</invoke>"),
@@ -611,8 +613,8 @@ REPEATED = Family(
 JOINED = Family(
     name="joined",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             call_start="<|do|>",
             call_end="<|done|>",
@@ -639,8 +641,8 @@ JOINED = Family(
 RAW_LINES = Family(
     name="raw_lines",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             function=("[do:", NAME, "]", ARGUMENTS, "\n[done]"),
             arguments=Arguments(entry=("\n", KEY, " = ", VALUE), codec=RAW_BY_SCHEMA),
@@ -657,8 +659,8 @@ RAW_LINES = Family(
 RAW_OPTIONS = Family(
     name="raw_options",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n", start_to_tools="\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n", start_to_tools="\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             separator="\n",
             function=("$ ", NAME, ARGUMENTS),
@@ -676,8 +678,8 @@ RAW_OPTIONS = Family(
 KEYWORDS = Family(
     name="keywords",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             function=("(do ", NAME, ARGUMENTS, ")"),
             arguments=Arguments(entry=(" :", KEY, " ", VALUE)),
@@ -694,8 +696,8 @@ KEYWORDS = Family(
 INDENTED = Family(
     name="indented",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n", start_to_tools="\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n", start_to_tools="\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             separator="\n",
             function=("@tool: ", NAME, "\n  with:", ARGUMENTS),
@@ -714,8 +716,8 @@ INDENTED = Family(
 NAMED_JSON_TAGS = Family(
     name="named_json_tags",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
             function=("<f:", NAME, ">", ARGUMENTS, "</f>"),
             arguments=Arguments(entry=("<", KEY, ">", VALUE, "</", KEY, ">")),
@@ -732,8 +734,8 @@ NAMED_JSON_TAGS = Family(
 LEFT_OUT = Family(
     name="left_out",
     format=Format(
-        turn=Turn(headers=("<|bot|>",), end="<|end|>\n"),
-        tools=Tools(
+        turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n"),
+        tools=CallSyntax(
             mode=ToolMode.TAG_WITH_JSON,
             function=('<call name="', NAME, '"', ARGUMENTS),
             arguments=Arguments(start=">", end="</call>", when_empty="/>"),

@@ -11,7 +11,7 @@ import pytest
 from properties.families import REQUEST
 from properties.invariants import check, check_strict
 
-from unrender.format import Format, Slot, Spelling, ToolMode, Tools
+from unrender.format import CallSyntax, Format, Slot, Spelling, ToolMode
 from unrender.messages import CallStatus, Message
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
@@ -59,7 +59,7 @@ def test_the_seeds_hold() -> None:
 )
 def test_a_marker_inside_half_a_marker_waits_for_it(text: str) -> None:
     """A marker that begins inside what may become a longer one, and before it, is not taken first."""
-    tools = Tools(
+    tools = CallSyntax(
         mode=ToolMode.TAG_WITH_JSON,
         section_start="<|tool_calls_begin|>",
         section_end="<|tool_calls_end|>",

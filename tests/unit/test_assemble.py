@@ -8,7 +8,7 @@ import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
 from unrender.assemble import assemble, entry_literals, names_matter, offered
-from unrender.format import Arguments, Format, Slot, ToolMode, Tools, Turn
+from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode, TurnTexts
 from unrender.grammar.answer import Block
 from unrender.grammar.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
 from unrender.messages import Request, ToolChoice
@@ -68,15 +68,15 @@ def test_a_named_tool_is_the_only_one_offered() -> None:
 
 def test_names_matter_where_a_line_begins_a_call() -> None:
     """The tools' names decide where no marker shows a call, and its arguments are one object."""
-    bare = Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS))
+    bare = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS))
     marked = replace(bare, call_start="<c>", call_end="</c>")
     values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")
     tagged = replace(bare, mode=ToolMode.TAG_WITH_TAGGED, arguments=values)
-    lines, words = Turn(content_to_tools="\n"), Turn(content_to_tools=" ")
+    lines, words = TurnTexts(content_to_tools="\n"), TurnTexts(content_to_tools=" ")
 
     assert names_matter(Format(tools=bare, turn=lines))
     assert names_matter(Format(tools=marked, tolerated=(bare,), turn=lines))
-    assert not any(names_matter(Format(tools=syntax, turn=lines)) for syntax in (marked, tagged, Tools()))
+    assert not any(names_matter(Format(tools=syntax, turn=lines)) for syntax in (marked, tagged, CallSyntax()))
     assert not names_matter(Format(tools=bare, turn=words))
 
 

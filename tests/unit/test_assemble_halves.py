@@ -12,6 +12,7 @@ import pytest
 from unrender.assemble import assemble
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Content,
     ContentMode,
     Format,
@@ -20,8 +21,7 @@ from unrender.format import (
     Slot,
     Spelling,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
 )
 from unrender.grammar.answer import Block, Dropped, EndOfTurn, JsonAnswer, Wrapper
 from unrender.grammar.nodes import (
@@ -42,7 +42,9 @@ from unrender.messages import Request, Tool, ToolChoice
 TOOLS = (Tool(name="f"), Tool(name="g"))
 ASK, TALK = Request(tools=TOOLS), Request()
 THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
-CALL = Tools(mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS))
+CALL = CallSyntax(
+    mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
+)
 BARE = replace(CALL, call_start="", call_end="", parallel=False)
 SAY = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
 
@@ -101,15 +103,15 @@ def ways(texts):
 
 WRITTEN = {
     "free text": (Format(), TALK, "content:text"),
-    "free text up to the end of the turn": (Format(turn=Turn(end="\n<end>")), TALK, "content:text[<end>]"),
-    "a header that no prompt writes": (Format(turn=Turn(unasked="<bot>\n")), TALK, "['<bot>\\n'] content:text"),
+    "free text up to the end of the turn": (Format(turn=TurnTexts(end="\n<end>")), TALK, "content:text[<end>]"),
+    "a header that no prompt writes": (Format(turn=TurnTexts(unasked="<bot>\n")), TALK, "['<bot>\\n'] content:text"),
     "as much layout before the end of the turn as there is": (
-        Format(tools=CALL, turn=Turn(end="\n\n<end>")),
+        Format(tools=CALL, turn=TurnTexts(end="\n\n<end>")),
         ASK,
         "content:text[<end> <c>] (calls ('\\n\\n' | '\\n' | '') | '') | calls ('\\n\\n' | '\\n' | '')",
     ),
     "a call that begins a line with a tool's name": (
-        Format(tools=BARE, turn=Turn(content_to_tools="\n")),
+        Format(tools=BARE, turn=TurnTexts(content_to_tools="\n")),
         ASK,
         "content:text[f:{ g:{] ('\\n' one call | '') | one call",
     ),
@@ -123,7 +125,7 @@ WRITTEN = {
         Format(
             reasoning=THINK,
             tools=CALL,
-            turn=Turn(
+            turn=TurnTexts(
                 start_to_content="\n",
                 start_to_tools=" ",
                 reasoning_to_content="\n\n",
@@ -139,7 +141,7 @@ WRITTEN = {
         Format(
             reasoning=THINK,
             tools=CALL,
-            turn=Turn(
+            turn=TurnTexts(
                 start_to_content="\n",
                 start_to_tools=" ",
                 reasoning_to_content="\n\n",
@@ -151,7 +153,9 @@ WRITTEN = {
         "'<r>' (reasoning:text[</r> <r> <c>] '</r>' ('\\n ' calls)) | ' ' calls",
     ),
     "calls are required, and the prompt may have opened content's wrapper": (
-        Format(tools=CALL, content=SAY, turn=Turn(start_to_content="\n", start_to_tools=" ", content_to_tools=" \n")),
+        Format(
+            tools=CALL, content=SAY, turn=TurnTexts(start_to_content="\n", start_to_tools=" ", content_to_tools=" \n")
+        ),
         Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED),
         "' ' calls | '\\n<say>' content:text[<say> </say> <c>] '</say>' ' \\n' calls",
     ),
@@ -177,7 +181,7 @@ WRITTEN = {
         " | content:json | calls",
     ),
     "content in a wrapper, and the turn's end after it": (
-        Format(content=SAY, tools=CALL, turn=Turn(end="\n<end>")),
+        Format(content=SAY, tools=CALL, turn=TurnTexts(end="\n<end>")),
         ASK,
         "'<say>' content:text[<end> <say> </say> <c>] '</say>' (calls ['\\n'] | ['\\n']) | calls ['\\n']",
     ),
@@ -196,7 +200,7 @@ WRITTEN = {
             content=SAY,
             content_with_calls=Content(),
             tools=CALL,
-            turn=Turn(start_to_content="\n", content_to_tools=" \n"),
+            turn=TurnTexts(start_to_content="\n", content_to_tools=" \n"),
         ),
         ASK,
         "'\\n<say>' content:text[<say> </say> <c>] '</say>' | '\\n' content:text[<say> </say> <c>] ' \\n' calls | calls",
@@ -240,29 +244,29 @@ WRITTEN = {
         Format(
             content_with_calls=replace(SAY, wraps_empty=True),
             tools=CALL,
-            turn=Turn(start_to_content="\n", start_to_tools=" ", content_to_tools=" \n"),
+            turn=TurnTexts(start_to_content="\n", start_to_tools=" ", content_to_tools=" \n"),
         ),
         ASK,
         "'\\n' content:text[<say> </say> <c>] | '\\n<say>' content:text[<say> </say> <c>] '</say>' ' \\n' calls | '\\n<say></say>' ' \\n' calls",
     ),
     "content after calls": (
-        Format(tools=CALL, turn=Turn(tools_first=True, tools_to_content="\n", end="\n<end>")),
+        Format(tools=CALL, turn=TurnTexts(tools_first=True, tools_to_content="\n", end="\n<end>")),
         ASK,
         "content:text[<end> <c>] | calls | calls '\\n' content:text[<end> <c>]",
     ),
     "content right after calls": (
-        Format(tools=CALL, turn=Turn(tools_first=True)),
+        Format(tools=CALL, turn=TurnTexts(tools_first=True)),
         ASK,
         "content:text[<c>] | calls content:text[<c>]",
     ),
     "content after calls is a turn of its own": (
-        Format(tools=CALL, turn=Turn(tools_first=True, tools_to_content="\n<bot>")),
+        Format(tools=CALL, turn=TurnTexts(tools_first=True, tools_to_content="\n<bot>")),
         ASK,
         "content:text[<bot> <c>] | calls",
     ),
     "calls without a marker only begin an answer": (Format(tools=BARE), ASK, "content:text[f:{ g:{] | one call"),
     "content after calls without a marker": (
-        Format(tools=BARE, turn=Turn(tools_first=True, tools_to_content="\n")),
+        Format(tools=BARE, turn=TurnTexts(tools_first=True, tools_to_content="\n")),
         ASK,
         "content:text[f:{ g:{] | one call | one call '\\n' content:text[f:{ g:{]",
     ),
@@ -272,12 +276,12 @@ WRITTEN = {
         "content:text[f: g:] | one call",
     ),
     "a joint shows a call without a marker": (
-        Format(tools=BARE, turn=Turn(content_to_tools=">>>")),
+        Format(tools=BARE, turn=TurnTexts(content_to_tools=">>>")),
         ASK,
         "content:text[>>> f:{ g:{] ('>>>' one call | '') | one call",
     ),
     "reasoning whose end no rendering shows": (
-        Format(reasoning=replace(THINK, unseen=True), turn=Turn(reasoning_to_content="\n\n")),
+        Format(reasoning=replace(THINK, unseen=True), turn=TurnTexts(reasoning_to_content="\n\n")),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | content:text[</r> <r>])) | content:text[</r> <r>] | '\\n\\n' content:text[</r> <r>]",
     ),
@@ -285,35 +289,36 @@ WRITTEN = {
         Format(
             reasoning=replace(THINK, unseen=True),
             tools=CALL,
-            turn=Turn(reasoning_to_content="\n\n", reasoning_to_tools="\n"),
+            turn=TurnTexts(reasoning_to_content="\n\n", reasoning_to_tools="\n"),
         ),
         ASK,
         "'<r>' (reasoning:text[</r> <r> <c>] '</r>' ('\\n\\n' content:text[</r> <r> <c>] (calls | '') | '\\n' calls | content:text[</r> <r> <c>] (calls | '') | calls)) | content:text[</r> <r> <c>] (calls | '') | calls | '\\n\\n' content:text[</r> <r> <c>] (calls | '') | '\\n' calls",
     ),
     "calls inside reasoning": (
-        Format(reasoning=replace(THINK, holds_calls=True), tools=CALL, turn=Turn(reasoning_to_tools="\n ")),
+        Format(reasoning=replace(THINK, holds_calls=True), tools=CALL, turn=TurnTexts(reasoning_to_tools="\n ")),
         ASK,
         "'<r>' (reasoning:text[</r> <r> <c>] '</r>' (content:text[</r> <r> <c>] (calls | '') | '\\n ' calls) | reasoning:text[</r> <r> <c>] '\\n ' calls) | content:text[</r> <r> <c>] (calls | '') | calls",
     ),
     "no reasoning, in so many words": (
         Format(
-            reasoning=replace(THINK, empty="<r></r>"), turn=Turn(reasoning_to_content="\n\n", start_to_content="\n")
+            reasoning=replace(THINK, empty="<r></r>"),
+            turn=TurnTexts(reasoning_to_content="\n\n", start_to_content="\n"),
         ),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' ('\\n\\n' content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
     ),
     "the prompt writes no reasoning": (
-        Format(reasoning=THINK, turn=Turn(prefill_no_thinking="<r></r>\n\n", start_to_content="\n")),
+        Format(reasoning=THINK, turn=TurnTexts(prefill_no_thinking="<r></r>\n\n", start_to_content="\n")),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>] | '\\n\\n' '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
     ),
     "no reasoning, with other white space": (
-        Format(reasoning=replace(THINK, empty="<r>\n</r>"), turn=Turn(start_to_content="\n")),
+        Format(reasoning=replace(THINK, empty="<r>\n</r>"), turn=TurnTexts(start_to_content="\n")),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>]) | '\\n</r>' (content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
     ),
     "words for no reasoning": (
-        Format(reasoning=replace(THINK, empty="<r>none</r>!"), turn=Turn(start_to_content="\n")),
+        Format(reasoning=replace(THINK, empty="<r>none</r>!"), turn=TurnTexts(start_to_content="\n")),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>]) | reasoning:'none' '</r>!' (content:text[</r> <r>] | '\\n' content:text[</r> <r>])) | '\\n' content:text[</r> <r>]",
     ),
@@ -328,7 +333,7 @@ WRITTEN = {
         "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>])) | content:text[</r> <r>] | '</r>' (content:text[</r> <r>] | content:text[</r> <r>])",
     ),
     "a prompt that closes nothing": (
-        Format(reasoning=THINK, turn=Turn(prefill_no_thinking="<x>")),
+        Format(reasoning=THINK, turn=TurnTexts(prefill_no_thinking="<x>")),
         TALK,
         "'<r>' (reasoning:text[</r> <r>] '</r>' (content:text[</r> <r>])) | content:text[</r> <r>]",
     ),
@@ -343,7 +348,7 @@ WRITTEN = {
         "[''] (reasoning:text[</r>] '</r>' (content:text[</r>] | content:text[</r>]))",
     ),
     "words of the prompt open reasoning": (
-        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=Turn(prefill="Go:")),
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=TurnTexts(prefill="Go:")),
         TALK,
         "['Go:'] (reasoning:text[Go: </r>] '</r>' (content:text[Go: </r>])) | content:text[Go: </r>]",
     ),
@@ -352,7 +357,7 @@ WRITTEN = {
             reasoning=THINK,
             content=SAY,
             tools=CALL,
-            turn=Turn(end="<end>", headers=("<bot>\n",), content_to_tools="[TO]"),
+            turn=TurnTexts(end="<end>", headers=("<bot>\n",), content_to_tools="[TO]"),
             ignored=("<ign>",),
         ),
         ASK,
@@ -418,12 +423,12 @@ WRITTEN = {
         "content:text[call] (calls | '') | calls",
     ),
     "calls on lines, of tools that are not known": (
-        Format(tools=BARE, turn=Turn(content_to_tools="\n")),
+        Format(tools=BARE, turn=TurnTexts(content_to_tools="\n")),
         Request(tools=None),
         "content:text | one call",
     ),
     "white space of the prompt opens reasoning": (
-        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=Turn(prefill="\n")),
+        Format(reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>"), turn=TurnTexts(prefill="\n")),
         TALK,
         "['\\n'] (reasoning:text[</r>] '</r>' (content:text[</r>])) | content:text[</r>]",
     ),
@@ -444,7 +449,7 @@ WRITTEN = {
 READ = {
     "free text": (Format(), TALK, (), []),
     "ends of turn, and what of them an engine leaves": (
-        Format(turn=Turn(end="\n<end>", ends=(" <stop>", "x<eot>", ".", "##"))),
+        Format(turn=TurnTexts(end="\n<end>", ends=(" <stop>", "x<eot>", ".", "##"))),
         TALK,
         (),
         [
@@ -461,7 +466,7 @@ READ = {
         ],
     ),
     "headers and ignored markers": (
-        Format(turn=Turn(headers=("<|bot|>x<m>", "user:"), end="<end>"), ignored=("<ign>", "!")),
+        Format(turn=TurnTexts(headers=("<|bot|>x<m>", "user:"), end="<end>"), ignored=("<ign>", "!")),
         TALK,
         (),
         [
@@ -474,13 +479,13 @@ READ = {
         ],
     ),
     "reasoning, and the most white space after it": (
-        Format(reasoning=THINK, turn=Turn(reasoning_to_content="\n\n", reasoning_to_tools="\n")),
+        Format(reasoning=THINK, turn=TurnTexts(reasoning_to_content="\n\n", reasoning_to_tools="\n")),
         TALK,
         (),
         ["block '<r>' to '</r>', joint '\\n\\n'", "dropped '</r>\\n\\n'"],
     ),
     "a marker after reasoning is dropped like others": (
-        Format(reasoning=THINK, turn=Turn(reasoning_to_content="<x>", reasoning_to_tools="\n")),
+        Format(reasoning=THINK, turn=TurnTexts(reasoning_to_content="<x>", reasoning_to_tools="\n")),
         TALK,
         (),
         ["block '<r>' to '</r>', joint '\\n'", "dropped '</r>\\n'", "dropped '<x>'"],
@@ -560,7 +565,7 @@ READ = {
         ],
     ),
     "joints with markers": (
-        Format(turn=Turn(content_to_tools="<j>", start_to_tools="\n", tools_to_content="<k>")),
+        Format(turn=TurnTexts(content_to_tools="<j>", start_to_tools="\n", tools_to_content="<k>")),
         TALK,
         (),
         ["dropped '<j>'", "dropped '<k>'"],
@@ -568,7 +573,7 @@ READ = {
     "calls after the longest joint, one of which ends the turn": (
         Format(
             tools=CALL,
-            turn=Turn(content_to_tools="\n", reasoning_to_tools="\n\n", start_to_tools="<x>", ends=("</c>",)),
+            turn=TurnTexts(content_to_tools="\n", reasoning_to_tools="\n\n", start_to_tools="<x>", ends=("</c>",)),
             spellings=(Spelling(marker="<s>", others=("<S>",)),),
         ),
         ASK,
@@ -583,7 +588,7 @@ READ = {
     "a section that ends the turn, in another spelling": (
         Format(
             tools=replace(CALL, section_start="<s>", section_end="</s>"),
-            turn=Turn(ends=("</s>",)),
+            turn=TurnTexts(ends=("</s>",)),
             spellings=(Spelling(marker="<s>", others=("<S>",)),),
         ),
         ASK,
@@ -591,13 +596,13 @@ READ = {
         ["<calls <c> lead='' ends=True ('<S>',) max=None>", "end '</s>'", "dropped '</s>'"],
     ),
     "the joint before calls without a marker": (
-        Format(tools=BARE, turn=Turn(content_to_tools=">>>", reasoning_to_tools="\n")),
+        Format(tools=BARE, turn=TurnTexts(content_to_tools=">>>", reasoning_to_tools="\n")),
         ASK,
         (),
         ["<calls  lead='\\n' ends=False ('>>>',) max=None>", "dropped '>>>'"],
     ),
     "calls on lines of their own, without a marker": (
-        Format(tools=BARE, turn=Turn(content_to_tools="\n")),
+        Format(tools=BARE, turn=TurnTexts(content_to_tools="\n")),
         ASK,
         (),
         ["<calls  lead='\\n' ends=False () max=None on lines>"],
@@ -632,8 +637,8 @@ def test_what_is_read(format, request_, known, expected):
 
 def test_layout_at_both_ends():
     """Layout before content and before the end of the turn is known, and whether content is cleaned."""
-    layout = assemble(Format(turn=Turn(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK).reads
-    plain = assemble(Format(turn=Turn(end="<end>")), TALK).reads
+    layout = assemble(Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK).reads
+    plain = assemble(Format(turn=TurnTexts(end="<end>")), TALK).reads
 
     assert (layout.lead, layout.trail, layout.cleans) == ("\n", "\n\n", True)
     assert (plain.lead, plain.trail, plain.cleans) == ("", "", False)

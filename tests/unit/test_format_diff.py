@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from properties.families import THINK
 
-from unrender.format import Codec, Format, Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Codec, Format, Slot, ToolMode, TurnTexts
 from unrender.format_diff import differences
 
 CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(
-    turn=Turn(end="<|end|>"),
-    tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
-    tolerated=(Tools(mode=ToolMode.TAG_WITH_JSON, function=CALL),),
+    turn=TurnTexts(end="<|end|>"),
+    tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")),
+    tolerated=(CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=CALL),),
 )
 
 
@@ -24,7 +24,7 @@ def test_equal_formats_do_not_differ() -> None:
 
 def test_a_difference_is_named_by_the_smallest_part() -> None:
     """What differs is named by its path, with both values."""
-    other = replace(FORMAT, turn=Turn(end="<|stop|>"), reasoning=THINK)
+    other = replace(FORMAT, turn=TurnTexts(end="<|stop|>"), reasoning=THINK)
 
     found = [(it.path, it.before, it.after) for it in differences(FORMAT, other)]
 
@@ -48,7 +48,7 @@ def test_a_skeleton_is_compared_whole() -> None:
 def test_tolerated_syntaxes_are_compared_one_by_one() -> None:
     """A syntax that is only in one of the formats is shown whole, a changed one by what changed."""
     more = replace(
-        FORMAT, tolerated=(*FORMAT.tolerated, Tools(mode=ToolMode.TAG_WITH_JSON, call_start="<x>", function=CALL))
+        FORMAT, tolerated=(*FORMAT.tolerated, CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="<x>", function=CALL))
     )
     changed = replace(FORMAT, tolerated=(replace(FORMAT.tolerated[0], call_start="<y>"),))
 

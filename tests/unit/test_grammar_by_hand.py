@@ -14,7 +14,6 @@ from unrender.grammar import (
     Grammar,
     argument,
     arguments,
-    call,
     call_id,
     chars,
     choice,
@@ -30,6 +29,7 @@ from unrender.grammar import (
     ref,
     rest,
     sequence,
+    tool_call,
     until,
     zero_or_more,
 )
@@ -46,7 +46,7 @@ SOURCE = (
     "{% if add_generation_prompt %}<|assistant|>{% if thinking %}<think>{% endif %}{% endif %}"
 )
 NAME = name(chars("a-z_", 1, None))
-CALL = call(sequence("!", NAME, " ", cut(), arguments(json_value())))
+CALL = tool_call(sequence("!", NAME, " ", cut(), arguments(json_value())))
 ANSWER = Grammar(
     sequence(
         optional(sequence("<think>", cut(), reasoning(until("</think>")), "</think>")),
@@ -108,7 +108,7 @@ def test_what_the_prompt_begins_is_read_first():
 
 def test_a_beginning_that_the_grammar_does_not_have_is_refused():
     """Neither a parser nor a grammar can go on from it."""
-    begun = turn(Grammar(call(sequence("!", NAME, arguments(json_value())))), thinking=True)
+    begun = turn(Grammar(tool_call(sequence("!", NAME, arguments(json_value())))), thinking=True)
 
     for make in (begun.parser, begun.gbnf):
         with pytest.raises(GrammarError, match="the prompt begins the answer with '<think>'"):
@@ -316,7 +316,11 @@ def test_special_tokens_are_those_of_the_grammar():
 
 def test_names_of_rules_do_not_meet_those_that_are_made():
     """A rule called as one that is made on the way keeps its meaning."""
-    rules = {"json": arguments(json_value()), "call-get-time": content("x"), "call": call(sequence(NAME, ref("json")))}
+    rules = {
+        "json": arguments(json_value()),
+        "call-get-time": content("x"),
+        "call": tool_call(sequence(NAME, ref("json"))),
+    }
     grammar = Grammar(sequence(optional(ref("call-get-time")), ref("call")), rules)
 
     accepts = lark_reader(turn(grammar).lark())
@@ -351,7 +355,7 @@ ENTRIES = sequence("(", zero_or_more(argument(chars("a-z", 1, None), "=", until(
 def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
     """A value is written by its schema where its text says the same; what is not enforced is a warning."""
     parameters = {"type": "object", "properties": properties, "$defs": {"n": {"type": "integer"}}}
-    bound = turn(Grammar(call(sequence(NAME, inside))), tools=[{"name": "go", "parameters": parameters}])
+    bound = turn(Grammar(tool_call(sequence(NAME, inside))), tools=[{"name": "go", "parameters": parameters}])
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -365,7 +369,7 @@ def test_schemas_bind_what_they_can(inside, properties, yes, no, unsaid):
 def test_what_entries_cannot_say_of_several_arguments_is_reported():
     """Each entry is written for itself, so none is required."""
     with pytest.warns(match="tool 'get_weather': #: required is not enforced"):
-        turn(Grammar(call(sequence(NAME, ENTRIES)))).gbnf()
+        turn(Grammar(tool_call(sequence(NAME, ENTRIES)))).gbnf()
 
 
 def test_an_end_in_the_middle_is_read_but_not_written():

@@ -9,7 +9,7 @@ from vendor import vendor_templates
 
 from unrender import ChatTemplate
 from unrender.analysis.capabilities import Capabilities
-from unrender.format import Format, Reasoning, ReasoningMode, Turn
+from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.picture import markers, pictures
 
 PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
@@ -18,7 +18,7 @@ PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
 def test_an_answer_is_its_markers_and_slots_in_order():
     """Empty markers are left out; each part names its field."""
     made = Format(
-        turn=Turn(end="<end>", reasoning_to_content="\n"),
+        turn=TurnTexts(end="<end>", reasoning_to_content="\n"),
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
     )
     (row,) = pictures(made, Capabilities())
@@ -35,7 +35,7 @@ def test_an_answer_is_its_markers_and_slots_in_order():
 
 def test_fields_are_listed_by_their_paths():
     """Only what differs from the default is listed."""
-    assert markers(Format(turn=Turn(end="<end>"))) == [("turn.end", "<end>")]
+    assert markers(Format(turn=TurnTexts(end="<end>"))) == [("turn.end", "<end>")]
 
 
 @pytest.mark.parametrize("path", PATHS[::6], ids=lambda path: path.stem)

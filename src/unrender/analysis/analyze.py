@@ -32,7 +32,7 @@ from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool, unlike_history
-from unrender.format import Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.template.rendering import Template
 
 UNEXPECTED = "analysis met what it does not understand"
@@ -163,7 +163,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     ends.append(_token(frame.appended))
     asking = _asking(frame, reasoning.reasoning, (content, tools.tools))
     headers = (header, header + asking if asking else "", frame.tool_header)
-    turn = Turn(
+    turn = TurnTexts(
         headers=tuple(text for text in headers if text.strip()),
         end=end,
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
@@ -192,7 +192,7 @@ def _render_written(prober: Prober, frame: Frame, mode: ToolMode) -> Written:
     return render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
 
 
-def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, Tools]) -> str:
+def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:
     """Return what every prompt writes after the header and no answer begins with: there, the header is a longer one."""
     asking = frame.prefill.strip()
     if frame.prefill != frame.prefill_no_thinking or reasoning.mode is ReasoningMode.DELIMITER:
@@ -236,7 +236,7 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     fmt = found.format
     given_up: list[str] = []
     if calls_are_refuted(doubts, fmt):
-        fmt, more = possible(fmt, tools=Tools())
+        fmt, more = possible(fmt, tools=CallSyntax())
         given_up += [
             "tool calls: the derived syntax does not reproduce the template's rendering, and was given up",
             *more,

@@ -14,7 +14,7 @@ from unrender.analysis.declared import complete
 from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober
 from unrender.analysis.readback import CutOut, Misread, Said, cut_outs, misread
-from unrender.format import Content, Format, Reasoning, ReasoningMode, ToolMode, Tools
+from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
 
 _MOST_ROUNDS = 3
 """Claims that are given up one after the other."""
@@ -163,7 +163,7 @@ def _no_reasoning(format: Format) -> dict[str, Any]:
 
 
 def _no_calls(format: Format) -> dict[str, Any]:
-    return {} if format.tools.mode is ToolMode.NONE else {"tools": Tools()}
+    return {} if format.tools.mode is ToolMode.NONE else {"tools": CallSyntax()}
 
 
 _WEAKER = (

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from unrender.errors import FormatError
-from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Spelling, ToolMode, Tools
+from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Spelling, ToolMode
 from unrender.formats import Declared, declared_formats
 
 
@@ -49,10 +49,10 @@ def _content(derived: Content, added: Content) -> Content:
     return added if derived.mode is ContentMode.PLAIN and added.mode is not ContentMode.PLAIN else derived
 
 
-def _same_syntax(one: Tools, other: Tools) -> bool:
+def _same_syntax(one: CallSyntax, other: CallSyntax) -> bool:
     """True when both read the same calls: they differ at most in white space around their markers."""
 
-    def shape(tools: Tools) -> tuple[object, ...]:
+    def shape(tools: CallSyntax) -> tuple[object, ...]:
         parts = (tools.section_start, tools.call_start, *tools.function, *tools.arguments.entry)
         return tuple(part.strip() if type(part) is str else part for part in parts)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from unrender.analysis.probes import NAMES, Call
 from unrender.analysis.spans import Span, arguments_span, holds, json_spans, literal_span, loads, path_to
-from unrender.format import Envelope, Slot, Tools
+from unrender.format import CallSyntax, Envelope, Slot
 
 
-def find_envelope(text: str, call: Call, tools: Tools) -> Envelope | None:
+def find_envelope(text: str, call: Call, tools: CallSyntax) -> Envelope | None:
     """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
     span, outer = native_span(text, call, 0), _outer_span(text, call)
     if span is None:
@@ -94,7 +94,7 @@ def _list_path(outer: Any, inner: Any) -> tuple[str, ...]:
     return ()
 
 
-def _counter_path(value: Any, tools: Tools) -> tuple[str, ...]:
+def _counter_path(value: Any, tools: CallSyntax) -> tuple[str, ...]:
     if Slot.INDEX not in tools.function:
         return ()
     return path_to(value, str(tools.index_start)) or path_to(value, tools.index_start) or ()

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tokens import merge
-from unrender.format import Arguments, Skeleton, Slot, ToolMode, Tools
+from unrender.format import Arguments, CallSyntax, Skeleton, Slot, ToolMode
 
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
 _ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
@@ -75,7 +75,7 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
     )
 
 
-def lead_layout(tools: Tools) -> Tools:
+def lead_layout(tools: CallSyntax) -> CallSyntax:
     """Give the white space after a value that nothing closes to what follows: to the next argument, and to what ends them."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
@@ -96,7 +96,7 @@ def lead_layout(tools: Tools) -> Tools:
     )
 
 
-def left_out(tools: Tools, before: str, after: str, empty: str) -> Tools | None:
+def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSyntax | None:
     """Return the syntax in which more than the arguments is left out when there are none; None where nothing says so.
 
     `before` and `after` are around the arguments of an answer with one call, as far as its name and to its end; `empty` is
@@ -129,7 +129,7 @@ def _shared_lexemes(left: list[str], right: list[str]) -> list[str]:
     return [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))]
 
 
-def id_parts(tools: Tools) -> tuple[int, int] | None:
+def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
     """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None

@@ -31,7 +31,7 @@ from unrender.analysis.skeletons import (
 from unrender.analysis.split import common_suffix, is_tag, lexemes
 from unrender.analysis.tokens import COUNTER, Row, mark_counters, merge
 from unrender.analysis.turn import Frame, until_sentinel
-from unrender.format import Content, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Content, Slot, ToolMode
 
 NOT_RENDERED = "tool calls are not rendered"
 """What diagnostics say of a template without calls."""
@@ -41,7 +41,7 @@ NOT_RENDERED = "tool calls are not rendered"
 class ToolsFinding:
     """The call syntax, the joints before it, and what is left open."""
 
-    tools: Tools
+    tools: CallSyntax
     start_to_tools: str = ""
     content_to_tools: str = ""
     reasoning_to_tools: str = ""
@@ -100,11 +100,11 @@ _MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
 def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
     """Find the call syntax; mode NONE, with a diagnostic, when calls are not rendered or not understood."""
     if mode is ToolMode.NONE:
-        return ToolsFinding(tools=Tools(), diagnostics=(NOT_RENDERED,))
+        return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
     tagged = mode is ToolMode.TAG_WITH_TAGGED
     found = find_tagged_arguments(answers, written) if tagged else find_json_arguments(written)
     if tagged and not found.arguments.entry:
-        return ToolsFinding(tools=Tools(), diagnostics=("arguments are rendered in a way that is not understood",))
+        return ToolsFinding(tools=CallSyntax(), diagnostics=("arguments are rendered in a way that is not understood",))
     return _Analysis(frame, answers, known, mode, found).solve()
 
 
@@ -117,7 +117,7 @@ class _Analysis:
     def solve(self) -> ToolsFinding:
         row, start = self._longest_row()
         if row is None:
-            return ToolsFinding(tools=Tools(), diagnostics=("calls are rendered in a way that is not understood",))
+            return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
         openings = self._find_openings(row)
         after, end = self._split_end(row)
         solution = self._solve_row(row, openings, after, ended=bool(end))
@@ -239,7 +239,7 @@ class _Analysis:
         found = next((way for way in ways if way and after.endswith(way)), "")
         return after.removesuffix(found), found
 
-    def _closing_end(self, tools: Tools, after: str) -> str:
+    def _closing_end(self, tools: CallSyntax, after: str) -> str:
         """Return the closing marker that also ends a turn with calls, where nothing else ends it but content's turns have an end.
 
         Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
@@ -274,7 +274,7 @@ class _Analysis:
 
     # Skeletons
 
-    def _skeletons(self, row: Row, solution: Solution, index_start: int) -> Tools:
+    def _skeletons(self, row: Row, solution: Solution, index_start: int) -> CallSyntax:
         core = row.items[0]
         if self.mode is ToolMode.JSON_NATIVE:
             call_start, name_prefix = solution.prefix, ""
@@ -288,7 +288,7 @@ class _Analysis:
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
         function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
-        tools = Tools(
+        tools = CallSyntax(
             mode=self.mode,
             call_start=call_start,
             call_end=call_end,
@@ -299,7 +299,7 @@ class _Analysis:
         )
         return lead_layout(tools)
 
-    def _fit_empty(self, tools: Tools) -> tuple[Tools, str]:
+    def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:
         """T6: compare what a call without arguments has in their place, and say what was found."""
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
@@ -318,13 +318,13 @@ class _Analysis:
                 return shorter, "left out, with what stands around them"
         return tools, "in a way that is not understood"
 
-    def _call_text(self, tools: Tools, arguments: str) -> str:
+    def _call_text(self, tools: CallSyntax, arguments: str) -> str:
         """Return the first call, from its name to its end, with this text for arguments."""
         values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
         function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
-    def _content_behind(self, tools: Tools) -> str | None:
+    def _content_behind(self, tools: CallSyntax) -> str | None:
         """Return the joint between calls and content when content is written last."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
@@ -336,7 +336,7 @@ class _Analysis:
         return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
 
 
-def _outer_space(tools: Tools, joints: dict[str, str]) -> tuple[Tools, dict[str, str]]:
+def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
     """Take white space at the outer ends of a call out of its markers: it separates calls and parts."""
     lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
     trail = tools.call_end[len(tools.call_end.rstrip()) :]
@@ -353,6 +353,6 @@ def _outer_space(tools: Tools, joints: dict[str, str]) -> tuple[Tools, dict[str,
     return tools, joints
 
 
-def _literal_end(row: Row, tools: Tools) -> str:
+def _literal_end(row: Row, tools: CallSyntax) -> str:
     behind = literal_behind(tools.function, Slot.ARGUMENTS)
     return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)

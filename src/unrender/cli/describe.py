@@ -13,7 +13,7 @@ from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.cli.terminal import BOLD_CYAN, GREEN, Styled
-from unrender.format import Format, Part, Slot, Tools
+from unrender.format import CallSyntax, Format, Part, Slot
 from unrender.injection import Plan
 from unrender.injection.instructions import call_form
 from unrender.picture import Piece, calls, pictures
@@ -37,7 +37,7 @@ _VIEWS = (
     "value_suffix",
     "call_id",
 )
-"""The field's names for the markers of a call, which `Tools` derives from its skeletons."""
+"""The field's names for the markers of a call, which `CallSyntax` derives from its skeletons."""
 
 
 def answers(format_: Format, capabilities: Capabilities) -> list[Styled]:
@@ -52,7 +52,7 @@ def sections(format_: Format) -> Iterator[Section]:
     yield "Content", format_.content.mode, _rows(format_.content)
     if format_.content_with_calls is not None:
         yield "Content beside calls", format_.content_with_calls.mode, _rows(format_.content_with_calls)
-    yield "Tools", format_.tools.mode, _tool_rows(format_.tools)
+    yield "CallSyntax", format_.tools.mode, _tool_rows(format_.tools)
     if format_.tolerated:
         yield "Also read", "", [row for tools in format_.tolerated for row in _tolerated_rows(tools)]
     rows = [(f"{shown(item.marker)} also as", ", ".join(map(shown, item.others))) for item in format_.spellings]
@@ -122,11 +122,11 @@ def _rows(part: Any) -> list[Row]:
     return [(item.name, shown(value)) for item, value in pairs if value != item.default]
 
 
-def _tolerated_rows(tools: Tools) -> list[Row]:
+def _tolerated_rows(tools: CallSyntax) -> list[Row]:
     return [("syntax", repr("".join(_styled(piece)[0] for piece in calls(tools)))), ("why", tools.why)]
 
 
-def _tool_rows(tools: Tools) -> list[Row]:
+def _tool_rows(tools: CallSyntax) -> list[Row]:
     rows = [row for row in _rows(tools) if row[0] not in ("arguments", "envelope")]
     rows += [(name, shown(getattr(tools, name))) for name in _VIEWS if getattr(tools, name) not in ("", "none")]
     rows += [(f"arguments.{name}", value) for name, value in _rows(tools.arguments) if name != "codec"]

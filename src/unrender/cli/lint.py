@@ -16,7 +16,7 @@ from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
 from unrender.cli.inputs import expanded, json_option, load
 from unrender.cli.output import print_heading, print_rows, print_table
 from unrender.cli.terminal import print_json, print_line
-from unrender.lint import RULES, Finding, Message, Severity, lint
+from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 
 
 @click.command("lint", short_help="Find what is wrong with a template.")
@@ -104,7 +104,7 @@ def _summary(findings: Sequence[Finding]) -> str:
     return ", ".join(words) or "nothing found"
 
 
-def _message_line(message: Message) -> str:
+def _message_line(message: OpenAIMessage) -> str:
     content = message.get("content", "")
     parts = ["no content (null)"] if content is None else [repr(content)] if content else []
     if message.get("reasoning_content"):

@@ -16,7 +16,7 @@ from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
 from unrender.cli.inputs import expanded, json_option, load, write_text
 from unrender.cli.output import INDENT, print_heading, print_rows, print_table
 from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line
-from unrender.verify import Counterexample, Finding, Report, Verdict, diff, markdown, verify
+from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 from unrender.verify.report import HISTORY_WORDS
 
 _VERDICTS = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
@@ -64,13 +64,13 @@ def verify_(
     sys.exit(UNUSABLE if len(reports) < len(outcomes) else int(any(it.refuted for it in reports.values())))
 
 
-def finding_row(finding: Finding) -> Row:
+def finding_row(finding: CapabilityFinding) -> Row:
     """Return a capability and what is known of it."""
     capability, _, verdict = str(finding).partition(": ")
     return capability, verdict
 
 
-def history_row(finding: Finding) -> Row:
+def history_row(finding: CapabilityFinding) -> Row:
     """Return a kind of turn, and whether the next prompt keeps it as it was."""
     word = HISTORY_WORDS.get(finding.verdict, f"{finding.verdict}: {finding.reason}")
     return finding.capability, word

@@ -25,7 +25,7 @@ from unrender.emit.response_patterns import (
     turn_ends,
 )
 from unrender.errors import ExportError
-from unrender.format import Arguments, Envelope, Format, Part, Slot, Tools
+from unrender.format import Arguments, CallSyntax, Envelope, Format, Part, Slot
 from unrender.grammar.notations import Exported, notation_of
 
 Field = dict[str, Any]
@@ -75,7 +75,7 @@ def calls_opener(format: Format) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format)["open_pattern"]))
 
 
-def _check_envelope(tools: Tools, envelope: Envelope) -> None:
+def _check_envelope(tools: CallSyntax, envelope: Envelope) -> None:
     if envelope.name_is_key:
         raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
     if not notation_of(tools.arguments.codec).is_json:
@@ -185,7 +185,7 @@ def _first_argument(arguments: Arguments) -> str:
     return arguments.start or _first_literal(arguments.entry) or "{"
 
 
-def _captured(tools: Tools, head: Sequence[Part], follows: Sequence[str]) -> str:
+def _captured(tools: CallSyntax, head: Sequence[Part], follows: Sequence[str]) -> str:
     """Return a pattern for what is before the arguments, name and id captured."""
     stops = [text for text in follows if text.strip()]
     slots = (Slot.NAME, Slot.ID)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unrender.format import Format, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Format, ReasoningMode, Slot, ToolMode
 from unrender.grammar.notations import notation_of
 
 
@@ -38,7 +38,7 @@ def _omissions(format: Format) -> Iterator[Omission]:
         yield from _of_calls(format.tools)
 
 
-def _of_calls(tools: Tools) -> Iterator[Omission]:
+def _of_calls(tools: CallSyntax) -> Iterator[Omission]:
     at = tools.function.index(Slot.ARGUMENTS)
     if tools.envelope is None and Slot.ID in tools.function[at:]:
         yield Omission(what="ids that stand after the arguments are not read", concerns=("call ids",))

@@ -63,8 +63,8 @@ def response_template(format: Format, *, target: Target | str = Target.TRANSFORM
 
     Raises `ExportError`, saying what is in the way, when its calls cannot be expressed, or when there is no such target.
 
-    >>> from unrender.format import Turn
-    >>> exported = response_template(Format(turn=Turn(headers=("<|assistant|>\n",), end="<|end|>\n")))
+    >>> from unrender.format import TurnTexts
+    >>> exported = response_template(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))
     >>> exported.template["fields"]["content"]["close_pattern"]
     '<\\|end\\|>\\s*'
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unrender.assemble import entry_literals
-from unrender.format import Format, ReasoningMode, Slot, Tools
+from unrender.format import CallSyntax, Format, ReasoningMode, Slot
 from unrender.messages import Request, ToolChoice
 
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
@@ -60,7 +60,7 @@ def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger
     return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
 
 
-def opening(syntax: Tools) -> str:
+def opening(syntax: CallSyntax) -> str:
     """Return the outermost literal with which a run of calls begins, without the layout around it."""
     return next((text.strip() for text in entry_literals(syntax)), "")
 
@@ -78,12 +78,12 @@ def _marker(opener: str, format: Format) -> str:
     return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
 
 
-def _behind_opener(syntax: Tools, opener: str) -> str:
+def _behind_opener(syntax: CallSyntax, opener: str) -> str:
     """Return the pattern of what is between the opener and the tool's name."""
     return re.escape("".join(entry_literals(syntax)).lstrip().removeprefix(opener))
 
 
-def _names(syntax: Tools, request: Request) -> str:
+def _names(syntax: CallSyntax, request: Request) -> str:
     """Return the pattern of the tools' names, if a call begins with the name."""
     parts = syntax.function[0 if syntax.function[:1] == (Slot.NAME,) else 1 :]
     if parts[:1] != (Slot.NAME,):

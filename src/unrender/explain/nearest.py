@@ -14,7 +14,7 @@ from unrender.errors import FormatError
 from unrender.explain.reading import Reading
 from unrender.explain.report import Nearest
 from unrender.explain.syntaxes import COMMON
-from unrender.format import Format, Skeleton, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
 from unrender.formats import declared_formats
 from unrender.messages import CallStatus, ToolCall
 
@@ -33,7 +33,7 @@ def find_nearest(reading: Reading) -> Nearest | None:
     return Nearest(name=nearest.name, why=nearest.why, calls=tuple(map(described, best.whole_calls)))
 
 
-def read_as(reading: Reading, syntax: Tools) -> Reading | None:
+def read_as(reading: Reading, syntax: CallSyntax) -> Reading | None:
     """Read the same output with another call syntax, and no other; None where no format may have that syntax."""
     try:
         format = replace(reading.turn.format, tools=syntax, tolerated=())
@@ -42,7 +42,7 @@ def read_as(reading: Reading, syntax: Tools) -> Reading | None:
     return Reading.of(replace(reading.turn, format=format), reading.output)
 
 
-def without_markers(format: Format) -> Iterator[tuple[str, Tools]]:
+def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     """Yield the template's own syntax as engines and tokenizers mutilate it, with words for what is missing."""
     tools = format.tools
     if tools.mode is ToolMode.NONE:
@@ -69,7 +69,7 @@ def described(call: ToolCall) -> str:
 class _Candidate:
     name: str
     why: str
-    syntax: Tools
+    syntax: CallSyntax
 
 
 @cache
@@ -83,11 +83,11 @@ def _candidates() -> tuple[_Candidate, ...]:
     return (*common, *declared)
 
 
-def _syntaxes(format: Format) -> Iterator[Tools]:
+def _syntaxes(format: Format) -> Iterator[CallSyntax]:
     yield from (tools for tools in (format.tools, *format.tolerated) if tools.mode is not ToolMode.NONE)
 
 
-def _stripped(tools: Tools, tokens: tuple[str, ...]) -> Tools:
+def _stripped(tools: CallSyntax, tokens: tuple[str, ...]) -> CallSyntax:
     """Return the syntax as it looks when `tokens` are taken out of the output."""
     arguments = replace(
         tools.arguments,

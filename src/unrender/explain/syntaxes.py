@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from unrender.format import Arguments, Codec, Envelope, Slot, Strings, ToolMode, Tools, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Envelope, Slot, Strings, ToolMode, Typing, Words
 
 _RAW = Codec(strings=Strings.RAW, words=Words.PYTHON, typed_by=Typing.SCHEMA)
 
 
-def _json(start: str, end: str, *, arguments: str = "arguments") -> Tools:
+def _json(start: str, end: str, *, arguments: str = "arguments") -> CallSyntax:
     """Return calls that are a JSON object each, between `start` and `end`."""
-    return Tools(
+    return CallSyntax(
         mode=ToolMode.JSON_NATIVE,
         call_start=start,
         call_end=end,
@@ -26,9 +26,9 @@ def _json(start: str, end: str, *, arguments: str = "arguments") -> Tools:
     )
 
 
-def _json_list(start: str, end: str) -> Tools:
+def _json_list(start: str, end: str) -> CallSyntax:
     """Return calls that are the objects of one JSON list, between `start` and `end`."""
-    return Tools(
+    return CallSyntax(
         mode=ToolMode.JSON_NATIVE,
         section_start=start + "[",
         section_end="]" + end,
@@ -38,14 +38,14 @@ def _json_list(start: str, end: str) -> Tools:
     )
 
 
-def _tag(before_name: str, behind_name: str, end: str) -> Tools:
+def _tag(before_name: str, behind_name: str, end: str) -> CallSyntax:
     """Return calls that are a name in a tag and JSON arguments after it."""
-    return Tools(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, behind_name, end))
+    return CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, behind_name, end))
 
 
-def _tagged(before_name: str, behind_name: str, end: str, entry: tuple[str | Slot, ...]) -> Tools:
+def _tagged(before_name: str, behind_name: str, end: str, entry: tuple[str | Slot, ...]) -> CallSyntax:
     """Return calls whose arguments are in tags of their own, values as they are."""
-    return Tools(
+    return CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
         function=_function(before_name, behind_name, end),
         arguments=Arguments(entry=entry, codec=_RAW),
@@ -60,7 +60,7 @@ _PARAMETER = ("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n")
 _NAMED_PARAMETER = ('<parameter name="', Slot.KEY, '">', Slot.VALUE, "</parameter>\n")
 _KEY_AND_VALUE = ("<arg_key>", Slot.KEY, "</arg_key>\n<arg_value>", Slot.VALUE, "</arg_value>\n")
 
-COMMON: Mapping[str, Tools] = MappingProxyType(
+COMMON: Mapping[str, CallSyntax] = MappingProxyType(
     {
         "JSON between <tool_call> tags": _json("<tool_call>\n", "\n</tool_call>"),
         "JSON between <function_call> tags": _json("<function_call>\n", "\n</function_call>"),

@@ -25,6 +25,7 @@ from unrender.format.data import decode, encode, shown
 from unrender.format.parts import (
     Arguments,
     CallIdPosition,
+    CallSyntax,
     Content,
     ContentMode,
     Envelope,
@@ -35,14 +36,14 @@ from unrender.format.parts import (
     Slot,
     Spelling,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
 )
 
 __all__ = [
     "FORMAT_VERSION",
     "Arguments",
     "CallIdPosition",
+    "CallSyntax",
     "Codec",
     "Containers",
     "Content",
@@ -57,8 +58,7 @@ __all__ = [
     "Spelling",
     "Strings",
     "ToolMode",
-    "Tools",
-    "Turn",
+    "TurnTexts",
     "Typing",
     "Words",
 ]
@@ -75,13 +75,13 @@ class Format:
     """
 
     version: int = FORMAT_VERSION
-    turn: Turn = Turn()
+    turn: TurnTexts = TurnTexts()
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
     """How content is wrapped where calls follow it, if not as it is alone."""
-    tools: Tools = Tools()
-    tolerated: tuple[Tools, ...] = ()
+    tools: CallSyntax = CallSyntax()
+    tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are read, in order of preference, never generated."""
     spellings: tuple[Spelling, ...] = ()
     ignored: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from unrender.format.codec import Codec, Containers, Strings, Typing
 from unrender.format.entities import unescape
-from unrender.format.parts import Arguments, Skeleton, Slot, ToolMode, Tools
+from unrender.format.parts import Arguments, CallSyntax, Skeleton, Slot, ToolMode
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literals
 
@@ -20,7 +20,7 @@ _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
 """Characters at which the parser ends a word, see `parsing.slots`."""
 
 
-def check_arguments(tools: Tools, where: str) -> Iterator[Problem]:
+def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield what is wrong with how the arguments of a call are written."""
     arguments = tools.arguments
     tagged = tools.mode is ToolMode.TAG_WITH_TAGGED
@@ -63,7 +63,7 @@ def _strings_of_object(containers: Containers) -> Strings | None:
             assert_never(containers)
 
 
-def _entry(tools: Tools, where: str) -> Iterator[Problem]:
+def _entry(tools: CallSyntax, where: str) -> Iterator[Problem]:
     arguments, parts = tools.arguments, tools.arguments.entry
     yield from check_skeleton(parts, _ENTRY_SLOTS, where)
     yield from check_once(parts, Slot.VALUE, where)
@@ -96,7 +96,7 @@ def _entry(tools: Tools, where: str) -> Iterator[Problem]:
         )
 
 
-def _ends_of_arguments(tools: Tools, where: str) -> Iterator[Problem]:
+def _ends_of_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield what leaves open where the arguments end, or a raw value does."""
     arguments, parts = tools.arguments, tools.arguments.entry
     behind = tools.function[tools.function.index(Slot.ARGUMENTS) + 1 :] if Slot.ARGUMENTS in tools.function else ()

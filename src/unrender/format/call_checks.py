@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unrender.format.argument_checks import check_arguments
-from unrender.format.parts import Slot, ToolMode, Tools
+from unrender.format.parts import CallSyntax, Slot, ToolMode
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literal
 
@@ -19,10 +19,10 @@ MAX_DEPTH = 8
 _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)
 
 
-def check_tools(tools: Tools, where: str) -> Iterator[Problem]:
+def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield what is wrong with a call syntax by itself."""
     if tools.mode is ToolMode.NONE:
-        if tools != Tools():
+        if tools != CallSyntax():
             yield f"{where}.mode", "calls are described, and their mode is `none`"
         return
     if not 0 <= tools.index_start <= MAX_INDEX:
@@ -38,7 +38,7 @@ def check_tools(tools: Tools, where: str) -> Iterator[Problem]:
 # The skeletons.
 
 
-def _function(tools: Tools, where: str) -> Iterator[Problem]:
+def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
     parts = tools.function
     yield from check_skeleton(parts, _FUNCTION_SLOTS, where)
     yield from check_once(parts, Slot.ARGUMENTS, where)
@@ -52,13 +52,13 @@ def _function(tools: Tools, where: str) -> Iterator[Problem]:
     yield from check_after_words(parts, tools.arguments, where)
 
 
-def is_marked(tools: Tools) -> bool:
+def is_marked(tools: CallSyntax) -> bool:
     """Return whether a marker, or the bracket of JSON, is before the name of a call."""
     first = literal(tools.function[0]) if tools.function else ""
     return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
 
 
-def _unmarked(tools: Tools, where: str) -> Iterator[Problem]:
+def _unmarked(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield what keeps a call from being seen where no marker shows it: neither first, nor after another call."""
     parts, empty = tools.function, tools.arguments.when_empty
     first, last = literal(parts[0]) if parts else "", literal(parts[-1]) if parts else ""
@@ -80,7 +80,7 @@ def _unmarked(tools: Tools, where: str) -> Iterator[Problem]:
         yield f"{where}.separator", "expected a text between a call without arguments and the next one"
 
 
-def _id_parts(tools: Tools, where: str) -> Iterator[Problem]:
+def _id_parts(tools: CallSyntax, where: str) -> Iterator[Problem]:
     if tools.id_parts is None:
         return
     first, last = tools.id_parts
@@ -96,7 +96,7 @@ def _id_parts(tools: Tools, where: str) -> Iterator[Problem]:
 # The envelope.
 
 
-def _envelope(tools: Tools, where: str) -> Iterator[Problem]:
+def _envelope(tools: CallSyntax, where: str) -> Iterator[Problem]:
     native = tools.mode is ToolMode.JSON_NATIVE
     if native != (tools.envelope is not None):
         yield where, f"expected {'one' if native else 'none'} in mode `{tools.mode.value}`"
@@ -124,7 +124,7 @@ _PATHS = ("name_field", "args_field", "id_field", "gen_id_field")
 _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
 
 
-def _filled(tools: Tools) -> dict[str, Any] | None:
+def _filled(tools: CallSyntax) -> dict[str, Any] | None:
     """Return the object that the skeleton writes for one call; None when it writes none, or a key twice."""
     arguments = '"{}"' if tools.arguments.as_string else "{}"
     values = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: arguments, Slot.ANY: "any"}

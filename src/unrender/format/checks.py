@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unrender.errors import FormatError
 from unrender.format.call_checks import check_tools, is_marked
 from unrender.format.conflicts import JOINTS, check_answer, check_fences, check_syntax
-from unrender.format.parts import Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, Tools, Turn
+from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, TurnTexts
 from unrender.format.problems import Problem
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _problems(format: Format) -> Iterator[Problem]:
     yield from _between(format)
 
 
-def _syntaxes(format: Format) -> Iterator[tuple[str, Tools]]:
+def _syntaxes(format: Format) -> Iterator[tuple[str, CallSyntax]]:
     yield "format.tools", format.tools
     yield from ((f"format.tolerated[{at}]", tools) for at, tools in enumerate(format.tolerated))
 
@@ -126,7 +126,7 @@ def _blank(markers: tuple[str, ...], where: str) -> Iterator[Problem]:
 # The parts by themselves.
 
 
-def _turn(turn: Turn) -> Iterator[Problem]:
+def _turn(turn: TurnTexts) -> Iterator[Problem]:
     yield from _blank(turn.headers, "format.turn.headers")
     yield from _blank(turn.ends, "format.turn.ends")
     for name in JOINTS:
@@ -174,7 +174,7 @@ def _spelling(spelling: Spelling, where: str) -> Iterator[Problem]:
 
 
 def _between(format: Format) -> Iterator[Problem]:
-    if format.reasoning.holds_calls and format.tools == Tools():
+    if format.reasoning.holds_calls and format.tools == CallSyntax():
         yield "format.reasoning.holds_calls", "there are no calls that reasoning could hold"
     elif format.reasoning.holds_calls and not is_marked(format.tools) and not format.turn.reasoning_to_tools.strip():
         yield (

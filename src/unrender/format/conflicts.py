@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from unrender.format.parts import Content, Reasoning, ReasoningMode, Slot, Tools, Turn
+from unrender.format.parts import CallSyntax, Content, Reasoning, ReasoningMode, Slot, TurnTexts
 from unrender.format.problems import Problem
 
 JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
@@ -26,7 +26,7 @@ Named = tuple[str, str]
 
 
 def check_answer(
-    turn: Turn, reasoning: Reasoning, content: Content, tools: Tools, ignored: tuple[str, ...]
+    turn: TurnTexts, reasoning: Reasoning, content: Content, tools: CallSyntax, ignored: tuple[str, ...]
 ) -> Iterator[Problem]:
     """Yield the markers of an answer's parts that are the same as another part's, or as what says nothing."""
     parts = _cores(
@@ -73,7 +73,7 @@ def _hidden(openers: list[Named]) -> Iterator[Problem]:
                 yield other, f"expected a marker that does not begin with {core!r} of {shorter}, found {text!r}"
 
 
-def _begins_calls(turn: Turn, content: Content, tools: Tools) -> Iterator[Problem]:
+def _begins_calls(turn: TurnTexts, content: Content, tools: CallSyntax) -> Iterator[Problem]:
     """Yield a prompt that has always begun a call: no answer could be anything else."""
     for name, text in (("prefill", turn.prefill), ("prefill_no_thinking", turn.prefill_no_thinking)):
         for where, core in _cores(_openers(tools, "format.tools")):
@@ -82,7 +82,7 @@ def _begins_calls(turn: Turn, content: Content, tools: Tools) -> Iterator[Proble
                 yield f"format.turn.{name}", f"expected words that do not end with {core!r} of {opener}, found {text!r}"
 
 
-def _begins_otherwise(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
+def _begins_otherwise(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
     """Yield a prompt that does not open the reasoning that it always opens, or that begins the answer once more."""
     prompts = (("prefill", turn.prefill), ("prefill_no_thinking", turn.prefill_no_thinking))
     for name, text in prompts:
@@ -94,7 +94,7 @@ def _begins_otherwise(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
         yield "format.turn.prefill", f"expected {reasoning.start.strip()!r} of reasoning.start, found {turn.prefill!r}"
 
 
-def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
+def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
     """Yield what lets the next word go on an end of reasoning that looks like a word, where white space is elsewhere."""
     end, core = reasoning.end, reasoning.end.strip()
     if not core[-1:].isalnum():
@@ -113,7 +113,7 @@ def _wordlike(turn: Turn, reasoning: Reasoning) -> Iterator[Problem]:
                 yield f"format.{name}", f"expected white space after {core!r}, as it ends in a letter"
 
 
-def check_syntax(tools: Tools, where: str) -> Iterator[Problem]:
+def check_syntax(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield the markers of a call syntax that open a call and also close it, or are between two."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
@@ -142,7 +142,7 @@ def _twins(openers: list[Named], closers: list[Named]) -> set[str]:
     return {end for begin, end in pairs if ends.get(end) == begins[begin]}
 
 
-def check_fences(tools: Tools, where: str) -> Iterator[Problem]:
+def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield a Markdown fence that closes without one that opens, or with a word: the parser takes it for nobody's."""
     at = tools.function.index(Slot.ARGUMENTS) if Slot.ARGUMENTS in tools.function else 0
     before, behind = (
@@ -155,7 +155,7 @@ def check_fences(tools: Tools, where: str) -> Iterator[Problem]:
         yield f"{where}.call_end", "expected a Markdown fence without a word for each that is opened, and no other"
 
 
-def _openers(tools: Tools, where: str) -> list[Named]:
+def _openers(tools: CallSyntax, where: str) -> list[Named]:
     """Return the markers that begin calls, the outermost first."""
     first = tools.function[0] if tools.function and not isinstance(tools.function[0], Slot) else ""
     named = [(f"{where}.section_start", tools.section_start), (f"{where}.call_start", tools.call_start)]

@@ -152,7 +152,7 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class CallSyntax:
     """One call syntax."""
 
     mode: ToolMode = ToolMode.NONE
@@ -275,7 +275,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnTexts:
     """What surrounds an answer, and the joints between its parts."""
 
     headers: tuple[str, ...] = ()

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats.declared import Declared, Evidence, read_declared, read_declared_file
+from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file
 from unrender.formats.folders import folders
 
-__all__ = ["Declared", "Evidence", "declared_format", "declared_formats", "read_declared_file"]
+__all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared_file"]
 
 
 def declared_formats() -> tuple[Declared, ...]:

@@ -18,7 +18,7 @@ _KEYS = {"name", "why", "format", "evidence"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Signs:
     """Texts in a template's source that show a declared format to apply."""
 
     all: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Declared:
     name: str
     why: str
     format: Format
-    evidence: Evidence | None = None
+    evidence: Signs | None = None
     origin: str = ""
     """The file it was read from; empty for the library's own."""
 
@@ -88,11 +88,11 @@ def _format(data: Any, where: str) -> Format:
         raise FormatError(f"{where}: format: {error}") from error
 
 
-def _evidence(data: Any, where: str) -> Evidence:
-    known = [field.name for field in fields(Evidence)]
+def _evidence(data: Any, where: str) -> Signs:
+    known = [field.name for field in fields(Signs)]
     if not isinstance(data, dict) or not set(data) <= set(known):
         raise FormatError(f"{where}: expected an object with some of {known}, found {data!r:.60}")
     for name, texts in data.items():
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
             raise FormatError(f"{where}: {name}: expected a list of texts, found {texts!r:.60}")
-    return Evidence(**{name: tuple(texts) for name, texts in data.items()})
+    return Signs(**{name: tuple(texts) for name, texts in data.items()})

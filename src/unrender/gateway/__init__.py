@@ -7,23 +7,23 @@ Rules: model text never gives an error of the server's. No parameter is ignored 
 
 from __future__ import annotations
 
-from unrender.gateway.backends.backend import Backend, Capabilities, EngineError, Grammar, Job, Piece
+from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError, EngineGrammar, Job, Piece
 from unrender.gateway.backends.sampler import Sampler
-from unrender.gateway.gateway import Gateway, Keys, Limits
+from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.models import Model
 from unrender.gateway.routes import app
 from unrender.gateway.turns import Constrain, Turns
 
 __all__ = [
     "Backend",
-    "Capabilities",
     "Constrain",
+    "EngineCapabilities",
     "EngineError",
+    "EngineGrammar",
     "Gateway",
-    "Grammar",
+    "GatewayLimits",
     "Job",
     "Keys",
-    "Limits",
     "Model",
     "Piece",
     "Sampler",

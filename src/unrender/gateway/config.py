@@ -27,7 +27,7 @@ from unrender.gateway.backends.sglang import SGLang
 from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields
-from unrender.gateway.gateway import Keys, Limits
+from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.models import Model
 from unrender.gateway.turns import Constrain, Turns
 from unrender.matchers import DIALECTS
@@ -43,7 +43,7 @@ class Config:
     """What a gateway is made of."""
 
     models: tuple[Model, ...]
-    limits: Limits = field(default_factory=Limits)
+    limits: GatewayLimits = field(default_factory=GatewayLimits)
     keys: Keys = field(default_factory=Keys)
     host: str = "127.0.0.1"
     port: int = 8000
@@ -221,8 +221,8 @@ def _secret(fields: Fields) -> str:
     return os.environ[name]
 
 
-def _limits(fields: Fields) -> Limits:
-    limits = Limits(
+def _limits(fields: Fields) -> GatewayLimits:
+    limits = GatewayLimits(
         **_given(
             body=fields.integer("body", 1, 10**12),
             streams=fields.integer("streams", 0, 10**9),

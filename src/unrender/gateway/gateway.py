@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class GatewayLimits:
     """What one request, and all together, may take."""
 
     body: int = 32_000_000
@@ -71,7 +71,7 @@ class Gateway:
     """One gateway. It keeps no state that a second one would miss, unless it is told to store answers."""
 
     models: Models
-    limits: Limits = field(default_factory=Limits)
+    limits: GatewayLimits = field(default_factory=GatewayLimits)
     keys: Keys = field(default_factory=Keys)
     metrics: Metrics = field(default_factory=Metrics)
     telemetry: Telemetry | None = None
@@ -102,7 +102,7 @@ class Gateway:
             models.end()
             self.streams -= 1
 
-    async def replace(self, models: Sequence[Model], limits: Limits, keys: Keys) -> None:
+    async def replace(self, models: Sequence[Model], limits: GatewayLimits, keys: Keys) -> None:
         """Serve these models from now on, once they are warm; answers on their way are finished by those before."""
         fresh, before = Models(models), self.models
         await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unrender.gateway.backends.backend import Backend, Capabilities
+from unrender.gateway.backends.backend import Backend, EngineCapabilities
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.probes import Findings, probe, without_first
 from unrender.gateway.turns import Turns
@@ -34,7 +34,7 @@ class Model:
     """What was found of the engine when it was tried."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """What the engine honours, as far as it has been seen to."""
         stated = self.backend.capabilities
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated

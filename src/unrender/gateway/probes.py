@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 
 from unrender.errors import GrammarError
 from unrender.gateway.ask import Ask
-from unrender.gateway.backends.backend import Backend, EngineError, Grammar, Job
+from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
 from unrender.gateway.turns import Turns
 from unrender.parsing.completions import Usage
@@ -92,7 +92,7 @@ def _kept(marker: str, text: str, usage: Usage | None) -> bool | None:
     return True if usage and 0 < usage.completion_tokens <= _FEW else None
 
 
-async def _answer(turn: Turn, backend: Backend, grammar: Grammar | None) -> tuple[str, Usage | None]:
+async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -> tuple[str, Usage | None]:
     limit = 1 if grammar is None else _LIMIT
     job = Job(turn=turn, request_id="unrender-probe", grammar=grammar, limit=limit, sampling={"temperature": 0.0})
     texts: list[str] = []
@@ -109,7 +109,7 @@ async def _answer(turn: Turn, backend: Backend, grammar: Grammar | None) -> tupl
     return "".join(texts), usage
 
 
-def _only(dialect: str, text: str) -> Grammar:
+def _only(dialect: str, text: str) -> EngineGrammar:
     """Return the grammar that allows nothing but a text."""
     said = {
         "gbnf": f"root ::= {json.dumps(text)}\n",
@@ -118,7 +118,7 @@ def _only(dialect: str, text: str) -> Grammar:
     }
     if dialect not in said:
         raise GrammarError(f"no grammar is written in {dialect!r}")
-    return Grammar(dialect=dialect, text=said[dialect])
+    return EngineGrammar(dialect=dialect, text=said[dialect])
 
 
 def without_first(turn: Turn, bos: str, found: Findings) -> Turn:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from unrender.errors import GrammarError
-from unrender.gateway.backends.backend import Capabilities
+from unrender.gateway.backends.backend import EngineCapabilities
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.gateway.turns import Prepared
 from unrender.grammar.admission import admits
@@ -24,12 +24,12 @@ _NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
 _WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
 
 
-def unbound(prepared: Prepared, engine: Capabilities) -> bool:
+def unbound(prepared: Prepared, engine: EngineCapabilities) -> bool:
     """Return whether something is promised that the engine is not held to."""
     return not (prepared.grammar or engine.obeys) and any(_promised(prepared.turn.request))
 
 
-def warnings_of(prepared: Prepared, engine: Capabilities) -> list[str]:
+def warnings_of(prepared: Prepared, engine: EngineCapabilities) -> list[str]:
     """Return what the client should know beforehand: what is only asked for."""
     if not unbound(prepared, engine):
         return []
@@ -43,7 +43,7 @@ def _promised(request: Request) -> Iterator[str]:
         yield "response_format"
 
 
-def lacking(prepared: Prepared, engine: Capabilities, outcome: Outcome) -> tuple[str, ...]:
+def lacking(prepared: Prepared, engine: EngineCapabilities, outcome: Outcome) -> tuple[str, ...]:
     """Return what a finished answer lacks, in words for the client. One that was cut off is told by its finish reason."""
     if not unbound(prepared, engine) or outcome.reason == "length":
         return ()

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unrender.gateway.failure import STATUSES, Failure, Kind
-from unrender.gateway.gateway import Gateway, Keys, Limits
+from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.models import Model, Models
 from unrender.gateway.own import Own, answered
 from unrender.gateway.paths import listed
@@ -30,7 +30,7 @@ _log = logging.getLogger("unrender.gateway")
 def app(
     models: Sequence[Model],
     *,
-    limits: Limits | None = None,
+    limits: GatewayLimits | None = None,
     keys: Keys | None = None,
     telemetry: Telemetry | None = None,
 ) -> Starlette:
@@ -39,7 +39,7 @@ def app(
     Its `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which needs the extra
     `otel`.
     """
-    gateway = Gateway(models=Models(models), limits=limits or Limits(), keys=keys or Keys(), telemetry=telemetry)
+    gateway = Gateway(models=Models(models), limits=limits or GatewayLimits(), keys=keys or Keys(), telemetry=telemetry)
     own = Own(gateway)
 
     @asynccontextmanager

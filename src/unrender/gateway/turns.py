@@ -23,10 +23,9 @@ from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
 from unrender.format import Format
 from unrender.gateway.ask import Ask
-from unrender.gateway.backends.backend import Capabilities, Grammar
+from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
-from unrender.grammar import Grammar as WrittenGrammar
-from unrender.grammar import content, rest
+from unrender.grammar import Grammar, content, rest
 from unrender.messages import Request, ToolChoice
 from unrender.turn import Turn
 
@@ -41,7 +40,7 @@ _RESERVED = frozenset(
 _WHOLE = ("structural_tag", "lark")
 """Dialects whose grammars leave free text free without waiting for triggers."""
 _THREADS = 2
-_UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=WrittenGrammar(content(rest())))
+_UNREAD = Turn(prompt="", request=Request(), format=Format(), grammar=Grammar(content(rest())))
 """A turn whose answer is all content, whatever it looks like."""
 
 
@@ -60,7 +59,7 @@ class Prepared:
     """A turn, ready to be generated."""
 
     turn: Turn
-    grammar: Grammar | None = None
+    grammar: EngineGrammar | None = None
     warnings: tuple[str, ...] = ()
     grammar_result: str = "none"
     """What became of the grammar: "none", where none was due; "built"; "cached"; "relaxed", where it holds less than was
@@ -78,7 +77,7 @@ class Turns:
     constrain: Constrain = Constrain.ALWAYS
     variables: Mapping[str, Any] = field(default_factory=dict)
     tool_format: str = "auto"
-    _grammars: OrderedDict[Hashable, tuple[Grammar | None, tuple[str, ...]]] = field(default_factory=OrderedDict)
+    _grammars: OrderedDict[Hashable, tuple[EngineGrammar | None, tuple[str, ...]]] = field(default_factory=OrderedDict)
     _prompts: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "unrender-prompt"))
     _builders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "unrender-grammar"))
 
@@ -97,7 +96,7 @@ class Turns:
         """Return the turn, and the parameters that the template does not heed. Raises `Failure`."""
         return await asyncio.get_running_loop().run_in_executor(self._prompts, self._turn, ask)
 
-    async def prepare(self, ask: Ask, engine: Capabilities) -> Prepared:
+    async def prepare(self, ask: Ask, engine: EngineCapabilities) -> Prepared:
         """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
         begun = time.monotonic()
         turn, unheeded = await self.turn(ask)
@@ -166,13 +165,13 @@ class Turns:
             heeded, given = True, {"enable_thinking": ask.effort != "none", **given}
         return given, () if heeded else ("reasoning_effort: the template knows no such thing",)
 
-    def _constrained(self, turn: Turn, engine: Capabilities) -> bool:
+    def _constrained(self, turn: Turn, engine: EngineCapabilities) -> bool:
         request = turn.request
         due = request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED) or request.response_schema is not None
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
-    def _grammar(self, turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...], str]:
+    def _grammar(self, turn: Turn, engine: EngineCapabilities) -> tuple[EngineGrammar | None, tuple[str, ...], str]:
         """Return the grammar, what it does not hold, and what became of it in a word."""
         key = _key(turn, engine)
         known = key in self._grammars
@@ -187,7 +186,7 @@ class Turns:
         return grammar, losses, "relaxed" if losses else "cached" if known else "built"
 
 
-def _key(turn: Turn, engine: Capabilities) -> Hashable:
+def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     request = turn.request
     tools = [tool.to_openai() for tool in request.tools or ()]
     said = [tools, request.named_tool, request.response_schema, request.reasoning_format]
@@ -195,13 +194,13 @@ def _key(turn: Turn, engine: Capabilities) -> Hashable:
     return turn.format, choice, json.dumps(said, sort_keys=True), turn.begun, engine.dialect, engine.lazy
 
 
-def _build(turn: Turn, engine: Capabilities) -> tuple[Grammar | None, tuple[str, ...]]:
+def _build(turn: Turn, engine: EngineCapabilities) -> tuple[EngineGrammar | None, tuple[str, ...]]:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
             triggers = turn.triggers if engine.lazy else ()
-            grammar = Grammar(dialect=engine.dialect, text=_written(turn, engine.dialect), triggers=triggers)
+            grammar = EngineGrammar(dialect=engine.dialect, text=_written(turn, engine.dialect), triggers=triggers)
         except GrammarError as error:
             return None, (f"not constrained: {error}",)
     return grammar, tuple(f"not constrained: {item.message}" for item in caught)

@@ -10,7 +10,6 @@ from unrender.grammar.combinators import (
     argument,
     arguments,
     atomic,
-    call,
     call_id,
     chars,
     choice,
@@ -34,6 +33,7 @@ from unrender.grammar.combinators import (
     sequence,
     space,
     tag,
+    tool_call,
     until,
     zero_or_more,
 )
@@ -47,7 +47,6 @@ __all__ = [
     "arguments",
     "atomic",
     "bundled",
-    "call",
     "call_id",
     "chars",
     "choice",
@@ -71,6 +70,7 @@ __all__ = [
     "sequence",
     "space",
     "tag",
+    "tool_call",
     "until",
     "zero_or_more",
 ]

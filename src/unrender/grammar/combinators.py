@@ -3,9 +3,9 @@
 Texts stand for themselves: wherever a node is expected, `"<call>"` means `literal("<call>")`. `Grammar(root, rules)` is the
 whole; the engine reads it, and the dialects are written from it. The names are those of the field (seeds/autoparser.md).
 
->>> from unrender.grammar import Grammar, arguments, call, chars, content, json_value, name, optional, sequence, until
->>> call_of_tool = call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
->>> Grammar(sequence(content(until("<call>")), optional(call_of_tool))).root.parts[0]
+>>> from unrender.grammar import Grammar, arguments, chars, content, json_value, name, optional, sequence, tool_call, until
+>>> one_call = tool_call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
+>>> Grammar(sequence(content(until("<call>")), optional(one_call))).root.parts[0]
 Tag(role=<Role.CONTENT: 'content'>, node=Until(stops=('<call>',)))
 """
 
@@ -190,7 +190,7 @@ def content(part: Node | str) -> Node:
     return tag(Role.CONTENT, part)
 
 
-def call(part: Node | str) -> Node:
+def tool_call(part: Node | str) -> Node:
     """Return `a`, which is one tool call; `name`, `call_id`, `arguments` and `argument` inside it say what is what."""
     return tag(Role.CALL, part)
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from unrender.format import Arguments, Codec, Containers, Content, ContentMode, Format, Slot, Tools
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Content, ContentMode, Format, Slot
 from unrender.grammar.notations import notation_of, single_quoted
 
 
@@ -55,7 +55,7 @@ def _items(value: Any, arguments: Arguments) -> Sequence[Any]:
     return value if arguments.repeats and isinstance(value, list | tuple) else (value,)
 
 
-def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: str = "", index: int = 0) -> str:
+def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call_id: str = "", index: int = 0) -> str:
     """Return how one call is written, without what is around each call; `index` counts calls from 0."""
     text = ""
     for part in tools.function:
@@ -75,7 +75,7 @@ def encode_call(name: str, values: Mapping[str, Any], tools: Tools, *, call_id: 
     return text
 
 
-def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: Tools, *, first: int = 0) -> str:
+def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: CallSyntax, *, first: int = 0) -> str:
     """Return how calls (name, arguments, id) are written, with all that is around and between them.
 
     Counters count from `first`, the number of calls before these.

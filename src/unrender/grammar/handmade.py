@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from unrender.errors import GrammarError
-from unrender.format import Turn
+from unrender.format import TurnTexts
 from unrender.grammar import nodes, shapes
 from unrender.grammar.counting import Count, counted
 from unrender.grammar.json_schema import Unsupported, read_schema
@@ -44,7 +44,7 @@ _WANTED = {
 _AT_MOST_ONE = {Count.ANY: Count.AT_MOST_ONE, Count.SOME: Count.ONE}
 
 
-def ends_of(turn: Turn) -> tuple[str, ...]:
+def ends_of(turn: TurnTexts) -> tuple[str, ...]:
     """Return what ends a turn, with the layout before it and without."""
     texts = (form for end in (turn.end, *turn.ends) if end.strip() for form in (end.rstrip(), end.strip()))
     return tuple(dict.fromkeys(texts))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, get_args
 
-from unrender.format import Arguments, Skeleton, Slot, Tools
+from unrender.format import Arguments, CallSyntax, Skeleton, Slot
 from unrender.messages import JsonSchema, Tool
 
 
@@ -208,7 +208,7 @@ class Call:
 class Calls:
     """A run of tool calls in one syntax: read with the syntax's tolerances, generated as `generated` says."""
 
-    syntax: Tools
+    syntax: CallSyntax
     tools: tuple[Tool, ...] | None
     minimum: int = 1
     maximum: int | None = None

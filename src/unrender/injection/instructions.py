@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.format import Arguments, Slot, Tools, Typing
+from unrender.format import Arguments, CallSyntax, Slot, Typing
 from unrender.grammar.encode import encode_calls
 from unrender.grammar.notations import notation_of
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
@@ -35,7 +35,7 @@ _DEEPEST = 4
 class Instructions:
     """What a system message says of tools."""
 
-    syntax: Tools
+    syntax: CallSyntax
     parallel: bool = True
     """More than one call may be asked for in one answer."""
     choice: ToolChoice = ToolChoice.AUTO
@@ -96,7 +96,7 @@ class Instructions:
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
 
 
-def call_form(syntax: Tools, calls: int = 1) -> str:
+def call_form(syntax: CallSyntax, calls: int = 1) -> str:
     """Return how so many calls are written, with words in capitals for what differs from call to call.
 
     >>> from unrender.formats import declared_format
@@ -124,7 +124,7 @@ def _entry(arguments: Arguments) -> str:
     return "".join(_shown(part, arguments) for part in arguments.entry)
 
 
-def _explained(syntax: Tools) -> Iterator[str]:
+def _explained(syntax: CallSyntax) -> Iterator[str]:
     """Yield a sentence for each word of the form."""
     arguments = syntax.arguments
     yield "NAME is the name of the function."

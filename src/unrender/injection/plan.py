@@ -12,7 +12,7 @@ from typing import Any
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.errors import MessageError
-from unrender.format import Format, ToolMode, Tools
+from unrender.format import CallSyntax, Format, ToolMode
 from unrender.formats import Declared, declared_formats
 from unrender.injection.history import write_calls, write_results
 from unrender.injection.instructions import Instructions
@@ -120,7 +120,7 @@ def _speaking(format: Format, declared: Declared) -> Format:
 
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()
-    alone = replace(format, tools=Tools(), reasoning=replace(format.reasoning, holds_calls=False))
+    alone = replace(format, tools=CallSyntax(), reasoning=replace(format.reasoning, holds_calls=False))
     merged = merge(replace(alone, tolerated=(*own, *format.tolerated)), declared)
     joints = replace(
         turn,

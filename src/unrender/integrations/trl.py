@@ -29,11 +29,11 @@ from unrender.offer import read_offer
 from unrender.parsing.parser import Parser
 from unrender.preparation import ended
 
-Tokenizer = TypeVar("Tokenizer")
+_Tokenizer = TypeVar("_Tokenizer")
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
 
 
-def install(tokenizer: Tokenizer, template: ChatTemplate | None = None) -> Tokenizer:
+def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
     """Give a tokenizer, and return it, a `parse_response` that reads any template's answers, as GRPO and other trainers use it.
 
     It takes what transformers' own takes (text or ids, one or a batch, `prefix` with the prompt, `tools`) and returns messages

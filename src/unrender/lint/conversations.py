@@ -15,17 +15,17 @@ from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.format import Format
 from unrender.template.rendering import Rendering, Template
 
-Message = Mapping[str, Any]
-Conversation = Sequence[Message]
+OpenAIMessage = Mapping[str, Any]
+Conversation = Sequence[OpenAIMessage]
 
 QUESTION, AGAIN = "Tell me about ZEBRAS.", "And about YAKS?"
 ANSWER, THOUGHT, RULES, RESULT = "They are STRIPED.", "The user likes ANIMALS.", "Be BRIEF.", "GRASSLAND"
 CITY = "NAIROBI"
 
-USER: Message = {"role": "user", "content": QUESTION}
-NEXT_USER: Message = {"role": "user", "content": AGAIN}
-SYSTEM: Message = {"role": "system", "content": RULES}
-ASSISTANT: Message = {"role": "assistant", "content": ANSWER}
+USER: OpenAIMessage = {"role": "user", "content": QUESTION}
+NEXT_USER: OpenAIMessage = {"role": "user", "content": AGAIN}
+SYSTEM: OpenAIMessage = {"role": "system", "content": RULES}
+ASSISTANT: OpenAIMessage = {"role": "assistant", "content": ANSWER}
 
 FIRST, SECOND = "find_animal", "draw_animal"
 TOOLS: tuple[dict[str, Any], ...] = tuple(
@@ -45,7 +45,7 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-def calling(*names: str, **fields: Any) -> Message:
+def calling(*names: str, **fields: Any) -> OpenAIMessage:
     """Return an assistant's message that calls tools, arguments as JSON text, as servers return it."""
     calls = [
         {
@@ -58,7 +58,7 @@ def calling(*names: str, **fields: Any) -> Message:
     return {"role": "assistant", "content": "", "tool_calls": calls, **fields}
 
 
-def with_objects(message: Message) -> Message:
+def with_objects(message: OpenAIMessage) -> OpenAIMessage:
     """Return the message with its calls' arguments as objects, as transformers documents it."""
     calls = [
         {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
@@ -67,7 +67,7 @@ def with_objects(message: Message) -> Message:
     return {**message, "tool_calls": calls}
 
 
-def result(index: int = 0) -> Message:
+def result(index: int = 0) -> OpenAIMessage:
     """Return the result of the call at `index`."""
     name = (FIRST, SECOND)[index]
     return {"role": "tool", "tool_call_id": f"call{index:05}", "name": name, "content": RESULT}

@@ -10,7 +10,7 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.lint import losses, prompts, refusals
-from unrender.lint.conversations import Message, Subject
+from unrender.lint.conversations import OpenAIMessage, Subject
 from unrender.lint.shown import Shown
 
 
@@ -48,7 +48,7 @@ class Finding:
     """What was seen, in a sentence without a full stop."""
     harm: str
     fix: str
-    messages: tuple[Message, ...]
+    messages: tuple[OpenAIMessage, ...]
     """The conversation that shows it, in OpenAI's form."""
     excerpt: str
     """The place in its rendering; empty when what is wrong is that something is not there."""

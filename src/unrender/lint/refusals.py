@@ -16,7 +16,7 @@ from unrender.lint.conversations import (
     TOOLS,
     USER,
     Conversation,
-    Message,
+    OpenAIMessage,
     Subject,
     calling,
     result,
@@ -55,7 +55,7 @@ def null_content(subject: Subject) -> Iterator[Shown]:
         yield found[0]
 
 
-def _null_content(subject: Subject, message: Message) -> Iterator[Shown]:
+def _null_content(subject: Subject, message: OpenAIMessage) -> Iterator[Shown]:
     messages = [USER, {**message, "content": None}, result()]
     empty, null = subject.raw([USER, message, result()], TOOLS), subject.raw(messages, TOOLS)
     if null.error:

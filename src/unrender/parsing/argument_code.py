@@ -6,7 +6,7 @@ be wherever a JSON value begins.
 
 from __future__ import annotations
 
-from unrender.format import Arguments, Containers, Part, Slot, Tools
+from unrender.format import Arguments, CallSyntax, Containers, Part, Slot
 from unrender.grammar.notations import notation_of
 from unrender.parsing.arguments import (
     CloseArguments,
@@ -31,7 +31,7 @@ from unrender.parsing.xml import TagStyle
 class ArgumentCode:
     """Compiles the arguments of `syntax` into `code`; `ends` end a turn."""
 
-    def __init__(self, code: Code, syntax: Tools, ends: frozenset[str]) -> None:
+    def __init__(self, code: Code, syntax: CallSyntax, ends: frozenset[str]) -> None:
         self.code = code
         self.syntax = syntax
         self.arguments: Arguments = syntax.arguments

@@ -15,8 +15,8 @@ from unrender.formats.reasoning import known_reasoning
 def prefill(format: Format, prompt: str) -> str:
     """Return what `prompt`, or a prompt's tail, has written after the assistant's header; "" when it shows none.
 
-    >>> from unrender.format import Turn
-    >>> prefill(Format(turn=Turn(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
+    >>> from unrender.format import TurnTexts
+    >>> prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
     '<think>'
     """
     written = after_header(format, prompt)

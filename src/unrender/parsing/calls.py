@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from unrender.format import Part, Slot, Tools
+from unrender.format import CallSyntax, Part, Slot
 from unrender.grammar.nodes import Calls
 from unrender.parsing.argument_code import ArgumentCode
 from unrender.parsing.arguments import DropEmpty
@@ -58,7 +58,7 @@ class CallCode:
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
         self.ends = ends
-        self.syntax: Tools = ends_apart(calls.syntax, ends)
+        self.syntax: CallSyntax = ends_apart(calls.syntax, ends)
         self.lead: str = calls.lead
         self.spellings: tuple[str, ...] = calls.spellings
         self.head: str = "{" if calls.syntax.envelope else text_of(calls.syntax.function[0])

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import dropwhile, takewhile
 
-from unrender.format import Part, Slot, Tools
+from unrender.format import CallSyntax, Part, Slot
 from unrender.parsing.finder import Finder
 
 _GAP = r"\s{0,64}+"
@@ -34,7 +34,7 @@ class Follow:
     `ends` are ends of turn; `names` those that an argument may have, none for any.
     """
 
-    def __init__(self, syntax: Tools, ends: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> None:
+    def __init__(self, syntax: CallSyntax, ends: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> None:
         self.syntax = syntax
         self.ends = ends
         self.names = names
@@ -50,11 +50,11 @@ class Follow:
         """The Markdown fence, where one closes the call."""
         self._named: dict[tuple[str, ...], Follow] = {}
 
-    def __reduce__(self) -> tuple[type[Follow], tuple[Tools, tuple[str, ...], tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[Follow], tuple[CallSyntax, tuple[str, ...], tuple[str, ...]]]:
         return Follow, (self.syntax, self.ends, self.names)
 
     @classmethod
-    def needed(cls, syntax: Tools) -> bool:
+    def needed(cls, syntax: CallSyntax) -> bool:
         """Return whether raw values of `syntax` have no marker of their own that closes them."""
         return syntax.arguments.open_ended
 
@@ -190,7 +190,7 @@ class Follow:
         return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
 
 
-def _head(syntax: Tools) -> list[Part]:
+def _head(syntax: CallSyntax) -> list[Part]:
     """Return what a call begins with, up to and with what follows its name."""
     at = syntax.function.index(Slot.NAME)
     behind = syntax.function[at + 1 : at + 2]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 
-from unrender.format import Part, Slot, Tools
+from unrender.format import CallSyntax, Part, Slot
 
 IdMaker = Callable[[int, str], str]
 """The position of a call in the conversation, counted from 0, and the tool's name → its id."""
@@ -44,7 +44,7 @@ def numbered_id(position: int, _name: str) -> str:
     return f"call{position:05}"
 
 
-def id_maker(tools: Tools) -> IdMaker:
+def id_maker(tools: CallSyntax) -> IdMaker:
     """Return what makes ids for calls in this syntax."""
     if tools.id_parts is None:
         return random_id

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from unrender.format import Part, Slot, Tools
+from unrender.format import CallSyntax, Part, Slot
 from unrender.parsing.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.parsing.machine import Instruction
 
@@ -40,7 +40,7 @@ def unsplit(text: str) -> list[str]:
     return [text.strip()] if text.strip() else []
 
 
-def splitter(syntax: Tools) -> Callable[[str], list[str]]:
+def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
     """Return what splits the literals of `syntax` into pieces."""
     return json_tokens if syntax.envelope else tokens
 
@@ -65,26 +65,26 @@ def is_distinctive(opener: str) -> bool:
     return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
-def closing_tokens(syntax: Tools) -> list[str]:
+def closing_tokens(syntax: CallSyntax) -> list[str]:
     """Return the markers that close a call and a run of calls, in order."""
     return [*call_closers(syntax, splitter(syntax)), *markers(splitter(syntax)(syntax.section_end))]
 
 
-def call_closers(syntax: Tools, split: Callable[[str], list[str]]) -> list[str]:
+def call_closers(syntax: CallSyntax, split: Callable[[str], list[str]]) -> list[str]:
     """Return the markers that close one call, in order, as `split` cuts them."""
     parts = syntax.function
     inside = [] if syntax.envelope else [text_of(part) for part in parts[last_slot(parts) + 1 :]]
     return [token for text in (*inside, syntax.call_end) for token in markers(split(text))]
 
 
-def what_follows_arguments(syntax: Tools) -> list[str]:
+def what_follows_arguments(syntax: CallSyntax) -> list[str]:
     """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
     split = splitter(syntax)
     begins = split(syntax.call_start) or split(text_of(syntax.function[0]))[:1]
     return [*closing_tokens(syntax), *markers(begins)]
 
 
-def ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
+def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
     """Return the syntax with a space before an end of turn that its closers end with: engines strip that token."""
 
     def apart(closer: str) -> str:
@@ -95,7 +95,7 @@ def ends_apart(syntax: Tools, ends: frozenset[str]) -> Tools:
     return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
 
 
-def literal_code(syntax: Tools, text: str) -> list[Instruction]:
+def literal_code(syntax: CallSyntax, text: str) -> list[Instruction]:
     """Return the code that reads a literal of `syntax`."""
     found: list[Instruction] = []
     for token in splitter(syntax)(text):
@@ -104,7 +104,7 @@ def literal_code(syntax: Tools, text: str) -> list[Instruction]:
     return found
 
 
-def _token_code(syntax: Tools, text: str) -> Instruction:
+def _token_code(syntax: CallSyntax, text: str) -> Instruction:
     if _FENCED.fullmatch(text):
         return MaybeFence()
     # One call needs no list around it, even where the syntax wants one.

@@ -21,7 +21,7 @@ from unrender.verify.axes import AXES, NAMES, Answer, call_id
 from unrender.verify.grammars import grammars
 from unrender.verify.history import history
 from unrender.verify.judge import claims, described, finding, judge, parse
-from unrender.verify.report import Counterexample, Finding, Report
+from unrender.verify.report import CapabilityFinding, Counterexample, Report
 from unrender.verify.shown import Subject, show
 from unrender.verify.turns import (
     later_turns,
@@ -90,7 +90,7 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
     return Report(findings=tuple(grammars(subject, seed)))
 
 
-def _findings(subject: Subject, samples: int, seed: int) -> Iterator[Finding]:
+def _findings(subject: Subject, samples: int, seed: int) -> Iterator[CapabilityFinding]:
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
         yield judge(subject, capability, [axis(random) for _ in range(samples)], random)
@@ -106,7 +106,7 @@ def _findings(subject: Subject, samples: int, seed: int) -> Iterator[Finding]:
     yield from grammars(subject, seed)
 
 
-def _ids(subject: Subject) -> Finding:
+def _ids(subject: Subject) -> CapabilityFinding:
     """Check that a call's id comes back where the template writes it."""
     answer = Answer(calls=((NAMES[0], {"text": "id"}),))
     shown = show(subject, answer)

@@ -22,7 +22,7 @@ from unrender.parsing.begun import prefill
 from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
-from unrender.verify.report import Counterexample, Finding, Report, Verdict
+from unrender.verify.report import CapabilityFinding, Counterexample, Report, Verdict
 from unrender.verify.shown import Shown, Subject, show, show_behind_prompt
 
 _CHUNK = 3
@@ -144,14 +144,18 @@ def _says_all(message: Message, answer: Answer) -> bool:
     )
 
 
-def _find(capability: str, shown: list[_Read], read: Reader, exported: Exported) -> Finding:
+def _find(capability: str, shown: list[_Read], read: Reader, exported: Exported) -> CapabilityFinding:
     if not shown:
-        return Finding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason="the template does not render it")
+        return CapabilityFinding(
+            capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason="the template does not render it"
+        )
     failures = [failure for it in shown if (failure := _difference(it, read))]
     omitted = next((it.what for it in exported.omissions if capability in it.concerns), "")
     if failures and omitted:
-        return Finding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=f"not exported: {omitted}")
-    return Finding(
+        return CapabilityFinding(
+            capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=f"not exported: {omitted}"
+        )
+    return CapabilityFinding(
         capability=capability,
         verdict=Verdict.REFUTED if failures else Verdict.PROVED,
         held=len(shown) - len(failures),

@@ -19,7 +19,7 @@ from unrender.parsing.parser import Parser
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end
-from unrender.verify.report import Counterexample, Finding
+from unrender.verify.report import CapabilityFinding, Counterexample
 from unrender.verify.shown import Subject, show_behind_prompt
 
 _SAMPLES = 4
@@ -47,7 +47,7 @@ _DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
 )
 
 
-def grammars(subject: Subject, seed: int) -> Iterator[Finding]:
+def grammars(subject: Subject, seed: int) -> Iterator[CapabilityFinding]:
     """Yield whether generated answers are read, then for each dialect whether its engine accepts what it must."""
     begun = prefill(subject.format, subject.prompt or "")
     emitted = Emitted(format=subject.format, request=REQUEST, begun=begun, handmade=subject.grammar)
@@ -82,7 +82,9 @@ def _whole(message: Message) -> bool:
     return all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
 
 
-def _accepted(subject: Subject, name: str, dialect: _Dialect, emitted: Emitted, texts: Sequence[str]) -> Finding:
+def _accepted(
+    subject: Subject, name: str, dialect: _Dialect, emitted: Emitted, texts: Sequence[str]
+) -> CapabilityFinding:
     try:
         with warnings.catch_warnings(action="ignore", category=SchemaWarning):
             accepts = dialect.read(dialect.write(emitted))

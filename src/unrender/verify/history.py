@@ -11,7 +11,7 @@ from typing import Any
 
 from unrender.verify.axes import NAMES, Answer, call_id
 from unrender.verify.judge import finding
-from unrender.verify.report import Counterexample, Finding
+from unrender.verify.report import CapabilityFinding, Counterexample
 from unrender.verify.shown import Subject, show
 
 _CALL = (NAMES[0], {"text": "Rome"})
@@ -28,7 +28,7 @@ _TURNS: Mapping[str, tuple[Answer, Sequence[Mapping[str, Any]]]] = MappingProxyT
 )
 
 
-def history(subject: Subject) -> Iterator[Finding]:
+def history(subject: Subject) -> Iterator[CapabilityFinding]:
     """Yield for each kind of turn whether the next prompt extends the last prompt and the answer to it."""
     for capability, (answer, following) in _TURNS.items():
         shown = show(subject, answer)

@@ -13,7 +13,7 @@ from unrender.messages import CallStatus, Message, Request, read_tools
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.verify.axes import TOOLS, Answer
-from unrender.verify.report import Counterexample, Finding, Verdict
+from unrender.verify.report import CapabilityFinding, Counterexample, Verdict
 from unrender.verify.shown import Shown, Subject, show
 
 REQUEST = Request(tools=read_tools(TOOLS))
@@ -22,7 +22,7 @@ NOT_RENDERED = "the template does not render it"
 NOT_CLAIMED = "the format does not claim to read it"
 
 
-def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> Finding:
+def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
     """Return the verdict on a capability from answers that make use of it."""
     shown = [found for answer in answers if (found := show(subject, answer))]
     claimed = [found for found in shown if claims(subject, found.expected)]
@@ -37,12 +37,14 @@ def claims(subject: Subject, answer: Answer) -> bool:
     return claims_to_read(subject.format, reasoning=bool(answer.reasoning), calls=len(answer.calls))
 
 
-def finding(capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED) -> Finding:
+def finding(
+    capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED
+) -> CapabilityFinding:
     """Sum up what was tried, None for what held; with nothing tried, it is not observable for the `reason` given."""
     if not tried:
-        return Finding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=reason)
+        return CapabilityFinding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=reason)
     failures = [failure for failure in tried if failure]
-    return Finding(
+    return CapabilityFinding(
         capability=capability,
         verdict=Verdict.REFUTED if failures else Verdict.PROVED,
         held=len(tried) - len(failures),

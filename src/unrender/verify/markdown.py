@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from unrender.printable import printable, printable_lines
 from unrender.verify.difference import diff
-from unrender.verify.report import HISTORY_WORDS, Finding, Report, Verdict
+from unrender.verify.report import HISTORY_WORDS, CapabilityFinding, Report, Verdict
 
 _MARKUP = re.compile(r"[\\`*_\[\]~|]")
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -40,7 +40,7 @@ def _summary(name: str, report: Report) -> str:
 
 
 def _table(
-    title: str, findings: Sequence[Finding], words: Mapping[Verdict, str] = MappingProxyType({})
+    title: str, findings: Sequence[CapabilityFinding], words: Mapping[Verdict, str] = MappingProxyType({})
 ) -> Iterator[str]:
     yield _HEAD.format(title)
     for finding in findings:
@@ -54,11 +54,11 @@ def _prose(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", "".join(_HTML.get(char, char) for char in line))
 
 
-def _changed(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _changed(findings: Sequence[CapabilityFinding]) -> Iterator[CapabilityFinding]:
     yield from (finding for finding in findings if finding.verdict is Verdict.REFUTED)
 
 
-def _counterexample(finding: Finding) -> Iterator[str]:
+def _counterexample(finding: CapabilityFinding) -> Iterator[str]:
     example = finding.counterexample
     assert example is not None
     yield f"{finding.capability}, shown by this answer, fed {_prose(example.chunking)}:"

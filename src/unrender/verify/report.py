@@ -31,7 +31,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CapabilityFinding:
     """The verdict on one capability."""
 
     capability: str
@@ -58,13 +58,13 @@ HISTORY_WORDS = MappingProxyType({Verdict.PROVED: "kept", Verdict.REFUTED: "chan
 class Report:
     """All findings on one template."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[CapabilityFinding, ...]
     """What holds of the format: answers, prompts, grammars."""
-    history: tuple[Finding, ...] = ()
+    history: tuple[CapabilityFinding, ...] = ()
     """What holds of the template's history, whatever the format: whether each prompt begins with the one before."""
 
     @property
-    def refuted(self) -> tuple[Finding, ...]:
+    def refuted(self) -> tuple[CapabilityFinding, ...]:
         """The findings that refute a capability."""
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.REFUTED)
 

@@ -12,7 +12,7 @@ from unrender.format import Format
 from unrender.messages import Message
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.judge import NOT_RENDERED, claims, described, finding, parse, refute
-from unrender.verify.report import Counterexample, Finding
+from unrender.verify.report import CapabilityFinding, Counterexample
 from unrender.verify.shown import Subject, show, show_behind_prompt
 
 _RESULT = "It is 7 degrees."
@@ -30,7 +30,7 @@ _QUOTES = (
 _SAID = Answer(content="Some are.", reasoning="Animals.")
 
 
-def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on: bool) -> Finding:
+def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on: bool) -> CapabilityFinding:
     """Parse answers after real prompts with thinking switched on, or off, from where the prompt breaks off."""
     capability = f"thinking {'on' if on else 'off'}"
     if not subject.capabilities.supports_enable_thinking:
@@ -44,7 +44,7 @@ def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on:
     return finding(capability, [refute(switched, found, random) for found in expected])
 
 
-def second_turn(subject: Subject, answers: Sequence[Answer]) -> Finding:
+def second_turn(subject: Subject, answers: Sequence[Answer]) -> CapabilityFinding:
     """Send parsed calls back with results: the next prompt must be the one that the calls themselves would give."""
     shown = [(answer, found) for answer in answers if answer.calls and (found := show(subject, answer))]
     tried = []
@@ -70,7 +70,7 @@ def _with_results(subject: Subject, message: Mapping[str, Any]) -> str | None:
     return subject.prompt_behind(message, *results)
 
 
-def later_turns(subject: Subject, answers: Sequence[Answer], random: Random) -> Iterator[Finding]:
+def later_turns(subject: Subject, answers: Sequence[Answer], random: Random) -> Iterator[CapabilityFinding]:
     """Parse answers to a second question and to a tool's result, where nothing of an earlier turn may be begun."""
     asked = {"role": "user", "content": "Are they striped?"}
     call = Answer(calls=((NAMES[0], {"text": "Rome"}),))
@@ -87,7 +87,7 @@ def _later(
     answers: Sequence[Answer],
     random: Random,
     reason: str = NOT_RENDERED,
-) -> Finding:
+) -> CapabilityFinding:
     later = replace(subject, before=tuple(before))
     shown = [found for answer in answers if (found := show(later, answer))]
     begun = [_begun_content(later)] if shown else []
@@ -102,7 +102,7 @@ def _begun_content(subject: Subject) -> Counterexample | None:
     return Counterexample(answer="", expected=described(Message()), found=described(message), chunking="whole")
 
 
-def message_shapes(subject: Subject) -> Finding:
+def message_shapes(subject: Subject) -> CapabilityFinding:
     """Render answers in the shapes that callers use: all must give the same text."""
     answers = (Answer(calls=((NAMES[0], {"text": "Rome", "count": 3}),)), Answer(content="It rains."))
     usual = [answer.to_openai() for answer in answers if show(subject, answer)]
@@ -130,7 +130,7 @@ def _with_object(function: Mapping[str, Any]) -> dict[str, Any]:
     return {**function, "arguments": json.loads(function["arguments"])}
 
 
-def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Random) -> Finding:
+def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
     """Parse answers after a question that spells the format's own markers out: they must mean what they mean elsewhere."""
     markers = _markers(subject.format)
     reason = "the template refuses or changes such questions"
@@ -141,7 +141,7 @@ def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Ran
     return finding("markers in a question", [refute(asked, found, random) for found in shown], reason=reason)
 
 
-def text_in_strings(subject: Subject, random: Random) -> Finding:
+def text_in_strings(subject: Subject, random: Random) -> CapabilityFinding:
     """Parse calls with quotes inside their strings, and with the format's own markers where quotes tell what is text."""
     unquoted = subject.format.tools.arguments.codec.strings.unquoted
     texts = [*_QUOTES, *(f"Not {marker} here" for marker in ([] if unquoted else _markers(subject.format)))]

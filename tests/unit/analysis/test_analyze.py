@@ -14,7 +14,7 @@ import pytest
 from unrender.analysis import analyze
 from unrender.analysis.analyze import UNEXPECTED
 from unrender.analysis.probes import carries_needle
-from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, Turn
+from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.template.rendering import Template
 
 TEMPLATES = sorted(golden_formats.TEMPLATES.glob("*.jinja"))
@@ -207,7 +207,7 @@ def test_markers_with_a_needle_are_given_up():
     analysis = analyze(Template(text))
 
     assert analysis.given_up == ("turn: a marker holds a piece of the probe, and was given up",)
-    assert analysis.format.turn == Turn()
+    assert analysis.format.turn == TurnTexts()
 
 
 def test_content_beside_calls_may_be_written_as_reasoning():

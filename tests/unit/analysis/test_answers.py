@@ -9,7 +9,7 @@ from unrender.analysis.capabilities import ReasoningPlace
 from unrender.analysis.codecs import VALUES
 from unrender.analysis.probes import CONTENT, CONTENT2, IDS, KEYS, NAMES, NUMBERS, REASONING, WORD, Prober
 from unrender.analysis.turn import Frame
-from unrender.format import Arguments, Format, Slot, ToolMode, Tools
+from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.template.rendering import Template
 
 SOURCE = """\
@@ -140,7 +140,7 @@ def test_values_of_every_kind_are_rendered_for_tagged_arguments():
 
 def test_variants_differ_in_one_respect():
     """Name, id, key and value are changed one at a time, and digits become a string."""
-    tools = Tools(
+    tools = CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
         call_start="[",
         call_end="]",
@@ -159,7 +159,7 @@ def test_variants_differ_in_one_respect():
 
 def test_variants_are_rendered_for_what_is_there():
     """Without calls nothing is rendered, and keys and values are only changed where they are tagged."""
-    with_json = Format(tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, " ", Slot.ARGUMENTS)))
+    with_json = Format(tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, " ", Slot.ARGUMENTS)))
     variants = render_variants(prober(), FRAME, with_json)
     asked = prober()
 

@@ -12,7 +12,7 @@ from unrender.analysis.asked import Asked, Turns
 from unrender.analysis.evidence import Record, collect_evidence
 from unrender.analysis.result import Evidence, Shown
 from unrender.analysis.turn import Frame
-from unrender.format import Arguments, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import Arguments, CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 
 ANSWERS = Answers(
     content="C.",
@@ -34,7 +34,7 @@ VARIANTS = Variants(
 )
 TURNS = Turns(question=Asked(prompt="<bot>", prompt_no_thinking="<bot><think></think>"), content="<bot>C.")
 RECORD = Record(turns=TURNS, frame=Frame(lead="<bot>", header="<bot>"), answers=ANSWERS, variants=VARIANTS)
-TOOLS = Tools(
+TOOLS = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<call>",
     call_end="</call>",
@@ -44,7 +44,7 @@ TOOLS = Tools(
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
     tools=TOOLS,
-    turn=Turn(headers=("<bot>",), end=".", prefill_no_thinking="<think></think>"),
+    turn=TurnTexts(headers=("<bot>",), end=".", prefill_no_thinking="<think></think>"),
 )
 PAIRS = {
     ("", "turn.headers", "<bot>", "<bot>C."),
@@ -89,9 +89,9 @@ def test_parts_are_fields_of_the_format():
     ("changes", "missing"),
     [
         ({"reasoning": Reasoning()}, {"R1", "R3"}),
-        ({"tools": Tools()}, {"R3", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A1", "A2", "A3"}),
+        ({"tools": CallSyntax()}, {"R3", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "A1", "A2", "A3"}),
         ({"tools": replace(TOOLS, mode=ToolMode.TAG_WITH_JSON, arguments=Arguments())}, {"A1", "A2"}),
-        ({"turn": Turn()}, {"R2"}),
+        ({"turn": TurnTexts()}, {"R2"}),
     ],
 )
 def test_what_a_format_has_not_is_not_shown(changes, missing):
@@ -103,7 +103,7 @@ def test_what_a_format_has_not_is_not_shown(changes, missing):
 
 def test_either_prefill_is_shown():
     """R2 is there when the prompt writes something with thinking on, or with thinking off."""
-    for turn in (Turn(prefill="<think>"), Turn(prefill_no_thinking="<think></think>")):
+    for turn in (TurnTexts(prefill="<think>"), TurnTexts(prefill_no_thinking="<think></think>")):
         assert "R2" in {item.comparison for item in collect_evidence(RECORD, replace(FORMAT, turn=turn), {})}
 
 

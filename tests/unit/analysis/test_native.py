@@ -8,7 +8,7 @@ import pytest
 
 from unrender.analysis.native import arguments_of, find_envelope, native_span
 from unrender.analysis.probes import make_calls
-from unrender.format import Envelope, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Envelope, Slot, ToolMode
 
 ONE, TWO = make_calls(2)
 ARGUMENTS = dict(ONE.arguments)
@@ -65,7 +65,7 @@ def test_envelope_is_found_around_the_last_needle():
     assert (span.start, span.end) == (0, len(text))
 
 
-NATIVE = Tools(mode=ToolMode.JSON_NATIVE, function=('{"', Slot.NAME, '": ', Slot.ARGUMENTS, "}"))
+NATIVE = CallSyntax(mode=ToolMode.JSON_NATIVE, function=('{"', Slot.NAME, '": ', Slot.ARGUMENTS, "}"))
 ENVELOPES = {
     "flat": (A, {}, Envelope(name_field=("name",), args_field=("arguments",))),
     "deep, with an id": (

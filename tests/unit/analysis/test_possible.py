@@ -7,7 +7,7 @@ from properties.families import TAG_AND_JSON, THINK
 
 from unrender.analysis import analyze
 from unrender.analysis.possible import possible
-from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Tools, Turn
+from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.messages import Request
 from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
@@ -37,9 +37,9 @@ LONG_END = (
 
 def test_a_field_goes_before_its_part() -> None:
     """Of a turn that is sound but for one field, that field alone is given up."""
-    found, given_up = possible(Format(), turn=Turn(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
+    found, given_up = possible(Format(), turn=TurnTexts(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
 
-    assert found == Format(turn=Turn(headers=("<h>",)), reasoning=THINK)
+    assert found == Format(turn=TurnTexts(headers=("<h>",)), reasoning=THINK)
     assert len(given_up) == 1
     assert given_up[0].startswith("turn.end: was given up")
 
@@ -59,15 +59,15 @@ def test_what_depends_on_a_part_goes_with_it() -> None:
     """Calls that are given up are no longer held by reasoning."""
     holding = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>", holds_calls=True)
 
-    found, given_up = possible(Format(tools=TOOLS, reasoning=holding), tools=Tools())
+    found, given_up = possible(Format(tools=TOOLS, reasoning=holding), tools=CallSyntax())
 
-    assert (found.tools, found.reasoning.holds_calls, found.reasoning.end) == (Tools(), False, "</think>")
+    assert (found.tools, found.reasoning.holds_calls, found.reasoning.end) == (CallSyntax(), False, "</think>")
     assert len(given_up) == 1
 
 
 def test_what_no_field_is_to_blame_for_goes_together() -> None:
     """Markers that are too long together are all given up: nothing tells which of them is wrong."""
-    turn = Turn(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
+    turn = TurnTexts(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
 
     found, given_up = possible(Format(reasoning=THINK), turn=turn)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from unrender.analysis.analyze import preserved_tokens, special_tokens
-from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 
 
 def test_tokens_between_and_around_the_parts_are_preserved() -> None:
     """Joints, what the prompt begins, what is written for no reasoning, and what says nothing; not the header."""
     fmt = Format(
-        turn=Turn(
+        turn=TurnTexts(
             headers=("<|start|>assistant",),
             end="<|end|>",
             prefill="<|open|>",
@@ -27,7 +27,7 @@ def test_tokens_between_and_around_the_parts_are_preserved() -> None:
 
 def test_tolerated_markers_count_where_the_template_knows_them() -> None:
     """Of a syntax that is only tolerated, the markers in the template's source are preserved."""
-    other = Tools(
+    other = CallSyntax(
         mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
     )
 

@@ -13,7 +13,7 @@ from unrender.analysis.discovery import discover
 from unrender.analysis.probes import CONTENT, NAMES, REASONING, Prober
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.turn import Frame, find_frame
-from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.template.rendering import Template
 
 
@@ -74,7 +74,7 @@ def test_what_ends_a_turn_is_no_doubt():
     frame = Frame(lead="", header="")
     ended = Format(
         reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>", empty="<r></r>"),
-        turn=Turn(end="<end>", ends=("<stop>",)),
+        turn=TurnTexts(end="<end>", ends=("<stop>",)),
     )
 
     for text in (CONTENT, f"{CONTENT}<end>", f"{CONTENT}<stop>", f"<r></r>{CONTENT}", f"<r>\n</r>{CONTENT}\n<end>"):
@@ -91,7 +91,7 @@ def test_a_doubt_shows_both_texts():
 def test_two_calls_count_where_they_may_be():
     """A syntax is refuted when no call comes out, or neither one nor two where two are possible."""
     one, two = (Doubt(shape=shape, rendered="", rebuilt="") for shape in ("one call", "two calls"))
-    tools = Tools(
+    tools = CallSyntax(
         mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
     )
     several, single = Format(tools=tools), Format(tools=replace(tools, parallel=False))

@@ -21,7 +21,7 @@ from unrender.analysis.probes import (
     user,
 )
 from unrender.analysis.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread
-from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.template.rendering import Template
 
@@ -35,9 +35,9 @@ SOURCE = """\
 {%- endfor -%}
 {{- '<assistant>' if add_generation_prompt }}"""
 FORMAT = Format(
-    turn=Turn(headers=("<assistant>",)),
+    turn=TurnTexts(headers=("<assistant>",)),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
-    tools=Tools(
+    tools=CallSyntax(
         mode=ToolMode.TAG_WITH_JSON,
         call_start="<call>",
         function=(Slot.NAME, " ", Slot.ARGUMENTS),
@@ -271,9 +271,9 @@ def test_answers_that_are_written_alike_are_not_judged():
 HEADERS = {
     "after the header": (FORMAT, ASKED, True),
     "after half of it": (FORMAT, f"<user>{USER}<assi", False),
-    "with white space": (replace(FORMAT, turn=Turn(headers=("<assistant>\n",))), ASKED, True),
-    "one header of two": (replace(FORMAT, turn=Turn(headers=("<x>", "<assistant>"))), ASKED, True),
-    "no header": (replace(FORMAT, turn=Turn()), ASKED, False),
+    "with white space": (replace(FORMAT, turn=TurnTexts(headers=("<assistant>\n",))), ASKED, True),
+    "one header of two": (replace(FORMAT, turn=TurnTexts(headers=("<x>", "<assistant>"))), ASKED, True),
+    "no header": (replace(FORMAT, turn=TurnTexts()), ASKED, False),
     "a header before the question came again": (FORMAT, f"{ASKED}<user>{USER}", False),
     "a header before the question": (FORMAT, f"<assistant><user>{USER}", False),
     "the prompt begins reasoning": (

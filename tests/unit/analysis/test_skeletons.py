@@ -13,7 +13,7 @@ from unrender.analysis.skeletons import (
     split_closer,
     split_opener,
 )
-from unrender.format import Arguments, Slot, ToolMode, Tools
+from unrender.format import Arguments, CallSyntax, Slot, ToolMode
 
 NAME, KEY, VALUE, ARGS, ID, INDEX = Slot.NAME, Slot.KEY, Slot.VALUE, Slot.ARGUMENTS, Slot.ID, Slot.INDEX
 LONG = "x" * 1000
@@ -160,14 +160,14 @@ IDS = [
 @pytest.mark.parametrize(("function", "parts"), IDS)
 def test_name_with_a_counter_is_the_id(function, parts):
     """A name that one character joins to a counter is the id, with a namespace before it but no marker."""
-    tools = Tools(mode=ToolMode.TAG_WITH_JSON, function=(*function, *([] if ARGS in function else [ARGS])))
+    tools = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(*function, *([] if ARGS in function else [ARGS])))
 
     assert id_parts(tools) == parts
 
 
 def test_json_has_its_id_in_a_field():
     """In one JSON object, name and counter side by side are not an id."""
-    assert id_parts(Tools(mode=ToolMode.JSON_NATIVE, function=(NAME, ":", INDEX, ARGS))) is None
+    assert id_parts(CallSyntax(mode=ToolMode.JSON_NATIVE, function=(NAME, ":", INDEX, ARGS))) is None
 
 
 def test_literals_of_a_skeleton():

@@ -10,12 +10,12 @@ from engines import converted_reader
 
 from unrender.emit.answer import Answer
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.format import Arguments, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import Arguments, CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages import Request, Tool, ToolChoice
 from unrender.parsing.parser import Parser
 from unrender.verify.engines import installed, lark_reader
 
-CALLS = Tools(
+CALLS = CallSyntax(
     mode=ToolMode.JSON_NATIVE,
     call_start="<call>",
     call_end="</call>",
@@ -26,7 +26,7 @@ CALLS = Tools(
 FORMAT = Format(
     tools=CALLS,
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    turn=Turn(end="<end>", reasoning_to_content="\n", content_to_tools="\n", reasoning_to_tools="\n"),
+    turn=TurnTexts(end="<end>", reasoning_to_content="\n", content_to_tools="\n", reasoning_to_tools="\n"),
 )
 TOOLS = tuple(
     Tool(name=name, parameters={"properties": {"n": {"type": "integer", "maximum": 9}}, "required": ["n"]})
@@ -187,7 +187,7 @@ def test_indented_json_is_accepted():
 
 def test_formats_without_calls_write_content():
     """Where the format has no calls, tools change nothing."""
-    answer = Answer(format=replace(FORMAT, tools=Tools()), request=Request(tools=TOOLS))
+    answer = Answer(format=replace(FORMAT, tools=CallSyntax()), request=Request(tools=TOOLS))
 
     assert lark_reader(answer.lark())("Hi")
 
@@ -197,7 +197,7 @@ def test_a_prompt_may_close_reasoning_in_its_own_way(block):
     """However a prompt writes an empty block of reasoning, the answer goes on after it, with or without the joint."""
     reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
     answer = Answer(
-        format=Format(turn=Turn(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
+        format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
     )
 
     accepts = lark_reader(answer.lark())
@@ -215,7 +215,7 @@ def test_arguments_may_stand_in_both_orders(order):
         "o": {"type": "boolean"},
         "t": {"type": "array", "items": {"type": "string"}},
     }
-    code = Tools(
+    code = CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
         section_start="<calls>",
         section_end="</calls>",

@@ -17,6 +17,7 @@ from unrender.emit.structural_tag import structural_tag
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Containers,
     Envelope,
@@ -26,8 +27,7 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
     Typing,
     Words,
 )
@@ -35,7 +35,7 @@ from unrender.grammar.budget import Budget
 from unrender.grammar.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Repeat, Role, Sequence, Tag
 from unrender.messages import Request, Tool
 
-TAGGED = Tools(
+TAGGED = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<tool_call>\n",
     call_end="</tool_call>",
@@ -46,7 +46,7 @@ TAGGED = Tools(
         codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
     ),
 )
-PYTHONIC = Tools(
+PYTHONIC = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     section_start="[",
     section_end="]",
@@ -60,14 +60,14 @@ PYTHONIC = Tools(
         codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
     ),
 )
-JSON = Tools(
+JSON = CallSyntax(
     mode=ToolMode.JSON_NATIVE,
     call_start="<tool_call>\n",
     call_end="\n</tool_call>",
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
     envelope=Envelope(name_field=("name",), args_field=("arguments",)),
 )
-BARE = Tools(
+BARE = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<start>",
     call_end="<end>",
@@ -98,10 +98,10 @@ PROPERTIES = {
 }
 
 
-def answer(syntax: Tools, *tools: Tool) -> Answer:
+def answer(syntax: CallSyntax, *tools: Tool) -> Answer:
     """Return the answers of a format with reasoning, content and these calls."""
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
-    turn = Turn(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
+    turn = TurnTexts(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
     return Answer(format=Format(turn=turn, reasoning=reasoning, tools=syntax), request=Request(tools=tools))
 
 
@@ -183,7 +183,7 @@ def test_a_list_in_a_call_without_marks_is_drawn():
     codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
     syntax = replace(PYTHONIC, arguments=replace(PYTHONIC.arguments, codec=codec))
     tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
-    plain = Format(turn=Turn(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
+    plain = Format(turn=TurnTexts(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
 
     drawn = [Answer(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
 

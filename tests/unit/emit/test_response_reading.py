@@ -9,14 +9,14 @@ import pytest
 from unrender.emit.response_reading import read_response_template
 from unrender.emit.response_template import response_template
 from unrender.errors import ExportError
-from unrender.format import Format, Turn
+from unrender.format import Format, TurnTexts
 
 FIELDS = {"content": {"close": "<|end|>"}}
 
 
 def test_what_is_exported_can_be_read() -> None:
     """An export is a response template like any other."""
-    exported = response_template(Format(turn=Turn(headers=("<a>",), end="<|end|>")))
+    exported = response_template(Format(turn=TurnTexts(headers=("<a>",), end="<|end|>")))
 
     assert read_response_template(exported.template).template == exported.template
 

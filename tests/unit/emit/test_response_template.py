@@ -13,6 +13,7 @@ from unrender.emit.response_template import Target, response_template
 from unrender.errors import ExportError
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Content,
     ContentMode,
@@ -24,15 +25,14 @@ from unrender.format import (
     Spelling,
     Strings,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
     Typing,
 )
 
 FORMATS = Path(__file__).resolve().parents[2] / "formats"
-TURN = Turn(headers=("<|assistant|>",), end="<|end|>\n")
+TURN = TurnTexts(headers=("<|assistant|>",), end="<|end|>\n")
 THINKING = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
-OBJECT = Tools(
+OBJECT = CallSyntax(
     mode=ToolMode.JSON_NATIVE,
     call_start="<call>\n",
     call_end="\n</call>",
@@ -40,7 +40,7 @@ OBJECT = Tools(
     function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
     envelope=Envelope(name_field=("name",), args_field=("arguments",)),
 )
-TAGGED = Tools(
+TAGGED = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     section_start="<calls>\n",
     section_end="</calls>",
@@ -56,7 +56,7 @@ def fields(format: Format, **options: Any) -> dict[str, Any]:
     return dict(response_template(format, **options).template["fields"])
 
 
-def calls(tools: Tools, turn: Turn = TURN) -> dict[str, Any]:
+def calls(tools: CallSyntax, turn: TurnTexts = TURN) -> dict[str, Any]:
     return dict(fields(Format(turn=turn, tools=tools))["tool_calls"])
 
 
@@ -66,7 +66,7 @@ def kept(name: str) -> Format:
 
 def test_the_answer_begins_behind_any_header() -> None:
     """All headers are anchors, a single one as plain text."""
-    one, two = (response_template(Format(turn=Turn(headers=it))).template for it in (("<a>",), ("<a>", "<b>")))
+    one, two = (response_template(Format(turn=TurnTexts(headers=it))).template for it in (("<a>",), ("<a>", "<b>")))
 
     assert (one["start_anchor"], two["start_anchor"]) == ("<a>", ["<a>", "<b>"])
 
@@ -230,7 +230,7 @@ def test_what_ends_json_stands_behind_its_bracket(name: str, text: str, end: str
 
 def test_a_call_without_json_ends_anyhow() -> None:
     """Where a call without arguments has no JSON at all, its closer does not wait for a bracket."""
-    tools = Tools(
+    tools = CallSyntax(
         mode=ToolMode.TAG_WITH_JSON,
         function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>"),
         arguments=Arguments(when_empty=""),
@@ -367,7 +367,7 @@ def test_servers_find_what_they_ask_for(path: Path) -> None:
 def test_arguments_between_mere_white_space_are_refused():
     """A response template ends a value at a marker; a line break alone ends none."""
     arguments = Arguments(entry=("  ", Slot.KEY, ": ", Slot.VALUE, "\n"))
-    tools = Tools(
+    tools = CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
         call_start="<call>",
         call_end="</call>",
@@ -376,4 +376,4 @@ def test_arguments_between_mere_white_space_are_refused():
     )
 
     with pytest.raises(ExportError, match="nothing but white space stands between two arguments"):
-        response_template(Format(turn=Turn(headers=("<a>",), end="<end>"), tools=tools))
+        response_template(Format(turn=TurnTexts(headers=("<a>",), end="<end>"), tools=tools))

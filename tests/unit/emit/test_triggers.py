@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from unrender.emit.triggers import Trigger, TriggerKind, triggers
-from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.messages import Request, Tool, ToolChoice
 
-CALLS = Tools(mode=ToolMode.TAG_WITH_JSON, call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
+CALLS = CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
 PLAIN = Format(tools=CALLS)
 THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"))
 REQUEST = Request(tools=(Tool(name="f"),))

@@ -10,7 +10,7 @@ import pytest
 from properties.families import ARRAY, FAMILIES, JSON_WITH_IDS, REQUEST, TAG_AND_JSON, TAGGED
 
 from unrender.errors import FormatError
-from unrender.format import Format, Turn
+from unrender.format import Format, TurnTexts
 from unrender.format.checks import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 from unrender.parsing.parser import Parser
 
@@ -265,7 +265,7 @@ def test_the_bases_of_these_cases_can_exist() -> None:
 
 def test_no_way_leads_to_a_format_that_breaks_an_invariant() -> None:
     """A format is checked however it is made: by hand, by replacing a part, from JSON."""
-    long = Turn(end="x" * (MAX_MARKER + 1))
+    long = TurnTexts(end="x" * (MAX_MARKER + 1))
 
     with pytest.raises(FormatError, match="format.turn.end"):
         Format(turn=long)

@@ -6,7 +6,7 @@ import pytest
 
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats import Declared, Evidence, declared_format, declared_formats
+from unrender.formats import Declared, Signs, declared_format, declared_formats
 from unrender.verify import Verdict, verify_format
 
 
@@ -44,4 +44,4 @@ def test_a_format_is_found_by_name() -> None:
 )
 def test_evidence_is_what_the_source_has_and_has_not(source: str, found: bool) -> None:
     """All of some texts, any of others, and none of the rest."""
-    assert Evidence(all=("a",), any=("b", "c"), none=("x",)).found_in(source) is found
+    assert Signs(all=("a",), any=("b", "c"), none=("x",)).found_in(source) is found

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrender.format import Format, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
 from unrender.grammar.encode import encode_answer
 from unrender.messages import CallStatus, Message, Request, Tool
@@ -45,7 +45,7 @@ def syntaxes() -> Iterator[tuple[str, Format]]:
             yield f"{declared.name} {at}", _written_in(found, tools)
 
 
-def _written_in(format: Format, tools: Tools) -> Format:
+def _written_in(format: Format, tools: CallSyntax) -> Format:
     return replace(format, tools=tools, tolerated=tuple(other for other in format.tolerated if other != tools))
 
 

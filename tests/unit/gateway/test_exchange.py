@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from serving import CALL, HELLO, TOOL, WEATHER, Told, browser, served, template
 
-from unrender.gateway import EngineError, Keys, Limits, Model, Piece, Turns, app
+from unrender.gateway import EngineError, GatewayLimits, Keys, Model, Piece, Turns, app
 
 
 async def asked(application, path="/v1/chat/completions", headers=None, **request):
@@ -74,7 +74,7 @@ def test_silent_engine_is_waited_for_with_pings():
     """While the engine is silent the stream is kept open with comments, before the first piece and after it."""
 
     async def run():
-        application = served(Told([0.4, "Hello", 0.4, " you"]), limits=Limits(ping=0.03))
+        application = served(Told([0.4, "Hello", 0.4, " you"]), limits=GatewayLimits(ping=0.03))
         return (await asked(application, stream=True)).text
 
     text = asyncio.run(run())
@@ -150,9 +150,9 @@ def test_text_of_any_kind_is_no_error():
 
 def test_limits_hold():
     """Too many answers at a time, too long ones and too large bodies are refused, each with its status."""
-    full = served(Told("Hi"), limits=Limits(streams=0))
-    slow = served(Told([5.0]), limits=Limits(seconds=0.05))
-    small = served(Told("Hi"), limits=Limits(body=10))
+    full = served(Told("Hi"), limits=GatewayLimits(streams=0))
+    slow = served(Told([5.0]), limits=GatewayLimits(seconds=0.05))
+    small = served(Told("Hi"), limits=GatewayLimits(body=10))
 
     busy = asyncio.run(asked(full))
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")

@@ -11,7 +11,7 @@ import time
 from live import listening
 from paced import client, engine, port_of
 
-from unrender.gateway import Limits
+from unrender.gateway import GatewayLimits
 
 RATE = 60.0
 """Tokens a second of each stream."""
@@ -20,7 +20,7 @@ RATE = 60.0
 async def chunk_costs(streams: int, tokens: int) -> float:
     """Return the CPU seconds that a chunk costs, engine, gateway and clients together, without what a request costs."""
     paced = await engine(RATE)
-    async with listening(f"http://127.0.0.1:{port_of(paced)}", limits=Limits(streams=streams)) as gateway:
+    async with listening(f"http://127.0.0.1:{port_of(paced)}", limits=GatewayLimits(streams=streams)) as gateway:
         await carried(gateway.port, streams, 2)
         short, long = await carried(gateway.port, streams, 2), await carried(gateway.port, streams, tokens)
     paced.close()

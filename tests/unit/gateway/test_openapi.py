@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from serving import browser, served
 
-from unrender.gateway import Limits, Sampler
+from unrender.gateway import GatewayLimits, Sampler
 
 CHECKS = [
     not_a_server_error,
@@ -27,7 +27,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served(Sampler(), limits=Limits(stored=100_000)))
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", served(Sampler(), limits=GatewayLimits(stored=100_000)))
 FEW = settings(
     max_examples=8,
     deadline=None,

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from serving import HELLO, TOOL, Told, browser, served
 
-from unrender.gateway import Capabilities, EngineError, Keys, Limits, Piece
+from unrender.gateway import EngineCapabilities, EngineError, GatewayLimits, Keys, Piece
 from unrender.gateway.config import read
 from unrender.gateway.failure import invalid
 from unrender.gateway.logs import write
@@ -43,9 +43,9 @@ async def counted(engine, *requests, **settings):
 
 def test_grammars_are_counted_by_what_became_of_them():
     """Built, found again, refused by the engine, not to be had, or not due: each counts apart."""
-    engine = Told("Hi", capabilities=Capabilities(dialect="structural_tag", seed=False))
+    engine = Told("Hi", capabilities=EngineCapabilities(dialect="structural_tag", seed=False))
     refusing = Told([EngineError("no such grammar", status=400)], capabilities=engine.capabilities)
-    nothing = Told("Hi", capabilities=Capabilities(dialect="of its own", seed=False))
+    nothing = Told("Hi", capabilities=EngineCapabilities(dialect="of its own", seed=False))
     due = {"tools": [TOOL], "tool_choice": "required"}
 
     def results(engine, *requests):
@@ -79,7 +79,7 @@ def test_engines_errors_are_counted_with_those_that_were_sent_again(error, kind)
 def test_rejections_are_counted_by_their_reason():
     """What is refused before an answer counts by its reason, in words of the gateway's own."""
     text = asyncio.run(counted(Told("Hi"), {"model": SECRET}, {"n": -1}))
-    full = asyncio.run(counted(Told("Hi"), limits=Limits(streams=0)))
+    full = asyncio.run(counted(Told("Hi"), limits=GatewayLimits(streams=0)))
     closed = asyncio.run(counted(Told("Hi"), keys=Keys(models={"k": frozenset("*")})))
 
     assert 'unrender_rejections_total{reason="model_not_found"} 1' in text

@@ -10,7 +10,7 @@ import pytest
 from serving import HELLO, TOOL, browser
 
 from unrender.chat_template import ChatTemplate
-from unrender.gateway import Capabilities, EngineError, Model, Piece, Turns, app
+from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
 from unrender.parsing.completions import Usage
 
 SOURCE = """\
@@ -24,7 +24,7 @@ SOURCE = """\
 {%- endfor %}
 {%- for tool in tools or [] %}{{ tool | tojson }}{% endfor %}
 {%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"""
-CONSTRAINED = Capabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
+CONSTRAINED = EngineCapabilities(dialect="structural_tag", sampling=frozenset({"temperature"}))
 
 
 class Engine:
@@ -74,7 +74,7 @@ async def asked(application, method, path, **request):
         (Engine(holds=False), {"grammar": False, "markers": None, "doubled": False}),
         (Engine(strips=True), {"grammar": True, "markers": False, "doubled": False}),
         (Engine(doubles=True), {"grammar": True, "markers": True, "doubled": True}),
-        (Engine(capabilities=Capabilities()), {"grammar": None, "markers": None, "doubled": False}),
+        (Engine(capabilities=EngineCapabilities()), {"grammar": None, "markers": None, "doubled": False}),
         (Engine(fails=EngineError("refused", status=400)), {"grammar": False, "markers": None, "doubled": None}),
     ],
     ids=["good", "disregards", "strips", "doubles", "without-grammars", "refuses"],

@@ -10,13 +10,13 @@ import openai
 import pytest
 from serving import CALL, WEATHER, Told, browser, openai_client, served
 
-from unrender.gateway import Keys, Limits
+from unrender.gateway import GatewayLimits, Keys
 from unrender.gateway.failure import Failure
 from unrender.gateway.stored import Stored
 
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
 FLAT = {"type": "function", "strict": False, **WEATHER}
-ROOM = Limits(stored=100_000)
+ROOM = GatewayLimits(stored=100_000)
 
 
 def entry(id, text):
@@ -95,7 +95,7 @@ def test_nothing_is_stored_unless_it_is_asked_for():
             next_one = {"input": "More", "previous_response_id": whole["id"]}
             return whole, await client.post("/v1/responses", json=next_one)
 
-    whole, refused = asyncio.run(run(Limits(), store=True))
+    whole, refused = asyncio.run(run(GatewayLimits(), store=True))
     assert (whole["store"], whole["warnings"]) == (False, ["store: not honoured"])
     assert "not stored" in refused.json()["error"]["message"]
 

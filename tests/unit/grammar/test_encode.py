@@ -6,6 +6,7 @@ import pytest
 
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Containers,
     Content,
@@ -16,8 +17,7 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
-    Turn,
+    TurnTexts,
     Typing,
     Words,
 )
@@ -112,7 +112,7 @@ def test_types_are_written():
 
 def test_calls_fill_their_skeleton():
     """Names, ids and counters go where the skeleton has their slots; empty arguments as declared."""
-    tools = Tools(
+    tools = CallSyntax(
         mode=ToolMode.TAG_WITH_JSON,
         function=(Slot.NAME, ":", Slot.INDEX, "#", Slot.ID, Slot.ARGUMENTS),
         index_start=1,
@@ -125,7 +125,7 @@ def test_calls_fill_their_skeleton():
 
 CALL = (Slot.NAME, ">", Slot.ARGUMENTS)
 FORMAT = Format(
-    turn=Turn(
+    turn=TurnTexts(
         reasoning_to_content="\n",
         reasoning_to_tools="\n\n",
         content_to_tools="|-|",
@@ -134,7 +134,7 @@ FORMAT = Format(
     ),
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>", end="</t>", empty=""),
     content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>"),
-    tools=Tools(mode=ToolMode.TAG_WITH_JSON, section_start="[", section_end="]", separator=",", function=CALL),
+    tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, section_start="[", section_end="]", separator=",", function=CALL),
 )
 CALLS = [("f", {}, ""), ("g", {}, "")]
 

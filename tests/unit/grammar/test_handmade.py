@@ -24,13 +24,13 @@ NAME = c.name(c.chars("a-z_", 1, None))
 WHOLE = Grammar(
     c.sequence(c.content(c.until("<call>")), c.zero_or_more(c.ref("call"))),
     {
-        "call": c.call(c.sequence("<call>", c.ref("inside"), "</call>")),
+        "call": c.tool_call(c.sequence("<call>", c.ref("inside"), "</call>")),
         "inside": c.sequence(NAME, ":", c.arguments(c.json_value())),
     },
 )
 ENTRY = c.argument(c.chars("a-z", 1, None), "=", c.until(",", ")"))
-ENTRIES = Grammar(c.one_or_more(c.call(c.sequence(NAME, "(", c.zero_or_more(ENTRY, ","), ")"))))
-PYTHON = Grammar(c.call(c.sequence(NAME, c.arguments(c.python_value()))))
+ENTRIES = Grammar(c.one_or_more(c.tool_call(c.sequence(NAME, "(", c.zero_or_more(ENTRY, ","), ")"))))
+PYTHON = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
 
 
 def read(grammar: Grammar, text: str) -> tuple[Message, bool]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from unrender.format import Arguments, Codec, Containers, Slot, Strings, ToolMode, Tools, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Slot, Strings, ToolMode, Typing, Words
 from unrender.formats import declared_format, declared_formats
 from unrender.injection.instructions import Instructions
 from unrender.messages import Request, ToolChoice, read_tools
@@ -70,7 +70,7 @@ def test_schemas_are_whole():
 @pytest.mark.parametrize(("parallel", "supported"), [(False, True), (True, False)])
 def test_one_call_is_said_to_be_the_most(parallel, supported):
     """Where only one call may be written, the model is told so, and shown no other form."""
-    syntax = Tools(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
+    syntax = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS), parallel=supported)
 
     text = Instructions(syntax=syntax, parallel=parallel).write([TOOL])
 
@@ -114,7 +114,9 @@ def test_values_are_explained_from_the_codec(codec, said):
     """Each way of writing values is told in words."""
     entry = ("<", Slot.KEY, " ", Slot.TYPE, ">", Slot.VALUE, "</>")
     arguments = Arguments(entry=entry, codec=codec)
-    syntax = Tools(mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
+    syntax = CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments
+    )
 
     assert said in Instructions(syntax=syntax).write([TOOL])
 
@@ -122,7 +124,9 @@ def test_values_are_explained_from_the_codec(codec, said):
 def test_lists_that_are_written_item_by_item_are_explained():
     """The model is told what to do with a list, and with an empty one."""
     arguments = Arguments(entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), codec=Codec(strings=Strings.RAW), repeats=True)
-    syntax = Tools(mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments)
+    syntax = CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments
+    )
 
     assert "For a list, that is written once for each item" in Instructions(syntax=syntax).write([TOOL])
 
@@ -132,7 +136,7 @@ def test_ids_counters_and_missing_arguments_are_explained():
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
     arguments = Arguments(as_string=True, when_empty="-")
     text = Instructions(
-        syntax=Tools(mode=ToolMode.TAG_WITH_JSON, function=function, arguments=arguments, index_start=1)
+        syntax=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=function, arguments=arguments, index_start=1)
     ).write([TOOL])
 
     assert "NAME#ID:INDEX ARGUMENTS" in text

@@ -8,13 +8,13 @@ import pytest
 
 from unrender import Format, MessageError
 from unrender.analysis.capabilities import Capabilities
-from unrender.format import Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Slot, ToolMode, TurnTexts
 from unrender.formats import declared_format
 from unrender.injection import DEFAULT_FORMAT, plan_tools
 from unrender.messages import Request, ToolChoice, read_tools
 
-OWN = Tools(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
-SPEAKING = Format(tools=OWN, turn=Turn(tools_first=True, content_to_tools="[then]"))
+OWN = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("<", Slot.NAME, ">", Slot.ARGUMENTS, "</call>"))
+SPEAKING = Format(tools=OWN, turn=TurnTexts(tools_first=True, content_to_tools="[then]"))
 USER = {"role": "user", "content": "Hello"}
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
 

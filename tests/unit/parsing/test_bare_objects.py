@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from properties.invariants import check
 
-from unrender.format import Envelope, Format, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Envelope, Format, Slot, ToolMode
 from unrender.messages import Message, Request, Tool
 from unrender.parsing.parser import Parser
 
@@ -14,16 +14,16 @@ NAME_FIRST = '{"name": "now", "arguments": {"a": 1}}'
 NAME_LAST = '{"arguments": {"a": 1}, "name": "now"}'
 
 
-def tools(*function: Slot | str) -> Tools:
+def tools(*function: Slot | str) -> CallSyntax:
     envelope = Envelope(name_field=("name",), args_field=("arguments",))
-    return Tools(mode=ToolMode.JSON_NATIVE, function=function, envelope=envelope)
+    return CallSyntax(mode=ToolMode.JSON_NATIVE, function=function, envelope=envelope)
 
 
 ARGUMENTS_FIRST = tools('{"arguments": ', Slot.ARGUMENTS, ', "name": "', Slot.NAME, '"}')
 WITH_NAME_FIRST = tools('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
 
 
-def read(text: str, syntax: Tools) -> Message:
+def read(text: str, syntax: CallSyntax) -> Message:
     return check(lambda: Parser(Format(tools=syntax), REQUEST, ids=lambda *_: "id"), text)
 
 

@@ -10,6 +10,7 @@ from properties.invariants import check
 from unrender.errors import FormatError
 from unrender.format import (
     Arguments,
+    CallSyntax,
     Codec,
     Format,
     Reasoning,
@@ -17,7 +18,6 @@ from unrender.format import (
     Slot,
     Strings,
     ToolMode,
-    Tools,
     Typing,
 )
 from unrender.messages import Message, Request, Tool
@@ -27,15 +27,15 @@ REQUEST = Request(tools=(Tool(name="now"), Tool(name="nowhere")))
 ARGUMENTS = Arguments(
     entry=("<key>", Slot.KEY, "<val>", Slot.VALUE, "</val>"), codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 )
-TAGGED = Tools(mode=ToolMode.TAG_WITH_TAGGED, function=("<call>", Slot.NAME, Slot.ARGUMENTS), arguments=ARGUMENTS)
+TAGGED = CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=("<call>", Slot.NAME, Slot.ARGUMENTS), arguments=ARGUMENTS)
 
 
-def read(text: str, tools: Tools, reasoning: Reasoning | None = None) -> Message:
+def read(text: str, tools: CallSyntax, reasoning: Reasoning | None = None) -> Message:
     format = Format(tools=tools, reasoning=reasoning or Reasoning())
     return check(lambda: Parser(format, REQUEST), text)
 
 
-def calls(text: str, tools: Tools) -> list[tuple[str, str, str]]:
+def calls(text: str, tools: CallSyntax) -> list[tuple[str, str, str]]:
     return [(call.name, call.arguments, str(call.status)) for call in read(text, tools).tool_calls]
 
 
@@ -69,8 +69,8 @@ def test_a_closer_that_begins_like_the_opener_is_not_the_opener_again() -> None:
     """Models repeat an opener that the prompt has written; an empty thought closes at once."""
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think", end="<think/>")
 
-    assert read("<think<think/>Hi", Tools(), reasoning) == Message(content="Hi")
-    assert read("<think<think So.<think/>Hi", Tools(), reasoning).content == "Hi"
+    assert read("<think<think/>Hi", CallSyntax(), reasoning) == Message(content="Hi")
+    assert read("<think<think So.<think/>Hi", CallSyntax(), reasoning).content == "Hi"
 
 
 @pytest.mark.parametrize(

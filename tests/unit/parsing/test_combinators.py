@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unrender.errors import GrammarError, MalformedOutput
-from unrender.format import Tools
+from unrender.format import CallSyntax
 from unrender.grammar import combinators as c
 from unrender.grammar.nodes import Calls, Grammar
 from unrender.messages import CallStatus, Request, Tool
@@ -28,7 +28,7 @@ from unrender.parsing.tagged import TaggedReader
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
 NAME = c.name(c.chars("a-z_", 1, None))
-CALL = c.call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
+CALL = c.tool_call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
 ANSWER = Grammar(
     c.sequence(
         c.optional(c.sequence("<think>", c.cut(), c.reasoning(c.until("</think>")), "</think>")),
@@ -38,7 +38,7 @@ ANSWER = Grammar(
 )
 TAGGED = Grammar(
     c.one_or_more(
-        c.call(
+        c.tool_call(
             c.sequence(NAME, "(", c.zero_or_more(c.argument(c.chars("a-z", 1, None), "=", c.until(",", ")")), ","), ")")
         )
     )
@@ -139,7 +139,7 @@ def test_a_strict_reader_raises_where_nothing_matches():
 
 def test_an_id_may_come_after_the_arguments():
     """A call waits for the id that its grammar reads."""
-    grammar = Grammar(c.call(c.sequence(NAME, c.arguments(c.json_value()), "#", c.call_id(c.rest()))))
+    grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.json_value()), "#", c.call_id(c.rest()))))
 
     started = next(event for event in read(grammar, *"get_time{}#42") if isinstance(event, ToolCallStarted))
 
@@ -148,7 +148,7 @@ def test_an_id_may_come_after_the_arguments():
 
 def test_python_values_become_json():
     """A dictionary in Python's spelling gives JSON arguments."""
-    grammar = Grammar(c.call(c.sequence(NAME, c.arguments(c.python_value()))))
+    grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
 
     [call] = message(grammar, "get_time{'utc': True, 'at': None}").tool_calls
 
@@ -196,7 +196,7 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
         (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
         (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
         (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
-        (Grammar(c.sequence("a", Calls(syntax=Tools(), tools=None))), "Calls is made from a format"),
+        (Grammar(c.sequence("a", Calls(syntax=CallSyntax(), tools=None))), "Calls is made from a format"),
     ],
 )
 def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):

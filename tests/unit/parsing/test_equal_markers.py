@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 from splitting import splits
 
-from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import (
+    CallSyntax,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+    TurnTexts,
+)
 from unrender.messages import Request, read_tools
 from unrender.parsing.parser import Parser
 
 SLASHED = Reasoning(mode=ReasoningMode.TAG_BASED, start="~~", end="~~")
-CALLS = Tools(
+CALLS = CallSyntax(
     mode=ToolMode.TAG_WITH_JSON,
     call_start="%%",
     function=(Slot.NAME, " ", Slot.ARGUMENTS),
@@ -21,7 +31,7 @@ CALLS = Tools(
     separator="\n",
 )
 FORMAT = Format(
-    turn=Turn(
+    turn=TurnTexts(
         headers=("<bot>",), end="<end>", reasoning_to_content="\n", reasoning_to_tools="\n", content_to_tools="\n"
     ),
     reasoning=SLASHED,
@@ -63,7 +73,9 @@ def test_the_second_marker_ends_what_the_first_began(text, said):
 def test_what_the_prompt_has_opened_is_ended_by_the_next_marker():
     """A prompt may end in the marker, or in a thought that it has closed."""
     forced = Format(
-        turn=Turn(headers=("<bot>",), end="<end>", prefill="~~", prefill_no_thinking="~~~~", reasoning_to_content="\n"),
+        turn=TurnTexts(
+            headers=("<bot>",), end="<end>", prefill="~~", prefill_no_thinking="~~~~", reasoning_to_content="\n"
+        ),
         reasoning=Reasoning(mode=ReasoningMode.FORCED_CLOSED, start="~~", end="~~"),
     )
 

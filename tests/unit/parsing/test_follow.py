@@ -11,12 +11,12 @@ import pytest
 from properties.families import KEYWORDS, RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS, TOOLS, Family
 from properties.invariants import check
 
-from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings, ToolMode, Tools, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
 from unrender.messages import Request, Tool
 from unrender.parsing.follow import Follow
 from unrender.parsing.parser import Parser
 
-CALLS = Tools(
+CALLS = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     section_start="[",
     section_end="]",
@@ -168,7 +168,7 @@ def test_markers_of_any_length_are_searched_for() -> None:
     closer = "\n" + "]" * 900
     arguments = Arguments(entry=("\n", Slot.KEY, "=", Slot.VALUE), codec=RAW_BY_SCHEMA)
     function = ("[do:", Slot.NAME, "]", Slot.ARGUMENTS, closer)
-    follow = Follow(Tools(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments))
+    follow = Follow(CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments))
 
     assert follow.decided(f"Rome{closer}", 0) == (4, closer)
     assert follow.decided(f"Rome{closer[:-1]}", 0) == (4, "")

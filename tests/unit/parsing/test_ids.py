@@ -7,7 +7,7 @@ import pickle
 import re
 
 from unrender import ChatTemplate
-from unrender.format import Arguments, Format, Slot, ToolMode, Tools
+from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_format
 from unrender.messages import Request, Tool
 from unrender.parsing.ids import numbered_id
@@ -18,7 +18,7 @@ REQUEST = Request(tools=(NOW,))
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 FORMAT = declared_format("tool-call-json")
 COUNTED = Format(
-    tools=Tools(
+    tools=CallSyntax(
         mode=ToolMode.TAG_WITH_JSON,
         call_start="<call>",
         call_end="</call>",

@@ -9,7 +9,7 @@ import pytest
 from properties.invariants import check
 from splitting import splits
 
-from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings, ToolMode, Tools, Typing
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing
 from unrender.messages import Request, Tool
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.finder import Finder
@@ -105,7 +105,7 @@ def test_lists_end_where_the_call_can_go_on():
         separator=", ",
         codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.JOINED, item_separator=","),
     )
-    syntax = Tools(
+    syntax = CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
         call_start="<|do|>",
         call_end="<|done|>",

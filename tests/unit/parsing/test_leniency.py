@@ -13,7 +13,7 @@ from properties.families import COUNTED, JSON_ENVELOPE, REPEATED, TAG_AND_JSON, 
 from properties.invariants import check
 from splitting import fed
 
-from unrender.format import Format, Reasoning, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Format, Reasoning, Slot, ToolMode
 from unrender.messages import Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.ids import numbered_id
@@ -52,7 +52,7 @@ ARROWS = replace(
     TAG_AND_JSON,
     format=Format(
         turn=TAG_AND_JSON.format.turn,
-        tools=Tools(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
+        tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
     ),
 )
 UNTHINKING = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, reasoning=Reasoning()))

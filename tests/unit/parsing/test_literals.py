@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.format import Arguments, Envelope, Slot, ToolMode, Tools
+from unrender.format import Arguments, CallSyntax, Envelope, Slot, ToolMode
 from unrender.parsing.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.parsing.literals import (
     closing_tokens,
@@ -21,7 +21,7 @@ from unrender.parsing.literals import (
     what_follows_arguments,
 )
 
-TAGGED = Tools(
+TAGGED = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     section_start="<calls>\n",
     section_end="\n</calls>",
@@ -30,7 +30,7 @@ TAGGED = Tools(
     function=("<f=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</f>"),
     arguments=Arguments(entry=("<p=", Slot.KEY, ">", Slot.VALUE, "</p>\n")),
 )
-NATIVE = Tools(
+NATIVE = CallSyntax(
     mode=ToolMode.JSON_NATIVE,
     section_start="[",
     section_end="]<end>",
@@ -108,7 +108,7 @@ def test_what_follows_arguments() -> None:
 
 def test_an_end_of_turn_is_apart() -> None:
     """Engines strip the token that ends a turn: the closer before it is read without it."""
-    syntax = Tools(
+    syntax = CallSyntax(
         mode=ToolMode.TAG_WITH_JSON, function=("f", Slot.NAME), call_end="</c><|end|>", section_end="<|end|>"
     )
 
@@ -119,7 +119,7 @@ def test_an_end_of_turn_is_apart() -> None:
 
 def test_layout_after_an_end_of_turn_is_kept() -> None:
     """A closer that goes on with white space has no end of turn to set apart."""
-    syntax = Tools(mode=ToolMode.TAG_WITH_JSON, function=("f", Slot.NAME), call_end="</c><|end|>\n")
+    syntax = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=("f", Slot.NAME), call_end="</c><|end|>\n")
 
     assert ends_apart(syntax, frozenset({"<|end|>"})).call_end == "</c><|end|>\n"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from splitting import splits
 
-from unrender.format import Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools, Turn
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.messages import Request, ToolChoice, read_tools
 from unrender.parsing.parser import Parser
 
@@ -16,8 +16,8 @@ REQUEST = Request(
     tools=read_tools([{"type": "function", "function": {"name": name, "parameters": {}}} for name in NAMES])
 )
 FORMAT = Format(
-    turn=Turn(end="\n<end>", content_to_tools="\n"),
-    tools=Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, "\n", Slot.ARGUMENTS), separator="\n"),
+    turn=TurnTexts(end="\n<end>", content_to_tools="\n"),
+    tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, "\n", Slot.ARGUMENTS), separator="\n"),
 )
 
 ANSWERS: dict[str, tuple[str, tuple[str, list[str]]]] = {
@@ -69,7 +69,7 @@ def test_only_the_tools_of_the_request_count():
 
 def test_whole_calls_may_follow_each_other_with_nothing_between():
     """Only where an answer begins is a name without a marker a call: the next one is looked for right after the first."""
-    tools = Tools(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, Slot.ARGUMENTS), whole=True)
+    tools = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, Slot.ARGUMENTS), whole=True)
     format = Format(tools=tools)
 
     for chunks in splits("get{}get_weather{}get{"):

@@ -6,7 +6,7 @@ import pytest
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
 
 from unrender.errors import MalformedOutput
-from unrender.format import Format, Reasoning, ReasoningMode, Turn
+from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.messages import CallStatus, Request, ToolChoice
 from unrender.parsing.begun import prefill
 from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
@@ -130,7 +130,7 @@ def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
     """A prompt that writes a closed block for no reasoning, words and all, begins no message; a continued one does."""
     closed = "<think>I answer at once.</think>\n"
     reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>")
-    turn = Turn(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
+    turn = TurnTexts(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
     format = Format(turn=turn, reasoning=reasoning)
     begun = Parser(format, Request(), prompt="<a>" + closed)
     continued = Parser(format, Request(), begun="<think>Hm.</think>\nWe", continued=True)

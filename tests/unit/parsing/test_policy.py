@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from splitting import fed, splits
 
-from unrender.format import Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.formats import declared_format
 from unrender.messages import Message, Request, Tool
 from unrender.parsing.events import Malformed
@@ -14,7 +14,7 @@ from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, Unknown
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    tools=Tools(
+    tools=CallSyntax(
         mode=ToolMode.JSON_NATIVE,
         call_start="<tool_call>",
         function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),

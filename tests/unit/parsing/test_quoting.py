@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from unrender.format import Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, Tools
+from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.messages import Request, Tool
 from unrender.parsing.parser import Parser
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
-    tools=Tools(
+    tools=CallSyntax(
         mode=ToolMode.JSON_NATIVE,
         call_start="<tool_call>",
         function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),

@@ -8,12 +8,12 @@ import pytest
 from splitting import fed, splits
 
 from unrender import CallStatus, Parser, Request
-from unrender.format import Content, ContentMode, Format, Turn
+from unrender.format import Content, ContentMode, Format, TurnTexts
 from unrender.formats import declared_format
 from unrender.parsing.events import Malformed
 
 WRAPPED = Format(
-    turn=Turn(end="\n<|end|>\n", ends=("</s>",), content_to_tools="\n"),
+    turn=TurnTexts(end="\n<|end|>\n", ends=("</s>",), content_to_tools="\n"),
     content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<response>\n", end="\n</response>"),
     tools=declared_format("tool-call-json").tools,
 )
@@ -45,7 +45,7 @@ def test_plain_content_loses_its_last_layout_only_at_the_end():
 def test_a_call_is_whole_without_the_closer_that_ends_the_turn(end):
     """The closer that is a stop token as well is stripped with it: the call is complete, and nothing is reported."""
     calls = replace(declared_format("tool-call-json").tools, call_start="<call>", call_end="</call>", separator="")
-    parser = Parser(Format(turn=Turn(end="<|end|>", ends=("</call>",)), tools=calls), Request(tools=None))
+    parser = Parser(Format(turn=TurnTexts(end="<|end|>", ends=("</call>",)), tools=calls), Request(tools=None))
 
     events = fed(parser, ['<call>{"name": "now", "arguments": {}}' + end])
 
@@ -59,7 +59,7 @@ def test_a_closer_is_whole_without_the_end_of_turn_in_it(end, place):
     """Where the closing literal holds the token that stops the model, engines deliver what is before that token."""
     calls = replace(declared_format("tool-call-json").tools, section_start="<calls>", section_end="", separator="")
     calls = replace(calls, **{place: "\n</done><|eos|>"})
-    parser = Parser(Format(turn=Turn(ends=("<|eos|>",)), tools=calls), Request(tools=None))
+    parser = Parser(Format(turn=TurnTexts(ends=("<|eos|>",)), tools=calls), Request(tools=None))
     closed = "\n</tool_call>" if place == "section_end" else ""
 
     events = fed(parser, ['<calls><tool_call>\n{"name": "now", "arguments": {}}' + closed + "\n</done>" + end])
@@ -74,7 +74,7 @@ def test_a_fence_that_closes_before_the_end_of_the_turn_is_dropped(end):
     """An answer in JSON may be in a Markdown fence, whatever of the end of the turn the engine delivers."""
     request = Request(response_schema={"type": "object"})
     for chunks in splits('```json\n{"a": 1}\n```' + end):
-        parser = Parser(Format(turn=Turn(end="<|end|>\n")), request)
+        parser = Parser(Format(turn=TurnTexts(end="<|end|>\n")), request)
         fed(parser, chunks)
 
         assert parser.message.content == '{"a": 1}'

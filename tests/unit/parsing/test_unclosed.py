@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from splitting import fed, splits
 
-from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings, ToolMode, Tools, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Words
 from unrender.formats import declared_format
 from unrender.messages import Request
 from unrender.parsing.parser import Parser
@@ -15,7 +15,7 @@ from unrender.parsing.parser import Parser
 JSON = declared_format("qwen3").tools
 FENCED = declared_format("deepseek-r1-1").tools
 COUNTED = declared_format("kimi-k2").tools
-BRACKETED = Tools(
+BRACKETED = CallSyntax(
     mode=ToolMode.TAG_WITH_TAGGED,
     call_start="<call>",
     call_end="</call>",
@@ -44,7 +44,7 @@ OUTPUTS = (
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(("calls", "output", "counts"), OUTPUTS)
-def test_a_call_counts_when_its_closing_has_begun(calls: Tools, output: str, counts: bool, whole: bool) -> None:
+def test_a_call_counts_when_its_closing_has_begun(calls: CallSyntax, output: str, counts: bool, whole: bool) -> None:
     """A fence or a bracket that has closed shows that the arguments are all there; a JSON object alone does not."""
     for chunks in splits(output):
         parser = Parser(Format(tools=replace(calls, whole=whole)), Request(tools=None))
@@ -57,7 +57,7 @@ def test_a_call_counts_when_its_closing_has_begun(calls: Tools, output: str, cou
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(("calls", "output"), [case[:2] for case in OUTPUTS])
-def test_at_the_token_limit_no_unclosed_call_counts(calls: Tools, output: str, whole: bool) -> None:
+def test_at_the_token_limit_no_unclosed_call_counts(calls: CallSyntax, output: str, whole: bool) -> None:
     """With the finish reason "length" the rest of the call may be what was cut off."""
     parser = Parser(Format(tools=replace(calls, whole=whole)), Request(tools=None))
     parser.feed(output)

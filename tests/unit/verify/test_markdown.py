@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 
-from unrender.verify import Counterexample, Finding, Report, Verdict, markdown
+from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, markdown
 
 HOSTILE = "a|b <script>x</script> [l](javascript:1) ![i](u) `c` *d* _e_ \\| &lt;\n# h\r\n| c |\x1b[31m\u202e\u2028"
 
 
 def page() -> str:
     example = Counterexample(answer="```\n" + HOSTILE, expected='{"content": "x"}', found="{}", chunking=HOSTILE)
-    refuted = Finding(
+    refuted = CapabilityFinding(
         capability="content", verdict=Verdict.REFUTED, held=0, total=1, counterexample=example, reason=HOSTILE
     )
     return markdown({HOSTILE: Report(findings=(refuted,))}, failures={HOSTILE: HOSTILE})

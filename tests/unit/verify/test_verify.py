@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
-from unrender.format import Tools
+from unrender.format import CallSyntax
 from unrender.verify import Counterexample, Verdict, diff, markdown, verify
 from unrender.verify.engines import installed
 
@@ -87,7 +87,7 @@ def test_calls_that_are_read_as_text_are_refuted():
     """The template writes a call that was taken for content back as it was; that proves nothing."""
     template = template_named("json-tags")
 
-    found = verdicts(verified(template, tools=Tools(), tolerated=()).findings)
+    found = verdicts(verified(template, tools=CallSyntax(), tolerated=()).findings)
 
     assert found["tool calls"] is Verdict.REFUTED
     assert found["parallel tool calls"] is Verdict.REFUTED
@@ -271,7 +271,7 @@ def test_markdown_holds_every_finding():
 def test_a_chat_template_brings_its_format_along():
     """A loaded template is verified as it is, with the format that it was given, if any."""
     template = template_named("json-tags")
-    wrong = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja", format=replace(template.format, tools=Tools()))
+    wrong = ChatTemplate.from_file(TEMPLATES / "json-tags.jinja", format=replace(template.format, tools=CallSyntax()))
 
     assert verify(template, samples=1) == verify(template.template, samples=1)
     assert "tool calls" in {finding.capability for finding in verify(wrong, samples=1).refuted}

@@ -12,7 +12,7 @@ from unrender.turn import Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
+class EngineCapabilities:
     """What an engine honours."""
 
     dialect: str = ""
@@ -28,7 +28,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grammar:
+class EngineGrammar:
     """A constraint in an engine's own dialect; with `triggers` it waits until one of them is met."""
 
     dialect: str
@@ -43,7 +43,7 @@ class Job:
     turn: Turn
     """The prompt, the texts that end an answer, and the special tokens that must not be stripped."""
     request_id: str
-    grammar: Grammar | None = None
+    grammar: EngineGrammar | None = None
     limit: int | None = None
     """The most tokens to generate; None for all that fit."""
     sampling: Mapping[str, float] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Backend(Protocol):
     """An engine."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """What it honours."""
         ...
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece, scored
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, scored
 from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
 from unrender.parsing.completions import Usage
 
@@ -59,13 +59,13 @@ class Completions:
         """Tokens that prompt and answer may have together, 0 where the engine does not say; None while nobody has asked."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """Structural tags where the engine takes them.
 
         One that was started with a parser of its own for reasoning takes grammars on this path and disregards them.
         """
         dialect = "structural_tag" if self._kind.constrains else ""
-        return Capabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)
+        return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what the engine writes."""

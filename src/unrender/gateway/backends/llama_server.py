@@ -8,7 +8,7 @@ from typing import Any
 
 from unrender.emit.triggers import TriggerKind
 from unrender.errors import TemplateError
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
 from unrender.parsing.completions import Usage
 from unrender.template.loading import LoadedTemplates
@@ -39,9 +39,9 @@ class LlamaServer:
         """The token that the engine writes before every prompt; None while nobody has asked."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """Grammars in GBNF, lazy ones included."""
-        return Capabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=frozenset(_SAMPLING))
+        return EngineCapabilities(dialect="gbnf", lazy=True, logprobs=True, sampling=frozenset(_SAMPLING))
 
     async def templates(self) -> LoadedTemplates:
         """Return the chat template of the model that the engine has loaded. Raises `EngineError`, `TemplateError`."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, checked, number, parsed, text_of
 from unrender.parsing.completions import Usage
 
@@ -33,9 +33,9 @@ class Ollama:
         self._where = connection.url + _PATH
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """No grammars."""
-        return Capabilities(sampling=frozenset(_SAMPLING))
+        return EngineCapabilities(sampling=frozenset(_SAMPLING))
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what the engine writes."""

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import AsyncGenerator
 
 from unrender.errors import GrammarError
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.parsing.completions import Usage
 
 _TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]", re.DOTALL)
@@ -22,9 +22,9 @@ class Sampler:
         self._pause = 1 / rate if rate else 0.0
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """It needs no grammar, as it draws from one."""
-        return Capabilities(obeys=True)
+        return EngineCapabilities(obeys=True)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield a random answer, the same for the same seed."""

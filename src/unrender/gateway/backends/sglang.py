@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Job, Piece, scored
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, scored
 from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
 from unrender.parsing.completions import Usage
 
@@ -28,9 +28,9 @@ class SGLang:
         """Whether a frame holds only what is new; None while nobody has asked."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """Structural tags, and log probabilities."""
-        return Capabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING)
+        return EngineCapabilities(dialect="structural_tag", logprobs=True, sampling=_SAMPLING)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield what is new in what the engine writes."""

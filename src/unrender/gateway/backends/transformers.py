@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from unrender.gateway.backends.backend import Capabilities, EngineError, Grammar, Job, Piece, scored
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.failure import invalid
 from unrender.matchers import DIALECTS, Matcher, installed, masked, matchers
 from unrender.parsing.completions import Usage
@@ -64,9 +64,9 @@ class Transformers:
         self._thread = ThreadPoolExecutor(1, "unrender-transformers")
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> EngineCapabilities:
         """Grammars by the library that masks."""
-        return Capabilities(dialect=self._dialect, logprobs=True, sampling=frozenset(_NEUTRAL))
+        return EngineCapabilities(dialect=self._dialect, logprobs=True, sampling=frozenset(_NEUTRAL))
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
         """Yield a piece for each token."""
@@ -80,7 +80,7 @@ class Transformers:
         finally:
             run.unwanted.set()
 
-    def matcher(self, grammar: Grammar | None) -> Matcher | None:
+    def matcher(self, grammar: EngineGrammar | None) -> Matcher | None:
         """Return what says which tokens may come next; None without a grammar. Raises `EngineError` for one it refuses."""
         if grammar is None or self._matchers is None:
             return None

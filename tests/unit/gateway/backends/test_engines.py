@@ -13,7 +13,7 @@ import pytest
 from engine_server import EngineServer, events
 from serving import HELLO, TOOL, browser, openai_client, template
 
-from unrender.gateway import Backend, EngineError, Grammar, Job, Model, Turns, app
+from unrender.gateway import Backend, EngineError, EngineGrammar, Job, Model, Turns, app
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
@@ -245,7 +245,7 @@ SAMPLING = {"temperature": 0.5, "top_k": 4.0, "repetition_penalty": 1.1}
 def test_llama_server_is_asked():
     """Defaults are spelled out, tokens preserved, and a lazy grammar has its triggers."""
     turn = TURN
-    grammar = Grammar(dialect="gbnf", text="root ::= x", triggers=turn.triggers)
+    grammar = EngineGrammar(dialect="gbnf", text="root ::= x", triggers=turn.triggers)
 
     body = asked("llama-server", sampling=SAMPLING, seed=-1, limit=5, grammar=grammar, logprobs=0)
 
@@ -276,7 +276,7 @@ def test_llama_server_gets_no_second_bos():
 
 def test_vllm_is_asked():
     """Special tokens stay, none is added, there is no silent limit, and the grammar is a structural tag."""
-    body = asked("vllm", sampling=SAMPLING, grammar=Grammar(dialect="structural_tag", text="{}"), seed=3)
+    body = asked("vllm", sampling=SAMPLING, grammar=EngineGrammar(dialect="structural_tag", text="{}"), seed=3)
 
     assert body["model"] == "its-name"
     assert body["max_tokens"] == 4096  # null would be 16
@@ -309,7 +309,7 @@ def test_vllm_is_asked_for_no_more_than_fits(limit, sent):
 
 def test_sglang_is_asked():
     """Special tokens stay, there is no silent limit, and the grammar is a structural tag."""
-    body = asked("sglang", sampling=SAMPLING, grammar=Grammar(dialect="structural_tag", text="{}"), seed=3)
+    body = asked("sglang", sampling=SAMPLING, grammar=EngineGrammar(dialect="structural_tag", text="{}"), seed=3)
 
     parameters = body["sampling_params"]
     assert parameters["max_new_tokens"] is None

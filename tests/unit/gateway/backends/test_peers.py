@@ -37,10 +37,10 @@ def jobs():
     """Return a bare job, and one that asks for all that a job can."""
     from serving import HELLO, TOOL, template  # noqa: PLC0415 - only where its packages are
 
-    from unrender.gateway import Grammar, Job  # noqa: PLC0415
+    from unrender.gateway import EngineGrammar, Job  # noqa: PLC0415
 
     turn = template().prepare(HELLO, tools=[TOOL], tool_choice="required")
-    grammar = Grammar(dialect="structural_tag", text=json.dumps(turn.structural_tag()))
+    grammar = EngineGrammar(dialect="structural_tag", text=json.dumps(turn.structural_tag()))
     full: dict[str, Any] = {"grammar": grammar, "limit": 9, "sampling": SAMPLING, "seed": 3, "logprobs": 2}
     return [Job(turn=turn, request_id="r"), Job(turn=turn, request_id="r", **full)]
 

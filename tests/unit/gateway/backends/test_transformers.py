@@ -193,12 +193,12 @@ def test_what_cannot_be_is_named(one, folder, tmp_path):
     """A prompt that is too long, a refused grammar, and a directory without a model are errors that say so."""
     import openai  # noqa: PLC0415
 
-    from unrender.gateway import EngineError, Grammar  # noqa: PLC0415
+    from unrender.gateway import EngineError, EngineGrammar  # noqa: PLC0415
     from unrender.gateway.failure import Failure  # noqa: PLC0415
 
     with pytest.raises(openai.BadRequestError, match="at most 2047 tokens"):
         completed(one, messages=[{"role": "user", "content": "x" * 3000}])
     with pytest.raises(EngineError, match="refused"):
-        one.backend.matcher(Grammar(dialect="any", text="{"))
+        one.backend.matcher(EngineGrammar(dialect="any", text="{"))
     with pytest.raises(Failure, match=tmp_path.name):
         served(tmp_path)

@@ -9,7 +9,7 @@ import anthropic
 import pytest
 from serving import CALL, HELLO, WEATHER, Told, anthropic_client, browser, chunked, served, template
 
-from unrender.gateway import Limits, Piece, Sampler
+from unrender.gateway import GatewayLimits, Piece, Sampler
 from unrender.gateway.surfaces.messages import read
 from unrender.parsing.completions import Usage
 
@@ -210,7 +210,7 @@ def test_mistake_has_anthropics_shape(change, status, kind):
 
 def test_client_raises_its_own_errors():
     """Anthropic's client understands a gateway that is full."""
-    client = anthropic_client(served(Told("Hi"), limits=Limits(streams=0)))
+    client = anthropic_client(served(Told("Hi"), limits=GatewayLimits(streams=0)))
 
     with pytest.raises(anthropic.APIStatusError) as caught:
         asyncio.run(client.messages.create(model="m", max_tokens=5, messages=HELLO))

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 from serving import CALL, TOOL, WEATHER, Told, browser, chunked, served, template
 
-from unrender.gateway import EngineError, Limits, Piece
+from unrender.gateway import EngineError, GatewayLimits, Piece
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"
@@ -80,7 +80,7 @@ def test_every_ending_is_published():
         "response.completed": Told(ANSWER),
     }
     for kind, engine in endings.items():
-        found, _ = answers(served(engine, limits=Limits(stored=10_000)), tools=[FLAT])
+        found, _ = answers(served(engine, limits=GatewayLimits(stored=10_000)), tools=[FLAT])
         assert found[-1]["type"] == kind
 
 

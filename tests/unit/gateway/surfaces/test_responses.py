@@ -11,7 +11,7 @@ import pytest
 from openai.types.responses import Response
 from serving import CALL, TOOL, WEATHER, Told, browser, chunked, openai_client, served
 
-from unrender.gateway import Capabilities, EngineError, Piece, Sampler
+from unrender.gateway import EngineCapabilities, EngineError, Piece, Sampler
 from unrender.gateway.surfaces.items import sealed
 from unrender.gateway.surfaces.responses import read
 from unrender.parsing.completions import Usage
@@ -255,7 +255,7 @@ def test_deltas_carry_their_log_probabilities():
     pieces = [Piece(t, logprobs=({"token": t, "logprob": -1.0, "bytes": None, "top_logprobs": []},)) for t in tokens]
     include = ["message.output_text.logprobs"]
 
-    found = asyncio.run(events(served(Told(pieces, capabilities=Capabilities(logprobs=True))), include=include))
+    found = asyncio.run(events(served(Told(pieces, capabilities=EngineCapabilities(logprobs=True))), include=include))
 
     deltas = [event["logprobs"] for event in found if event["type"] == "response.output_text.delta"]
     (done,) = [event for event in found if event["type"] == "response.output_text.done"]
