@@ -10,6 +10,7 @@ import re
 import cli_reference
 import environment
 import format_schema
+import glossary
 import jsonschema
 import lint_rules
 import public_api
@@ -70,6 +71,24 @@ def test_lint_reference_is_current() -> None:
     current = lint_rules.PAGE.read_text(encoding="utf-8") == lint_rules.text()
 
     assert current, "the rules have changed: run `python scripts/lint_rules.py`"
+
+
+def test_glossary_is_current() -> None:
+    """docs/glossary.md is what scripts/glossary.py writes."""
+    current = glossary.PAGE.read_text(encoding="utf-8") == glossary.text()
+
+    assert current, "what a word means has changed: run `python scripts/glossary.py`"
+
+
+def test_words_are_defined_once() -> None:
+    """No two entries of the glossary are of one word, or say the same of two, and each says something."""
+    words = [word for section in glossary.SECTIONS.values() for word in section]
+    entries = [line for line in glossary.text().splitlines() if line.startswith("**")]
+    meanings = [entry.partition(": ")[2] for entry in entries]
+
+    assert len(entries) == len({word.word for word in words}) == len({word.meaning for word in words})
+    assert all(meanings)
+    assert len(set(meanings)) == len(meanings)
 
 
 def test_public_names_are_listed() -> None:

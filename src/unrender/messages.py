@@ -30,7 +30,7 @@ class CallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call: `arguments` is JSON text, half-written unless `status` is complete."""
+    """A tool that the model calls: its name, and its arguments as JSON text, half-written unless `status` is complete."""
 
     name: str
     arguments: str
@@ -47,7 +47,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """An assistant's answer. Every call that was begun is in `tool_calls`, with its status."""
+    """An answer in parts: content, reasoning, and every call that was begun, each with its status."""
 
     content: str = ""
     reasoning: str = ""
@@ -87,7 +87,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A function the model may call; `parameters` is the JSON Schema of its arguments."""
+    """A function that the model may call; `parameters` is the JSON Schema of its arguments."""
 
     name: str
     parameters: JsonSchema = field(default_factory=dict)
@@ -162,7 +162,7 @@ class ToolChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What may be said in one turn.
+    """What may be said in one turn: which tools may be called, whether one has to be, and what schema the content obeys.
 
     `tools` is None when the tools are not known (any name counts as a tool), empty when there are none.
     """

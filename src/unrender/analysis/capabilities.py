@@ -27,7 +27,7 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a template renders, and the shape in which it wants it."""
+    """What a template does with its input, as probes show it: what it renders, and the shape in which it wants messages."""
 
     supports_tools: bool = False
     """The offered tools are written into the prompt."""

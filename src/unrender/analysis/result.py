@@ -24,7 +24,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Why a part of the format is what it is."""
+    """Why a part of the format is what it is: a comparison of two renderings, and what it showed."""
 
     part: str
     """The field, e.g. `reasoning.start`."""

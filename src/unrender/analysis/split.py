@@ -23,7 +23,7 @@ _MARKER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Two texts: what both start with, what each has alone, what both end in."""
+    """Two texts compared: what both start with, what each has alone, what both end in."""
 
     prefix: str
     left: str

@@ -27,7 +27,7 @@ from unrender.messages import Request
 
 
 class Dialect(StrEnum):
-    """What constrains an answer."""
+    """A language in which engines read grammars: GBNF, Lark, structural tags."""
 
     GBNF = "gbnf"
     LARK = "lark"

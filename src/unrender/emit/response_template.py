@@ -47,7 +47,7 @@ REASONING_NAMES = {Target.TRANSFORMERS: "reasoning_content", Target.VLLM: "think
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A response template, and what it leaves out."""
+    """The Format in the words of transformers, vLLM and SGLang, fields that patterns open and close; and what that leaves out."""
 
     template: dict[str, Any]
     """Plain JSON data: the value of `response_template` in a `tokenizer_config.json`."""

@@ -33,7 +33,7 @@ class TriggerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A sign that a call begins."""
+    """A text or pattern that switches a lazy grammar on: a call begins there, and before it the model writes freely."""
 
     kind: TriggerKind
     value: str

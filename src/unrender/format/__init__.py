@@ -68,19 +68,19 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a model's answers are written down.
+    """How a model's answers are written down: reasoning, content, calls and what is around them, as plain data.
 
     A Format obeys the invariants of `unrender.format.checks` (bounded texts, complete skeletons, markers that can be told
     apart): making one that breaks an invariant raises `FormatError`, which names the field.
     """
 
     version: int = FORMAT_VERSION
-    turn: TurnTexts = TurnTexts()
+    turn: TurnTexts = TurnTexts()  # noqa: RUF009 -- frozen
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
     """How content is wrapped where calls follow it, if not as it is alone."""
-    tools: CallSyntax = CallSyntax()
+    tools: CallSyntax = CallSyntax()  # noqa: RUF009 -- frozen
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are read, in order of preference, never generated."""
     spellings: tuple[Spelling, ...] = ()

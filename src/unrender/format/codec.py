@@ -76,7 +76,7 @@ class Typing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """How one argument value is written."""
+    """How one argument value is written: as JSON, as it is, as a Python literal, between quotes of its own."""
 
     strings: Strings = Strings.JSON
     words: Words = Words.JSON

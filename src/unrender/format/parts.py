@@ -63,7 +63,7 @@ class CallIdPosition(StrEnum):
 
 
 class Slot(StrEnum):
-    """A hole in a skeleton."""
+    """A hole between the literals of a skeleton, which the model fills: a name, an id, a key, a value."""
 
     NAME = "name"
     """The function's name."""
@@ -89,7 +89,7 @@ Skeleton = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """How the arguments of a call are written."""
+    """How the arguments of a call are written: as one JSON object, or each between markers of its own."""
 
     start: str = ""
     """Before the first argument, e.g. `(`. Where the arguments are one JSON value: what is left out with it, see `when_empty`."""
@@ -98,7 +98,7 @@ class Arguments:
     """One argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty: one JSON object."""
     separator: str = ""
     """Between two arguments, e.g. `, `."""
-    codec: Codec = Codec()
+    codec: Codec = Codec()  # noqa: RUF009 -- frozen
     repeats: bool = False
     """A list is written as one argument for each item, all of one name: `<x>1</x><x>2</x>`; an empty one is not written."""
     as_string: bool = False
@@ -153,7 +153,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSyntax:
-    """One call syntax."""
+    """How calls are written: the markers of all calls and of each, and the skeletons of one call and of its arguments."""
 
     mode: ToolMode = ToolMode.NONE
     section_start: str = ""
@@ -276,7 +276,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTexts:
-    """What surrounds an answer, and the joints between its parts."""
+    """The texts around an answer, and the white space that joins its parts."""
 
     headers: tuple[str, ...] = ()
     """What is between the last input and the answer, one per kind of input, shortest common form first,

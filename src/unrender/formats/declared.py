@@ -19,7 +19,7 @@ _KEYS = {"name", "why", "format", "evidence"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """Texts in a template's source that show a declared format to apply."""
+    """What shows that a declared format applies: texts that the template's source has, and texts that it does not have."""
 
     all: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A format written by hand: by name, or to complete what a template shows."""
+    """A format, or a part of one, that no rendering shows: data written by hand, with the reason."""
 
     name: str
     why: str

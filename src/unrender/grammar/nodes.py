@@ -160,7 +160,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """`a`, read but never generated."""
+    """A deviation: `a` is read, but never generated."""
 
     node: Node
 
@@ -281,7 +281,7 @@ Node = (
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A root node and the rules that its `Ref`s name."""
+    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s name."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)

@@ -26,7 +26,7 @@ DEFAULT_FORMAT = "tool-call-json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What the prompt says of tools because the template does not."""
+    """What a prompt says of tools because the template ignores them."""
 
     format_name: str
     """The declared format whose call syntax is asked for; empty when it is the template's own."""

@@ -53,7 +53,7 @@ Program = tuple[Instruction, ...]
 
 
 class Machine(Reading[Event | BrokenText, Frame]):
-    """The state of one parse."""
+    """What runs a program over one answer. It stops wherever the text ends, and goes on with the next chunk."""
 
     base: int
     scanner: Scanner | None

@@ -48,12 +48,13 @@ class Span:
 
 
 class Parser:
-    """Reads one answer.
+    """Reads one answer: it is fed text, piece by piece, and gives events.
 
     `prompt` is the rendered prompt, or its tail: what it has written after the assistant's header counts as begun.
-    A caller who knows what is begun says so in `begun`; then the prompt is not searched. It is part of the message when it
-    is `continued`: the beginning of an answer to be gone on with; what a generation prompt writes is not content. Lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
-    `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
+    A caller who knows what is begun says so in `begun`; then the prompt is not searched. What is begun is part of the
+    message only when it is `continued`, the beginning of an answer that the model goes on with; what a generation prompt
+    writes is not content. A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict
+    they raise `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
     read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
     format's preserved tokens. A `grammar` made by hand is read instead of the format's; the format then says only what the

@@ -46,13 +46,13 @@ class DeadCalls(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How deviations are read; the defaults serve agents that execute what they get.
+    """How a text is read that can mean two things; the defaults serve agents that execute what they get.
 
     A call of a tool that nobody offered cannot be executed, and quoted examples are its commonest source: content. A call
     at the very end of open reasoning is what models write when they forget the closer, and it is lost if it is ignored;
-    a call inside reasoning that goes on is the model thinking aloud. Models that were trained to think still do so after a
-    template that knows nothing of it, and answers do not begin with such markers for any other reason. The text of a call that dies is kept: whoever reads the
-    answer can see what the model tried to do.
+    a call inside reasoning that goes on is the model thinking aloud. Models that were trained to think do so even if their
+    template knows nothing of reasoning, and answers begin with such markers for no other reason. The text of a dead call
+    is kept, so readers of the answer see what the model tried to do.
     """
 
     unknown_tools: UnknownTools = UnknownTools.CONTENT

@@ -39,7 +39,7 @@ _LONGEST_ERROR = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """What became of one rendering: its text, or why there is none."""
+    """What a template made of one conversation: a text, or the reason why there is none."""
 
     text: str = ""
     """The rendered text; empty when there is an error, and sometimes when there is none."""
@@ -59,7 +59,7 @@ class Rendering:
 
 
 class Template:
-    """A compiled chat template.
+    """A chat template: the Jinja source that writes a conversation down for a model, and what is needed to render it.
 
     Raises `TemplateError`, naming the line, when the source does not compile or is longer than the limits allow. The
     clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument. Templates are

@@ -9,18 +9,19 @@ from typing import Any
 
 
 class Verdict(StrEnum):
-    """What is known of a capability."""
+    """What verification says of a capability: it holds, it does not, or nothing shows it."""
 
     PROVED = "proved"
     """Every rendering was parsed back into the message it was made of."""
     REFUTED = "refuted"
+    """One rendering was not; a counterexample shows it."""
     NOT_OBSERVABLE = "not observable"
-    """The template does not render it."""
+    """The template renders nothing that could tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterexample:
-    """A message that did not come back."""
+    """A message that was not parsed back from its rendering."""
 
     answer: str
     """What the template wrote, as the model would."""
