@@ -75,12 +75,12 @@ class Format:
     """
 
     version: int = FORMAT_VERSION
-    turn: TurnTexts = TurnTexts()  # noqa: RUF009 -- frozen
+    turn: TurnTexts = TurnTexts()
     reasoning: Reasoning = Reasoning()
     content: Content = Content()
     content_with_calls: Content | None = None
     """How content is wrapped where calls follow it, if not as it is alone."""
-    tools: CallSyntax = CallSyntax()  # noqa: RUF009 -- frozen
+    tools: CallSyntax = CallSyntax()
     tolerated: tuple[CallSyntax, ...] = ()
     """Other call syntaxes that are read, in order of preference, never generated."""
     spellings: tuple[Spelling, ...] = ()

@@ -98,7 +98,7 @@ class Arguments:
     """One argument, e.g. `("<parameter=", KEY, ">\\n", VALUE, "\\n</parameter>\\n")`; empty: one JSON object."""
     separator: str = ""
     """Between two arguments, e.g. `, `."""
-    codec: Codec = Codec()  # noqa: RUF009 -- frozen
+    codec: Codec = Codec()
     repeats: bool = False
     """A list is written as one argument for each item, all of one name: `<x>1</x><x>2</x>`; an empty one is not written."""
     as_string: bool = False
