@@ -1,6 +1,6 @@
-"""The modules that decide what a format is, into small changes of them, and the share that unit tests notice.
+"""The modules that derive a format, read by it and write it, into small changes of them, and the share that unit tests notice.
 
-Usage: `nice -n 10 python3 scripts/mutants.py [--count 300] [--seed 1] [--only analysis.turn]`. Each mutant changes one place of
+Usage: `nice -n 10 python3 scripts/mutants.py [--package parsing] [--count 300] [--seed 1] [--only analysis.turn]`. Each mutant changes one place of
 one module; the module's unit tests run in a process of their own, up to the first failure. What survives is argued in
 `scripts/mutants.toml`, or wants a test, or is code that nobody needs. Exits with 1 below the bar, or when a survivor is not argued.
 
@@ -37,10 +37,21 @@ SOURCE = ROOT / "src" / "unrender"
 ARGUED = Path(__file__).with_suffix(".toml")
 BAR = 0.9
 """The share of mutants that unit tests have to kill."""
-TARGETS = (
-    *sorted(path for path in (SOURCE / "analysis").glob("*.py") if path.stem != "__init__"),
-    SOURCE / "assemble.py",
-)
+
+
+def _modules(package: str) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in (SOURCE / package).glob("*.py") if path.stem != "__init__"))
+
+
+PACKAGES = {
+    "analysis": (*_modules("analysis"), SOURCE / "assemble.py"),
+    "parsing": _modules("parsing"),
+    "grammar": _modules("grammar"),
+}
+"""What a run takes its sample from."""
+TARGETS = tuple(path for paths in PACKAGES.values() for path in paths)
+_BY_BEHAVIOUR = {"parsing": (), "grammar": ("../test_grammar_by_hand.py", "../test_assemble_halves.py")}
+"""Packages whose tests are named after behaviours: all of them are asked, and these of other folders."""
 _UNIT = ROOT / "tests" / "unit"
 _GOLDEN = "test_format_is_golden"
 """What sees the analysis as a whole: asked when a module's own tests have noticed nothing."""
@@ -68,7 +79,7 @@ _SLOW = {
     "test_what_compiles_slowly_is_refused",
 }
 """Tests that take seconds, and are not asked."""
-_SECONDS, _BYTES = 15, 4 << 30
+_SECONDS, _BYTES = 30, 4 << 30
 """What one mutant may cost; one that does not end counts as killed, and is counted apart."""
 
 
@@ -263,7 +274,15 @@ def own_tests(path: Path) -> list[Path]:
     """Return the test modules of a module."""
     package = _UNIT / path.relative_to(SOURCE).parent
     names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ()), _RECORDS]
-    return [(package / name).resolve() for name in names if (package / name).exists()]
+    if package.name in _BY_BEHAVIOUR:
+        covering = _COVERED.get(_name(path), "").removeprefix(f"{package.name}/")
+        others = sorted(test.name for test in package.glob("test_*.py"))
+        names = [f"test_{path.stem}.py", covering or names[0], *others, *_BY_BEHAVIOUR[package.name]]
+    return [(package / name).resolve() for name in dict.fromkeys(names) if (package / name).exists()]
+
+
+_COVERED: dict[str, str] = tomllib.loads((_UNIT / "covered.toml").read_text("utf-8"))
+"""By module: the unit test that covers it instead of one of its own."""
 
 
 def outermost(mutant: Mutant, tree: ast.Module) -> str:
@@ -309,7 +328,7 @@ class Trials:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all mutants, if the tests pass without any."""
-        items = [item for item in session.items if getattr(item, "originalname", "") not in _SLOW]
+        items = [item for item in session.items if not _is_slow(item)]
         session.items[:] = items
         gc.freeze()  # Forks share what was imported for as long as nobody writes to it.
         self.begun = not self.check or _status(partial(self._passes, session, items), 20 * _SECONDS) == 0
@@ -335,7 +354,7 @@ class Trials:
 
     def asks_golden(self, path: Path) -> bool:
         """Return whether golden formats are asked about a module: not about what is made of formats."""
-        return path.parent != SOURCE and self.golden
+        return path.parent.name == "analysis" and self.golden
 
     def _run(self, session: pytest.Session, path: Path) -> bool:
         """Return whether the module's tests pass, its own first."""
@@ -352,6 +371,10 @@ class Trials:
         return True
 
 
+def _is_slow(item: pytest.Item) -> bool:
+    return getattr(item, "originalname", "") in _SLOW or item.get_closest_marker("slow") is not None
+
+
 def _run_anew(path: Path, mutant: Mutant, code: CodeType, *, golden: bool) -> bool:
     """Run a module's tests in a fresh interpreter state, with other code for one module."""
     for name, module in list(sys.modules.items()):
@@ -359,7 +382,7 @@ def _run_anew(path: Path, mutant: Mutant, code: CodeType, *, golden: bool) -> bo
             del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(f"unrender.{mutant.module}", code))
     tests = [*map(str, own_tests(path)), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
-    return pytest.main([*_OPTIONS, "-x", "-k", f"not ({' or '.join(sorted(_SLOW))})", *tests]) == 0
+    return pytest.main([*_OPTIONS, "-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})", *tests]) == 0
 
 
 _OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no", f"--rootdir={ROOT}"]
@@ -402,7 +425,7 @@ def argued() -> dict[tuple[str, str, str], str]:
 def main() -> None:
     """Try a sample of mutants and report which ones no unit test notices."""
     options = _options()
-    chosen = [path for path in TARGETS if not options.only or _name(path) in options.only]
+    chosen = [path for path in TARGETS if _name(path) in options.only] if options.only else PACKAGES[options.package]
     everything = [(path, mutant) for path in chosen for mutant in mutants(path)]
     count = min(options.count, len(everything))
     sample = random.Random(options.seed).sample(everything, count)  # noqa: S311 -- which mutants is not a secret
@@ -411,8 +434,9 @@ def main() -> None:
     trials = Trials(sample, check=not options.trust, golden=not options.own)
     tests = [str(test) for path in chosen for test in own_tests(path)]
     golden = f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"
+    asked = [golden] if any(map(trials.asks_golden, chosen)) else []
     _silence()
-    pytest.main([*_OPTIONS, *dict.fromkeys([*tests, golden])], plugins=[trials])
+    pytest.main([*_OPTIONS, *dict.fromkeys([*tests, *asked])], plugins=[trials])
     if not trials.begun:
         _say("the tests do not pass without any change")
         sys.exit(2)
@@ -440,6 +464,7 @@ def _report(trials: Trials, of: int, seed: int, seconds: float) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=300, help="mutants to try")
+    parser.add_argument("--package", choices=PACKAGES, default="analysis", help="where the sample is from")
     parser.add_argument("--seed", type=int, default=1, help="chooses which")
     parser.add_argument("--only", action="append", metavar="MODULE", help="e.g. analysis.turn; may be repeated")
     parser.add_argument("--own", action="store_true", help="ask a module's own tests alone, and no golden formats")
