@@ -22,7 +22,7 @@ from unrender.emit.response_reading import read_response_template
 from unrender.format import Format, Slot
 from unrender.verify import export
 from unrender.verify.axes import AXES, NAMES, Answer
-from unrender.verify.shown import Shown, Subject, show_behind_prompt
+from unrender.verify.shown import Shown, Subject, show_after_prompt
 
 _SAMPLES = 2
 """Random answers for each axis of `verify`."""
@@ -185,7 +185,7 @@ def _shown(modes: Sequence[Subject], answer: Answer) -> Iterator[tuple[Subject, 
     """Yield what the template writes after each prompt that the answer follows from, or else after closed reasoning."""
     if not _tells_apart(modes[0], answer):
         return
-    found = [(asked, shown) for asked in modes if (shown := show_behind_prompt(asked, answer))]
+    found = [(asked, shown) for asked in modes if (shown := show_after_prompt(asked, answer))]
     closed = None if found else export.show_closing(modes[0], answer)
     yield from found or ([(modes[0], closed)] if closed else [])
 

@@ -53,7 +53,7 @@ def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()
     calls = calls_of(format, request)
     parts = tuple(_parts(format, request, calls, known))
     reads = Answer(parts=parts, lead=format.turn.start_to_content, trail=_trail(format), cleans=format.cleans_content)
-    written = _Generation(format, request, calls[0] if calls else None).whole()
+    written = _Generation(format, request, calls[0] if calls else None).whole_answer()
     return AnswerGrammar(reads, Grammar(written))
 
 
@@ -217,7 +217,7 @@ class _Generation:
     request: Request
     calls: Calls | None
 
-    def whole(self) -> Node:
+    def whole_answer(self) -> Node:
         """Return the whole answer, after the header where no prompt writes it."""
         unasked = self.format.turn.unasked
         return _sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
@@ -225,10 +225,10 @@ class _Generation:
     def answer(self) -> Node:
         """Return the answer after its header: reasoning or none, and what follows it."""
         turn, markers = self.format.turn, self.format.reasoning
-        direct = self.said(turn.start_to_content, turn.start_to_tools, self.wrapper_alone())
+        direct = self.content_and_calls(turn.start_to_content, turn.start_to_tools, self.wrapper_alone())
         if not markers.end:
             return direct
-        answer = self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
+        answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
         thought = Tag(Role.REASONING, self.free_text())
         start, end = _opening(self.format), markers.end
         # What is written for no reasoning, alone or with the joint after it; the prompt may have written it already.
@@ -237,7 +237,7 @@ class _Generation:
         joints = [
             text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
         ]
-        unseen = [self.said("", "", self.format.content)] if markers.unseen else []
+        unseen = [self.content_and_calls("", "", self.format.content)] if markers.unseen else []
         after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))
         inside = [_sequence(thought, Literal(end), after)]
         if markers.holds_calls and self.calls is not None:
@@ -250,7 +250,9 @@ class _Generation:
         shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
         others: list[Node] = [direct] if shown else []
         if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
-            others.append(self.said(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone()))
+            others.append(
+                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone())
+            )
         for text in empty:
             if not text.startswith(start + end):
                 behind = Choice((answer, direct)) if _ends_apart(text) else answer
@@ -270,7 +272,7 @@ class _Generation:
         beside = self.format.content_with_calls
         return bool(wrapper.start) and not self.request.tools and beside is not None and not beside.start
 
-    def said(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
+    def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
         """Return content and calls, each after its joint."""
         turn = self.format.turn
         content = self.content(to_content, wrapper)
@@ -347,7 +349,7 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
 
 
 def _begins_arguments(syntax: CallSyntax) -> str:
-    """Return what begins the arguments where nothing but a text is between them and the name; else nothing."""
+    """Return the text that begins the arguments; "" if a call has more than two parts before them."""
     arguments = syntax.arguments
     if Slot.ARGUMENTS not in syntax.function[:3]:
         return ""

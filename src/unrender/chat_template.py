@@ -90,8 +90,8 @@ class ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
         Raises `TemplateError`, naming the path and what was looked for, when there is none. A `format` given is used
-        instead of the one that analysis would derive; a `grammar`, to read and write answers. What analysis finds is kept on disk for later processes, unless
-        `cache` is False or the environment's `UNRENDER_CACHE` is `off`.
+        instead of the one that analysis would derive; a `grammar`, to read and write answers. What
+        analysis finds is kept on disk for later processes, unless `cache` is False or the environment's `UNRENDER_CACHE` is `off`.
         """
         return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache, bounds=bounds)
 

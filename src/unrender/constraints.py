@@ -29,30 +29,31 @@ def constraint(
     grammar: Grammar | None = None,
     budget: Budget | None = None,
 ) -> Any:
-    """Return what may be generated after `begun` in a dialect: a grammar's text, or a structural tag of the caller's own.
+    """Return what the model may write after `begun`: the text of a grammar, or a structural tag, which the caller may change.
 
-    A `grammar` made by hand says it instead of the format. Raises `GrammarError` as `Answer` does, and warns with a `SchemaWarning` each time, on behalf of the caller's caller.
+    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Answer` does. What is not enforced is a
+    `SchemaWarning` each time, with the line of the code that called the caller.
     """
     answer = Answer(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
-    found: Written = _made(answer, dialect, lambda: _written(answer, Dialect(dialect)), lambda one: len(one.said))
+    found: Written = _cached(answer, dialect, lambda: _immutable(answer, Dialect(dialect)), lambda one: len(one.said))
     warn_of(found.unsupported, stacklevel=5)
-    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- by `_written`
+    return marshal.loads(found.said) if isinstance(found.said, bytes) else found.said  # noqa: S302 -- by `_immutable`
 
 
 def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
     """Return what tells an engine that a call begins."""
     answer = Answer(format=format, request=request, begun=begun)
-    found: tuple[Trigger, ...] = _made(answer, "triggers", lambda: answer.triggers, len)
+    found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers, len)
     return found
 
 
-def _written(answer: Answer, dialect: Dialect) -> Written:
+def _immutable(answer: Answer, dialect: Dialect) -> Written:
     """Return the answer in a dialect, a structural tag as bytes, which nobody can change."""
     written = answer.written(dialect)
     return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(written.said))
 
 
-def _made(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
+def _cached(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:
     request = answer.request.key
     if request is None:
         return make()

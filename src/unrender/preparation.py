@@ -168,7 +168,7 @@ def _planned(
 
 
 _injections: Cache[Injection] = Cache(limit=8_000_000)
-"""What is said of tools, weighed by characters."""
+"""Descriptions of tools, weighed by characters."""
 
 
 def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:

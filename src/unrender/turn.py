@@ -144,7 +144,7 @@ class Turn:
         return Parser.restore(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
-        """Return the message that a whole answer means; never raises on account of the text. `ids` as for `parser`."""
+        """Return the message that a whole answer means. No text makes it raise. `ids` as for `parser`."""
         parser = self.parser(ids=ids)
         parser.feed(text)
         parser.finish()

@@ -14,7 +14,7 @@ from unrender.analysis.algebra import Solution, solve
 from unrender.analysis.answers import KINDS, Answers, Written
 from unrender.analysis.codecs import CodecFinding, find_json_codec, find_value_codec
 from unrender.analysis.probes import KEYS, NAMES, NUMBERS
-from unrender.analysis.skeletons import literal_behind
+from unrender.analysis.skeletons import literal_after
 from unrender.analysis.spans import arguments_span, literal_span
 from unrender.analysis.split import common_prefix, common_suffix, is_word, lexemes
 from unrender.analysis.tokens import Row, Token, find_tokens, make_row, merge
@@ -170,7 +170,7 @@ def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], aft
             chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
         else:
             chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk, after)
-        written[key] = _behind_type(chunk, arguments.entry)
+        written[key] = _value_after_type(chunk, arguments.entry)
     return written
 
 
@@ -189,9 +189,9 @@ def _entry_tail(entry: Skeleton, key: str) -> str:
     return "".join(key if part is Slot.KEY else part for part in entry[at + 1 :])
 
 
-def _behind_type(chunk: str, entry: Skeleton) -> str:
+def _value_after_type(chunk: str, entry: Skeleton) -> str:
     """Return the value of a chunk that begins with its type, where a literal tells the two apart."""
-    literal = literal_behind(entry, Slot.TYPE) if Slot.TYPE in entry else ""
+    literal = literal_after(entry, Slot.TYPE) if Slot.TYPE in entry else ""
     return chunk.partition(literal)[2] if literal else chunk
 
 

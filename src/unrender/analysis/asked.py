@@ -25,7 +25,7 @@ from unrender.analysis.probes import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a template writes after one input, to the end of the conversation; None where it refuses."""
+    """What a template writes after one input, up to the end of the conversation. None means that it refuses."""
 
     prompt: str | None = None
     """The generation prompt."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unrender.analysis.answers import Answers
-from unrender.analysis.content import behind_reasoning
+from unrender.analysis.content import without_reasoning
 from unrender.analysis.probes import CONTENT, NAMES, REASONING
 from unrender.analysis.reasoning import ReasoningFinding
 from unrender.analysis.split import closers_of, common_prefix, is_tag, lexemes
@@ -22,13 +22,13 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     opening, _, behind = mixed.partition(CONTENT)
     if _is_reasoning(answers, opening):
         return None
-    opening = behind_reasoning(opening, found)
+    opening = without_reasoning(opening, found)
     if opening.strip() == content.start.strip():
         return None
     if not opening.strip():
         return Content()
     alone = (answers.call or "").partition(NAMES[0])[0]
-    alone = behind_reasoning(alone, found)
+    alone = without_reasoning(alone, found)
     empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], behind]).strip() != ""
     end = _up_to_last_closer(alone[len(opening) :], behind, opening) if empty else _closer(opening, behind)
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=opening, end=end, wraps_empty=empty and bool(end))

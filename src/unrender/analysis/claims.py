@@ -133,7 +133,7 @@ def claims_to_read(format: Format, *, reasoning: bool, calls: int) -> bool:
 
 
 def _lacking(format: Format, *, reasoning: bool, calls: int) -> str:
-    """Return the claim that the format would have to make to read such an answer and does not make; "" when it makes all."""
+    """Return a claim that reading such an answer needs and the format does not make; "" when it makes them all."""
     if reasoning and format.reasoning.mode is ReasoningMode.NONE:
         return _REASONING
     if calls and format.tools.mode is ToolMode.NONE:

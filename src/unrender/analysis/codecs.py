@@ -96,7 +96,7 @@ def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: A
 
 
 def _between_ends(key: str, value: Any, arguments: Arguments) -> str:
-    """Return what is between the beginning of an argument and its end: its value, or many with all between them."""
+    """Return an argument's text without what is before and after its value; of a repeated argument, all items and what is between."""
     if not (arguments.repeats and isinstance(value, list) and value):
         return encode_value(value, arguments)
     head, _, tail = encode_arguments({key: value[:1]}, arguments).partition(encode_value(value[0], arguments))

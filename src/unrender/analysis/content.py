@@ -71,7 +71,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     A closer alone does not make a wrapper: without an opener, what is after content ends the turn.
     """
     reasoning = found.reasoning
-    plain = behind_reasoning(openings.content or "", found)
+    plain = without_reasoning(openings.content or "", found)
     reasoned = (openings.reasoning_content or "")[len(reasoning.end + found.to_content) :]
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
@@ -110,7 +110,7 @@ _COMPARED: tuple[tuple[str, _Ending], ...] = (
 )
 
 
-def behind_reasoning(opening: str, found: ReasoningFinding) -> str:
+def without_reasoning(opening: str, found: ReasoningFinding) -> str:
     """Return what is left of an opening when the empty form of reasoning, or its markers, are taken away."""
     start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
     if empty and opening.startswith(empty):

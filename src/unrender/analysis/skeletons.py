@@ -51,7 +51,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
         return function, arguments
     at = function.index(Slot.ARGUMENTS)
     left = outer_literals(function[:at])[1] if at else ""
-    right = literal_behind(function, Slot.ARGUMENTS)
+    right = literal_after(function, Slot.ARGUMENTS)
     closer = _BRACKETS.get(left[-1:], "")
     if not closer or not right.startswith(closer):
         return function, arguments
@@ -62,7 +62,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
 def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
     """Give a quote that opens before each value back to its end: `" KEY="VALUE` in a row is ` KEY="VALUE"`."""
     entry, at = arguments.entry, function.index(Slot.ARGUMENTS)
-    right = literal_behind(function, Slot.ARGUMENTS)
+    right = literal_after(function, Slot.ARGUMENTS)
     first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
     quote = first[:1]
     if not quote or quote not in "\"'" or entry[-1] is not Slot.VALUE or not opener.endswith(quote):
@@ -147,7 +147,7 @@ def outer_literals(skeleton: Skeleton) -> tuple[str, str]:
     return "" if isinstance(first, Slot) else first, "" if isinstance(last, Slot) else last
 
 
-def literal_behind(skeleton: Skeleton, slot: Slot) -> str:
+def literal_after(skeleton: Skeleton, slot: Slot) -> str:
     """Return the literal right after `slot`, or nothing."""
     at = skeleton.index(slot) + 1
     part = skeleton[at] if at < len(skeleton) else ""

@@ -23,7 +23,7 @@ from unrender.analysis.skeletons import (
     id_parts,
     lead_layout,
     left_out,
-    literal_behind,
+    literal_after,
     move_brackets,
     split_closer,
     split_opener,
@@ -132,7 +132,7 @@ class _Analysis:
         tools, when_empty = self._fit_empty(tools)
         tools = replace(tools, id_parts=id_parts(tools))
         mode = next(name for mode, name, _ in _MODES if mode is self.mode)
-        behind = self._content_behind(tools)
+        behind = self._joint_before_content(tools)
         return ToolsFinding(
             tools=tools,
             end=end or self._closing_end(tools, after),
@@ -221,7 +221,7 @@ class _Analysis:
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
-        """Return the section's opener and the joints: what differs from shape to shape is joint."""
+        """Return the section's opener, which all shapes of an answer share, and the joint before it in each shape."""
         rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
         section = common_suffix(rest.values()).lstrip()
         return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
@@ -324,7 +324,7 @@ class _Analysis:
         function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
-    def _content_behind(self, tools: CallSyntax) -> str | None:
+    def _joint_before_content(self, tools: CallSyntax) -> str | None:
         """Return the joint between calls and content when content is written last."""
         body = self.answers.mixed
         if body is None or CONTENT not in body:
@@ -354,5 +354,5 @@ def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax,
 
 
 def _literal_end(row: Row, tools: CallSyntax) -> str:
-    behind = literal_behind(tools.function, Slot.ARGUMENTS)
+    behind = literal_after(tools.function, Slot.ARGUMENTS)
     return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)

@@ -43,7 +43,7 @@ class Frame:
 
         Some templates write other white space in the lead before one kind of answer than before another.
         """
-        return None if text is None else text_behind(text, self.lead)
+        return None if text is None else text_after_lead(text, self.lead)
 
 
 def find_frame(turns: Turns, *, part_opener: str) -> Frame:
@@ -86,13 +86,13 @@ def tail_of(body: str | None, needle: str, frame: Frame) -> str:
 def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
     """Yield the markers with which the turns after an answer open, for templates that end an answer with nothing."""
     followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
-    for text in (followed.removeprefix(content_end), _behind_call(turns)):
+    for text in (followed.removeprefix(content_end), _between_call_and_result(turns)):
         first = next((part for part in lexemes(text) if part.strip()), "")
         if is_tag(first):
             yield first
 
 
-def _behind_call(turns: Turns) -> str:
+def _between_call_and_result(turns: Turns) -> str:
     """Return what is between a whole call, which nothing ends, and its result."""
     alone, answered = turns.call, turns.call_answered
     if not alone or not answered or until_sentinel(alone) != alone or not answered.startswith(alone):
@@ -103,7 +103,7 @@ def _behind_call(turns: Turns) -> str:
 def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
     """Yield what is before content in answers to a tool's result, without and with another call."""
     for text in turns.after_result if frame.tool_lead else ():
-        body = text_behind(text, frame.tool_lead)
+        body = text_after_lead(text, frame.tool_lead)
         if body is not None and CONTENT in body:
             yield body.partition(CONTENT)[0]
 
@@ -133,22 +133,22 @@ def _lead(asked: Asked) -> str:
 
 
 def _answers(asked: Asked) -> list[str]:
-    others = [_behind_same_question(asked), asked.in_history]
+    others = [_answer_to_same_question(asked), asked.in_history]
     # In history, a template may write into the user's own text: such an answer says nothing here.
     agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
     return [*asked.answers, *agreeing]
 
 
-def _behind_same_question(asked: Asked) -> str | None:
+def _answer_to_same_question(asked: Asked) -> str | None:
     """Return an answer with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
     text, on, off = asked.no_thinking, asked.bare, asked.bare_no_thinking
     return text if text is None or not on or not off or not text.startswith(off) else on + text[len(off) :]
 
 
-def text_behind(text: str, lead: str) -> str | None:
+def text_after_lead(text: str, lead: str) -> str | None:
     r"""Return what follows `lead` at the start of `text`, where white space inside the lead may differ; None without it.
 
-    >>> text_behind("<end>\n<bot>Hi", "<end><bot>")
+    >>> text_after_lead("<end>\n<bot>Hi", "<end><bot>")
     'Hi'
     """
     if text.startswith(lead):
@@ -159,11 +159,11 @@ def text_behind(text: str, lead: str) -> str | None:
     return text[match.end() :].removeprefix(space) if match else None
 
 
-def _evened(answers: list[str], prompts: list[str]) -> list[str]:
+def _with_leads_of(answers: list[str], prompts: list[str]) -> list[str]:
     """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there."""
     evened = []
     for answer in answers:
-        rests = ((prompt, text_behind(answer, prompt)) for prompt in prompts)
+        rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
         evened.append(next((prompt + rest for prompt, rest in rests if rest is not None), answer))
     return evened
 
@@ -171,7 +171,7 @@ def _evened(answers: list[str], prompts: list[str]) -> list[str]:
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
     """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
     known = [prompt for prompt in prompts if prompt is not None]
-    answers = _evened(answers, known)
+    answers = _with_leads_of(answers, known)
     lead = common_prefix(answers) if answers else ""
     asked = common_prefix(known)
     if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):

@@ -49,8 +49,8 @@ class Reader:
     text, so that every batch has the same types; with `nested="structs"` they are lists, calls as structs of `id`, `name`
     and `arguments` (JSON text). Ids of calls are made from the text of the answer, so they are the same in every run.
 
-    Raises `MessageError` for malformed `tools`, `TemplateError` where no template is found, and nothing on account of a
-    row: one that cannot be read has the status "unreadable", and its warning says why. `template_kwargs` are the
+    Raises `MessageError` for malformed `tools`, `TemplateError` where no template is found. No row makes it
+    raise: one that cannot be read has the status "unreadable", and its warning says why. `template_kwargs` are the
     template's own variables, for rows with messages.
     """
 

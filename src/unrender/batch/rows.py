@@ -117,12 +117,12 @@ class RowReader:
         key = (_tools_key(row.tools), begun, row.prompt is None)
         parser = self._parsers.get(key)
         if parser is None:
-            parser = self._made(row, begun)
+            parser = self._new_parser(row, begun)
             if key[0] is not None:
                 self._parsers.put(key, parser, 1)
         return parser.copy(ids=ids)
 
-    def _made(self, row: Row, begun: str) -> Parser:
+    def _new_parser(self, row: Row, begun: str) -> Parser:
         request = Request(tools=_offered(self._asked(row)))
         return Parser(self._format, request, prompt=row.prompt or "", begun=begun, policy=self._policy)
 

@@ -1,8 +1,8 @@
-"""What workers have written → a file that is whole or not there, and a journal that a killed job goes on from.
+"""What workers have written → a file that is either complete or not there, and a journal from which a killed job goes on.
 
-Strategy: output is appended to `OUT.part`, bad rows to `OUT.bad.jsonl`; once in a while `OUT.journal` is replaced, at one stroke, by
-one that says how many rows these hold and how long they are then. Whoever goes on cuts both to that length. At the end
-`OUT.part` becomes `OUT`.
+Strategy: output is appended to `OUT.part`, bad rows to `OUT.bad.jsonl`; now and then `OUT.journal` is
+replaced, atomically, by one that says how many rows both hold, and their lengths. A job that goes on cuts both to these
+lengths. At the end `OUT.part` becomes `OUT`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Journal:
     """Whether all rows are; then only the output is to be made of what is written."""
 
     def write(self, path: Path) -> None:
-        """Replace the journal at one stroke."""
+        """Replace the journal atomically."""
         counts = {"rows": self.rows, "part": self.part, "bad": self.bad, "done": self.done}
         data = {"version": _VERSION, "job": self.job, **counts, "tally": self.tally.data()}
         new = path.with_name(f"{path.name}.new")
@@ -166,7 +166,7 @@ class Sink:
 
 
 def _opened(path: Path, length: int) -> BinaryIO:
-    """Return a file that ends after so many bytes, open for more. Raises `BatchError` when it is shorter."""
+    """Return a file cut to so many bytes and open for writing more. Raises `BatchError` when it is shorter."""
     try:
         file = path.open("ab")
     except OSError as error:

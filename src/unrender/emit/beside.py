@@ -1,4 +1,4 @@
-"""Literals that may be where free text may → texts that are told apart from it at its stops.
+"""Literals that may begin where free text may → texts that a lexer can tell apart from free text at its stops.
 
 A lexer that prefers the longest lexeme reads free text on after any literal, up to a stop. So what begins with a literal
 is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and after it goes on what follows
@@ -51,13 +51,13 @@ class Beside:
                 self.exact.setdefault(stopped, []).append(flat((Literal(behind), *rest)))
             elif self.is_said(text, rest):
                 continue
-            elif len(seen) > MOST or (ways := self.further(text, rest)) is None:
+            elif len(seen) > MOST or (ways := self.one_step_on(text, rest)) is None:
                 self.left.append(flat((Literal(text), *rest)))
             else:
                 waiting.extend(ways)
         self.settle()
 
-    def further(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
+    def one_step_on(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
         """Return `rest` one step on; None where no literal follows."""
         if not rest:
             return None
@@ -93,7 +93,7 @@ class Beside:
         """Add what may follow the same free text to each exact text; leave out those that add nothing to it."""
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
-            known = list(dict.fromkeys(behind(self.place, stop)))
+            known = list(dict.fromkeys(followers(self.place, stop)))
             options = dict.fromkeys((*known, *self.exact[text]))
             if len(options) == len(known):
                 del self.exact[text]
@@ -101,13 +101,13 @@ class Beside:
                 self.exact[text] = list(options)
 
 
-def behind(place: Place, stop: str, most: int = MOST) -> list[Rest]:
+def followers(place: Place, stop: str, most: int = MOST) -> list[Rest]:
     """Return what may follow `stop`; when it is more than `most`, about so many of it."""
     found: list[Rest] = []
     waiting = [place]
     seen = {id(place)}
     while waiting and len(found) <= most:
-        own, below = waiting.pop().behind(stop)
+        own, below = waiting.pop().after(stop)
         found += map(flat, own)
         fresh = [other for other in below if id(other) not in seen]
         seen.update(map(id, fresh))

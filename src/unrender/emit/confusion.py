@@ -25,7 +25,7 @@ _END = 0
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """`lost` is beside `kept`, which goes on where `lost` is complete, with one of the characters that may follow."""
+    """Two lexemes of one place: after the text of `lost`, a lexer reads on in `kept` if one of `characters` follows."""
 
     lost: Lexeme
     kept: Lexeme

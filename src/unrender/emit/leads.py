@@ -33,7 +33,7 @@ class Lead:
         """What tells two leads with the same text apart."""
         return self.rule or self.rest
 
-    def behind(self, length: int) -> Rest:
+    def after(self, length: int) -> Rest:
         """Return what is left after the first `length` characters."""
         text = self.text[length:]
         return (Literal(text), *self.rest) if text else self.rest
@@ -139,4 +139,4 @@ def _differ(leads: list[Lead]) -> bool:
 
 def _group(leads: list[Lead]) -> Group:
     shared = leads[0].text if len(leads) > 1 else ""
-    return Group(shared, tuple(lead.behind(len(shared)) for lead in leads))
+    return Group(shared, tuple(lead.after(len(shared)) for lead in leads))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from unrender.emit.beside import Beside, behind
+from unrender.emit.beside import Beside, followers
 from unrender.emit.forks import MOST, Forks
 from unrender.emit.leads import Beginnings, Group, Mixture
 from unrender.emit.openness import Openness, generated, recursive_rules
@@ -290,7 +290,7 @@ class _Lowering:
     def branch(self, place: Place, stop: str) -> Ref:
         """Return the rule of what may follow `stop`."""
         place = self.firstchoice(place, stop)
-        own, below = place.behind(stop)
+        own, below = place.after(stop)
         if len(own) == 1 and not below:
             return self.rest(flat(own[0]))
         key = (id(place), stop)
@@ -303,7 +303,7 @@ class _Lowering:
         passed: list[Place] = []
         while (id(place), stop) not in self.choices:
             passed.append(place)
-            own, below = place.behind(stop)
+            own, below = place.after(stop)
             if own or len(below) != 1:
                 self.choices[id(place), stop] = place
             else:
@@ -313,8 +313,8 @@ class _Lowering:
         return found
 
     def branched(self, place: Place, stop: str) -> Node:
-        own, below = place.behind(stop)
-        if not below or self.is_confused(options := behind(place, stop, MOST)):
+        own, below = place.after(stop)
+        if not below or self.is_confused(options := followers(place, stop, MOST)):
             return self.factored(list(map(flat, own)) if not below else options)
         return choice([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 

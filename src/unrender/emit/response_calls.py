@@ -95,7 +95,7 @@ def _list_field(format: Format, envelope: Envelope) -> Field:
     first = r"(?=\s*\[)" if start.strip() else rf"(?=\[\s*{_up_to_arguments(envelope)})"
     return {
         "open_pattern": ANYWHERE + spelled(format, start) + first,
-        **_closed(_behind("]", _list_end(format, beside_layout([end[1:]])))),
+        **_closed(_closer_after("]", _list_end(format, beside_layout([end[1:]])))),
         "content": "json",
         "transform_each": True,
         "transform": _transform(envelope, under=""),
@@ -121,7 +121,7 @@ def _object_field(format: Format, envelope: Envelope) -> Field:
         )
     return {
         "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})(?={_up_to_arguments(envelope)})",
-        **_closed(_behind("}", _closers(format, [tools.call_end], opened))),
+        **_closed(_closer_after("}", _closers(format, [tools.call_end], opened))),
         "repeats": True,
         "content": "json",
         "transform": _transform(envelope, under="content."),
@@ -170,7 +170,7 @@ def _named_field(format: Format) -> Field:
     function = {"name": captures.pop("name"), "arguments": "{content}"}
     return {
         "open_pattern": ANYWHERE + opened,
-        **_closed(_behind("}", closed) if _is_object(tools.arguments, content) else closed),
+        **_closed(_closer_after("}", closed) if _is_object(tools.arguments, content) else closed),
         "repeats": True,
         **content,
         "transform": {"type": "function", **captures, "function": function},
@@ -198,7 +198,7 @@ def _captured(tools: CallSyntax, head: Sequence[Part], follows: Sequence[str]) -
 
 
 def _begun(format: Format) -> str:
-    """Return a pattern for what is before a call, the section's start optional where each call has a start too."""
+    """Return a pattern for the text before a call. If each call has a marker, the section's start is optional in it."""
     tools = format.tools
     section, start = spelled(format, tools.section_start), beside_layout([tools.call_start])
     section += ANYWHERE if section else ""
@@ -221,7 +221,7 @@ def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
     return any_of([*after, *following, *turn_ends(format)])
 
 
-def _behind(bracket: str, closer: str) -> str:
+def _closer_after(bracket: str, closer: str) -> str:
     """Return a pattern for a closer that is after a bracket: anywhere else it is part of a JSON string."""
     return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
 

@@ -1,6 +1,6 @@
-"""A declared response template, as checkpoints ship it, into a value that can be checked: its shape is made sure of here.
+"""A declared response template, as checkpoints ship it, → one whose shape has been checked.
 
-Rules: what the parsers of response templates refuse is refused here, with the place; patterns are compiled by them alone.
+Rules: what the parsers of response templates refuse is refused here, and the error names the place. Patterns are left to them.
 """
 
 from __future__ import annotations

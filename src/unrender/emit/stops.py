@@ -68,7 +68,7 @@ class Place:
     at_end: bool = False
     """The output may end here, without any stop."""
 
-    def behind(self, stop: str) -> tuple[list[Rest], list[Place]]:
+    def after(self, stop: str) -> tuple[list[Rest], list[Place]]:
         """Return what may follow `stop`: ways of its own, and places below that know others."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
@@ -121,7 +121,7 @@ class Places:
         place.found = dict.fromkeys(place.own)
 
     def _entered(self, state: State) -> State:
-        """Return the state with the rule at its head, if it is one, taken apart."""
+        """Return the state; if a rule comes next in it, with the rule's own node in its place."""
         if not self._is_place(state):
             return state
         head = state.rest[0]

@@ -51,12 +51,12 @@ def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger
     names = _names(format.tools, request)
     found: list[Trigger] = []
     if begun.endswith(opener):
-        found.append(Trigger(TriggerKind.PATTERN, f"^({_behind_opener(format.tools, opener)}{names})"))
+        found.append(Trigger(TriggerKind.PATTERN, f"^({_before_name(format.tools, opener)}{names})"))
     before = _before(format, begun)
     marker = _marker(opener, format)
     if marker and not before:
         return (*found, Trigger(TriggerKind.WORD, marker))
-    sign = re.escape(marker) if marker else re.escape(opener) + _behind_opener(format.tools, opener) + names
+    sign = re.escape(marker) if marker else re.escape(opener) + _before_name(format.tools, opener) + names
     return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
 
 
@@ -78,7 +78,7 @@ def _marker(opener: str, format: Format) -> str:
     return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
 
 
-def _behind_opener(syntax: CallSyntax, opener: str) -> str:
+def _before_name(syntax: CallSyntax, opener: str) -> str:
     """Return the pattern of what is between the opener and the tool's name."""
     return re.escape("".join(entry_literals(syntax)).lstrip().removeprefix(opener))
 

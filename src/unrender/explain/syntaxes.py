@@ -39,7 +39,7 @@ def _json_list(start: str, end: str) -> CallSyntax:
 
 
 def _tag(before_name: str, behind_name: str, end: str) -> CallSyntax:
-    """Return calls that are a name in a tag and JSON arguments after it."""
+    """Return the syntax of calls whose name is in a tag, with JSON arguments after it."""
     return CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, behind_name, end))
 
 

@@ -170,7 +170,7 @@ def _cores(named: Iterable[Named]) -> list[Named]:
 
 
 def _without_twins(parts: list[Named]) -> list[Named]:
-    """Return the markers without the ends that are the same as the start of their own part."""
+    """Return the markers, but not an end that is the same text as the start of its own part."""
     starts = {where.removesuffix(".start"): core for where, core in parts if where.endswith(".start")}
     return [(where, core) for where, core in parts if not _is_end_of(where, core, starts)]
 

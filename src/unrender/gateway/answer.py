@@ -46,7 +46,7 @@ class Answer:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
         wants = self.ask.logprobs is not None
         self.choices = [Choice(self.prepared.turn, self.ask.stop, logprobs=wants) for _ in range(self.ask.choices)]
-        source = self._one(0) if self.ask.choices == 1 else self._all()
+        source = self._stream_choice(0) if self.ask.choices == 1 else self._all()
         head = self.surface.begin()
         async with aclosing(source):
             async for frame in source:
@@ -76,7 +76,7 @@ class Answer:
     def _lacking(self, outcome: Outcome) -> tuple[str, ...]:
         return lacking(self.prepared, self.model.capabilities, outcome)
 
-    async def _one(self, index: int) -> AsyncGenerator[bytes, None]:
+    async def _stream_choice(self, index: int) -> AsyncGenerator[bytes, None]:
         choice, surface = self.choices[index], self.surface
         held: list[bytes] = []
         """Frames that wait for the next piece, which is there already: what was read at once is sent at once."""
@@ -161,7 +161,7 @@ class Answer:
 
     async def _into(self, queue: asyncio.Queue[bytes | BaseException | None], index: int) -> None:
         try:
-            async with aclosing(self._one(index)) as frames:
+            async with aclosing(self._stream_choice(index)) as frames:
                 async for frame in frames:
                     await queue.put(frame)
             await queue.put(None)

@@ -1,6 +1,6 @@
-"""A request and its answer → what was promised and is not there, where no grammar has held the engine to it.
+"""A request and its answer → the promises that the answer breaks, if no grammar bound the engine to them.
 
-Rule: with a grammar, or an engine that needs none, nothing is judged: the answer was bound while it was written.
+Rule: with a grammar, or with an engine that needs none, nothing is judged: the answer was bound while it was written.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def lacking(prepared: Prepared, engine: EngineCapabilities, outcome: Outcome) ->
     """Return what a finished answer lacks, in words for the client. One that was cut off is told by its finish reason."""
     if not unbound(prepared, engine) or outcome.reason == "length":
         return ()
-    said = _said(prepared.turn.request, outcome.message)
+    said = _broken_promise(prepared.turn.request, outcome.message)
     return (said,) if said else ()
 
 
-def _said(request: Request, message: Message) -> str:
+def _broken_promise(request: Request, message: Message) -> str:
     called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
     if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
         return "" if called else _NO_CALL

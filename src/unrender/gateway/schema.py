@@ -51,7 +51,7 @@ class Recorder(Fields):
         return super().items(name, most)
 
     def inside(self, name: str) -> Fields:
-        """Note an object, with what is asked of it."""
+        """Note that a field is an object, and return what notes the fields inside it."""
         inner = Recorder(self._forms, self.place(name))
         inner.schema["type"] = ["object", "null"]
         self._note(name, inner.schema)

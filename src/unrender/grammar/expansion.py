@@ -142,11 +142,11 @@ class _Expander:
         # The same calls are in several places of an answer; tools are not hashable, but they are the same objects.
         key = (call.function, call.arguments, tuple(map(id, call.tools)))
         if key not in self.calls:
-            options: list[Node] = [self.rules.add(f"call-{tool.name}", self.one(call, tool)) for tool in call.tools]
+            options: list[Node] = [self.rules.add(f"call-{tool.name}", self.call_of(call, tool)) for tool in call.tools]
             self.calls[key] = options[0] if len(options) == 1 else self.rules.add("call", Choice(tuple(options)))
         return self.calls[key]
 
-    def one(self, call: Call, tool: Tool) -> Node:
+    def call_of(self, call: Call, tool: Tool) -> Node:
         def report(path: str, keyword: str, reason: str) -> None:
             self.unsupported.append(Unsupported(path=path, keyword=keyword, reason=reason, tool=tool.name))
 

@@ -229,7 +229,7 @@ def _sequence_of(digits: str, minimum: int, maximum: int) -> Sequence:
 
 
 def _fraction_below(edge: _Edge, most: int) -> Node | None:
-    """Return the fractions at or below the edge's own, from the point on."""
+    """Return the fractions that are no greater than the edge's own, point included; None where there is none."""
     digits = edge.fraction
     options: list[Node] = [Literal("")] if digits or not edge.open else []
     tails: list[Node] = [

@@ -164,7 +164,7 @@ class _Reader:
         if over and places:
             self.report(key[0], "schema", over)
             return Anything()
-        return self.fresh(key, places)
+        return self.read_once(key, places)
 
     def over_budget(self) -> str:
         """Return why nothing more is read; empty as long as there is a budget."""
@@ -172,7 +172,7 @@ class _Reader:
             return f"it is nested deeper than {MAX_DEPTH} levels"
         return f"the whole schema unfolds into more than {MAX_STEPS} parts" if self.count >= MAX_STEPS else ""
 
-    def fresh(self, key: _Key, places: tuple[Place, ...]) -> Shape:
+    def read_once(self, key: _Key, places: tuple[Place, ...]) -> Shape:
         self.count += max(len(places), 1)
         name = self.open[key] = f"recursive-{self.count}"
         outside, self.unguarded = self.unguarded, self.unguarded | {key}

@@ -91,21 +91,21 @@ class _Automaton:
                     then = self.build(part, then)
                 return then
             case Choice(options):
-                return self.leads([self.build(option, then) for option in options])
+                return self.state_before([self.build(option, then) for option in options])
             case Optional(inner):
-                return self.leads([self.build(inner, then), then])
+                return self.state_before([self.build(inner, then), then])
             case Repeat(inner, low, high, None):
                 return self.repeated(inner, low, high, then)
         raise GrammarError(f"{type(node).__name__} is not part of a regular expression")
 
     def repeated(self, node: Node, low: int, high: int | None, then: int) -> int:
         if high is None:
-            entry = self.leads([then])
+            entry = self.state_before([then])
             self.free[entry].append(self.once(node, entry))
         else:
             entry = then
             for _ in range(high - low):
-                entry = self.leads([self.once(node, entry), then])
+                entry = self.state_before([self.once(node, entry), then])
         for _ in range(low):
             entry = self.once(node, entry)
         return entry
@@ -114,14 +114,14 @@ class _Automaton:
         return self.reads(node, then) if isinstance(node, Chars) and _is_single(node) else self.build(node, then)
 
     def reads(self, chars: Chars, then: int) -> int:
-        self.classes[state := self.fresh()] = (chars, then)
+        self.classes[state := self.new_state()] = (chars, then)
         return state
 
-    def leads(self, targets: list[int]) -> int:
-        self.free[state := self.fresh()] = targets
+    def state_before(self, targets: list[int]) -> int:
+        self.free[state := self.new_state()] = targets
         return state
 
-    def fresh(self) -> int:
+    def new_state(self) -> int:
         return len(self.classes) + len(self.free)
 
 

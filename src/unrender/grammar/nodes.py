@@ -2,7 +2,7 @@
 
 A grammar made of them by hand is both run and written out. Where the two differ on purpose, the node says so: `Tolerated` is
 read only, `Layout` is read as any white space. The answers of a Format have two halves instead (`grammar.answer`).
-PEG forms are over each node; `.` is any character.
+Each node's docstring begins with its PEG form, in which `.` is any character.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def _start(pattern: Node | None) -> str:
 
 
 def _key_shape(places: Places, context: Context) -> Shape | None:
-    """Return the shape of all keys; None when nothing is said of them."""
+    """Return the shape of all keys; None when the schema does not restrict them."""
     limits = tuple(place.at("propertyNames") for place in places if "propertyNames" in place.mapping)
     if not limits:
         return None

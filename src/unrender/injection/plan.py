@@ -51,7 +51,7 @@ class Plan:
     """Their results become text."""
 
     def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> Injection | None:
-        """Return what is said of the tools that the request allows; None where nothing is to be said."""
+        """Return the description of the tools that the request allows; None if the template writes it, or there are none."""
         if not (self.offers and request.calls_allowed and request.tools):
             return None
         allowed = {tool.name for tool in request.tools}
@@ -68,7 +68,7 @@ class Plan:
         return Injection(format_name=self.format_name, text=text)
 
     def inject(self, messages: Sequence[Mapping[str, Any]], injection: Injection | None) -> Sequence[Mapping[str, Any]]:
-        """Return the conversation that the template can render, with what is said of tools in it.
+        """Return the conversation as the template can render it, with the description of the tools in it.
 
         Tools are described once: a system message that already has the text stays as it is. No argument is changed.
         """

@@ -39,8 +39,8 @@ class Decoder(Protocol):
 class TokenParser:
     """Feeds a parser with token ids.
 
-    `special_ids` are the ids of special tokens; by default those that the tokenizer knows. Raises nothing on account of
-    the ids but what the tokenizer raises for an id that it does not know.
+    `special_ids` are the ids of special tokens; by default those that the tokenizer knows. No id makes it raise, unless
+    the tokenizer itself refuses an id that it does not know.
     """
 
     __slots__ = ("_given", "_held", "_special", "_tokenizer", "parser")

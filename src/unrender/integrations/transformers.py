@@ -68,8 +68,7 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
     """Return the message that generated ids mean.
 
     `ids` is one sequence of what `generate` returned, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`.
-    Padding after it is not read. With `finish_reason="length"` an unclosed call
-    counts as truncated. Raises nothing on account of the text.
+    Padding after it is not read. With `finish_reason="length"` an unclosed call counts as truncated. No text makes it raise.
     """
     parser = turn.parser()
     parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **_AS_WRITTEN))

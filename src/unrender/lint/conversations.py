@@ -100,7 +100,7 @@ class Subject:
 
     @cached_property
     def writes_calls(self) -> bool:
-        """True when a call in the history is written."""
+        """True when the template writes the calls of the history."""
         return FIRST in self.history([USER, calling(FIRST)]).text
 
     @cached_property

@@ -78,7 +78,7 @@ class Finding:
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     """Return what is wrong with a template, in the order of `RULES`; `ignore` are names of rules that are not asked.
 
-    Each rule reports the first thing that it sees. Raises nothing on account of the template.
+    Each rule reports the first thing that it sees. No template makes it raise.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
     >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])

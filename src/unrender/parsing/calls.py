@@ -84,7 +84,7 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*literal_code(syntax, text), Jump(call))) for text in self.spellings]
-        others += [(text, at) for text, at in self._nothing() if is_distinctive(self.split(text)[0])]
+        others += [(text, at) for text, at in self._empty_calls() if is_distinctive(self.split(text)[0])]
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
             breaks = [self.lead[at:] for at in range(len(self.lead)) if "\n" in self.lead[at:]]
@@ -99,7 +99,7 @@ class CallCode:
                 lead = text[: len(text) - len(text.lstrip())]
                 yield Entry(opener, self.lead + lead, at, distinctive)
 
-    def _nothing(self) -> Iterator[tuple[str, int]]:
+    def _empty_calls(self) -> Iterator[tuple[str, int]]:
         """Yield the code of empty calls and empty sections, which say nothing, with their openers."""
         syntax = self.syntax
         call = [*literal_code(syntax, syntax.call_start), *literal_code(syntax, syntax.call_end)]
@@ -167,7 +167,7 @@ class CallCode:
             self.code.emit(RepeatName() if again else ReadName(stops))
         elif part is Slot.ARGUMENTS:
             waits = Slot.ID in parts[i:]
-            self.code.emit(*self._before_arguments(), *self._assured(), Commit(self.tail, waits))
+            self.code.emit(*self._before_arguments(), *self._assure_arguments(), Commit(self.tail, waits))
             ArgumentCode(self.code, self.syntax, self.ends).compile()
         elif part is Slot.ANY:
             self.code.emit(*self._space_around(parts, i), SkipWords(stops))
@@ -210,7 +210,7 @@ class CallCode:
         arguments = self.syntax.arguments
         return [Space()] if arguments.entry or arguments.start.strip() else before_object()
 
-    def _assured(self) -> list[Instruction]:
+    def _assure_arguments(self) -> list[Instruction]:
         """Without a marker, a tool's name is a call only where arguments follow it."""
         arguments = self.syntax.arguments
         bracket = '"' if arguments.as_string else "{"

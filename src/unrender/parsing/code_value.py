@@ -53,9 +53,9 @@ class CodeValueScanner:
             if status is not DONE:
                 return end, "".join(self.said) if final else "", status
             start, self.closed = end, True
-        return self._behind(text, start, final=final)
+        return self._decide_after_quotation(text, start, final=final)
 
-    def _behind(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+    def _decide_after_quotation(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Decide by what follows the quotation."""
         finder = self.raw.finder
         end, mark = (finder.find if final else finder.decided)(text, start)

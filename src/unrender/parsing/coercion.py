@@ -86,7 +86,7 @@ class ArgumentTypes:
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
         """Return the shape of the property `key` of an object, or of a list's items (None), inside `shape`."""
-        return None if shape is None else _said(inside(shape, key, self._reading.definitions))
+        return None if shape is None else _unless_free(inside(shape, key, self._reading.definitions))
 
     @property
     def _reading(self) -> Reading:
@@ -109,7 +109,7 @@ class _Arguments:
         self.names = _names(self.reading)
 
     def shape(self, key: str) -> Shape | None:
-        return _said(inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
+        return _unless_free(inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
 
     def reading_of(self, key: str) -> Reading:
         """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
@@ -160,7 +160,7 @@ def _known(tool: Tool) -> _Arguments:
     return found
 
 
-def _said(shape: Shape) -> Shape | None:
+def _unless_free(shape: Shape) -> Shape | None:
     return None if isinstance(shape, shapes.Nothing | shapes.Anything) else shape
 
 

@@ -183,7 +183,7 @@ class _Compiler:
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
         """Emit what is tried as a whole before anything after it is read."""
-        said = _said(node.node)
+        said = _wanted_by(node.node)
         match node:
             case nodes.Peek():
                 self._guarded(node.node, lookaheads.Seen(), lambda _: steps.Never(said))
@@ -196,7 +196,7 @@ class _Compiler:
         most = steps.UNLIMITED if node.maximum is None else node.maximum
         ranges = ranges_of(node)
         characters = class_of(ranges) if ranges else "(?!)"
-        self.emit(steps.Count(), steps.Span(re.compile(f"(?:{characters})*"), node.minimum, most, _said(node)))
+        self.emit(steps.Count(), steps.Span(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
 
     def _choice(self, options: tuple[Node, ...]) -> None:
         head = self.reserve()
@@ -208,7 +208,7 @@ class _Compiler:
             ends.append(self.reserve())
         for end in ends:
             self.code[end] = steps.Chosen(len(self.code))
-        wanted = " or ".join(dict.fromkeys(map(_said, options)))
+        wanted = " or ".join(dict.fromkeys(map(_wanted_by, options)))
         self.code[head] = steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table))
 
     def _repeat(self, node: Repeat) -> None:
@@ -248,19 +248,19 @@ def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Step:
             return steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
 
 
-def _said(node: Node) -> str:
+def _wanted_by(node: Node) -> str:
     """Return what `node` wants, in a user's words."""
     match node:
         case Literal(text):
             return repr(text) if text else "nothing"
         case Sequence(parts) if parts:
-            return _said(parts[0])
+            return _wanted_by(parts[0])
         case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner) | nodes.Tolerated(inner):
-            return _said(inner)
+            return _wanted_by(inner)
         case Chars():
             return f"{'other than ' if node.negated else ''}one of {_ranges(node)}"
         case Choice(options):
-            return " or ".join(dict.fromkeys(map(_said, options[:4]))) or "nothing"
+            return " or ".join(dict.fromkeys(map(_wanted_by, options[:4]))) or "nothing"
         case Ref(rule):
             return rule
         case JsonValue():

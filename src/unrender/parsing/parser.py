@@ -59,8 +59,9 @@ class Parser:
     callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
     format's preserved tokens. A `grammar` made by hand is read instead of the format's; the format then says only what the
     prompt has begun and what ends a turn, and a request for an answer in JSON, or for reasoning in the content, is a
-    `GrammarError`, as is a beginning that the grammar does not read. `ids` makes the ids of calls from their position in the conversation and the tool's name,
-    by default at random; `known_ids` are those of the calls before the answer, one for each, and none of them is given again.
+    `GrammarError`, as is a beginning that the grammar does not read. `ids` makes the ids of calls from their position in the
+    conversation and the tool's name, by default at random. `known_ids` are the ids of the calls before the answer, one for each;
+    none of them is given again.
 
     A parser can be kept and moved: `state()` and `restore()` as JSON data, in memory by `copy()`. It also pickles, but
     unpickling runs what the pickle says, so only pickles of your own making are safe to load.

@@ -149,7 +149,7 @@ class Reading(Generic[Found, Back]):
         return self.take_final()
 
     def take_final(self) -> list[Found]:
-        """Return what no way back can undo."""
+        """Return what is final: what was found before the first way back."""
         if not self.frames:
             released, self.events, self.released = self.events, [], 0
         else:
@@ -255,7 +255,7 @@ class Reading(Generic[Found, Back]):
         return self.span_ends[-1] if self.span_ends else 0
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return role and end of each stretch that no way back can undo."""
+        """Return the role and the end of each stretch that is final: no way back begins before it."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
         if self.frames:
             frame = self.frames[0]

@@ -148,7 +148,7 @@ class TaggedReader:
         return self.engine.final_end
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return role and end of each stretch that no way back can undo."""
+        """Return the role and the end of each stretch that is final: no way back begins before it."""
         spans = self.engine.final_spans()
         return _merged(_as_content(spans, self.dead)) if self.dead else spans
 

@@ -149,7 +149,7 @@ class Tail:
             elif not ended or expected[machine.closed] not in self.optional:
                 machine.malformed("", wanted)
         self._complete(machine)
-        machine.take(Role.LAYOUT, at if ended else machine.at + _shared(machine.buffer, machine.at, self.after))
+        machine.take(Role.LAYOUT, at if ended else machine.at + _shared_length(machine.buffer, machine.at, self.after))
         machine.leave_calls(self.hub)
         return False
 
@@ -174,7 +174,7 @@ def _take(machine: Machine, end: int) -> None:
         machine.take(Role.MARKER, end)
 
 
-def _shared(text: str, start: int, layout: str) -> int:
+def _shared_length(text: str, start: int, layout: str) -> int:
     size = 0
     while size < len(layout) and text.startswith(layout[size], start + size):
         size += 1

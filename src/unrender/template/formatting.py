@@ -64,13 +64,13 @@ def percent_widths(text: str) -> Iterator[int | None]:
     """Yield every width and precision in a format string for `%`; None for `*`, which takes it from the arguments."""
     at = text.find("%")
     while at >= 0:
-        conversion = _CONVERSION.match(text, _behind_name(text, at + 1))
+        conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))
         assert conversion is not None
         yield from (None if part == "*" else int(part[:_DIGITS]) for part in conversion.groups() if part)
         at = text.find("%", conversion.end() + 1)
 
 
-def _behind_name(text: str, at: int) -> int:
+def _end_of_name(text: str, at: int) -> int:
     """Return where the `(name)` that begins at `at` ends; parentheses inside it are counted, as Python does."""
     if not text.startswith("(", at):
         return at

@@ -93,7 +93,7 @@ class Template:
     ) -> Rendering:
         """Render a conversation; `context` are further variables, which win over `bos_token` and `eos_token`.
 
-        Never raises on account of the template: an error is in the result. Raises `MessageError`, naming the variable, for
+        No template makes it raise: an error is in the result. Raises `MessageError`, naming the variable, for
         values that are nested too deeply, hold themselves or cannot be copied.
         """
         variables = {

@@ -237,7 +237,7 @@ def _weighed(environment: Sandbox, value: Any) -> Any:
 
 @pass_environment
 def _sized(environment: Sandbox, value: Any) -> Any:
-    """Count what is about to be searched or cut."""
+    """Count the cost of a value that is about to be searched or cut, and return the value."""
     environment.budget.read(len(value) if isinstance(value, str | list | tuple) else 0)
     return value
 

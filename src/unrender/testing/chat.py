@@ -74,8 +74,8 @@ class Case:
     def expect(self, *, reasoning: str = "", content: str = "", tool_calls: Sequence[ExpectedCall] = ()) -> None:
         """Check that the output means this at every split, leniently and strictly, and that grammars allow it.
 
-        Grammars are asked where an engine that reads them is installed (llguidance, xgrammar). Raises `AssertionError`, which shows the difference, the split,
-        the events so far, and the expectation that would have held.
+        Grammars are asked where an engine that reads them is installed (llguidance, xgrammar). Raises `AssertionError`,
+        which shows the difference, the split, the events so far, and the expectation that would have held.
         """
         __tracebackhide__ = True
         turn, output = self._prepared()

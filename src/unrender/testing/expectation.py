@@ -54,7 +54,7 @@ class Expectation:
 
     @classmethod
     def of(cls, message: Message) -> Expectation:
-        """Return what the message would have fulfilled."""
+        """Return the expectation that the message fulfils."""
         calls = tuple(map(_expected, message.tool_calls))
         return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls)
 
@@ -92,7 +92,7 @@ def _difference(name: str, expected: Any, found: Any) -> Iterator[str]:
 
 
 def _exact(item: ExpectedCall) -> tuple[str, str, str]:
-    """Return the call so that 1, 1.0 and true differ, and the order of arguments does not matter."""
+    """Return the call as text to compare: 1, 1.0 and true differ in it, the order of arguments does not."""
     return item.name, json.dumps(item.arguments, sort_keys=True), item.status
 
 

@@ -23,7 +23,7 @@ from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
 from unrender.verify.report import CapabilityFinding, Counterexample, Report, Verdict
-from unrender.verify.shown import Shown, Subject, show, show_behind_prompt
+from unrender.verify.shown import Shown, Subject, show, show_after_prompt
 
 _CHUNK = 3
 """Characters: shorter than every marker."""
@@ -96,7 +96,7 @@ def _shown(subject: Subject, answer: Answer) -> Iterator[_Read]:
     """Yield what the template writes for an answer, in each mode of thinking in which we read all of it back."""
     for thinking in (None, True, False):
         asked = replace(subject, thinking=thinking)
-        shown = show_behind_prompt(asked, answer) or show_closing(asked, answer)
+        shown = show_after_prompt(asked, answer) or show_closing(asked, answer)
         if shown is None or subject.format.closed_in_words(prefill(subject.format, shown.prompt)):
             continue
         message = _message(subject.format, shown.prompt, shown.text)
@@ -112,7 +112,7 @@ def _message(format: Format, prompt: str, text: str) -> Message:
 
 
 def _generated(format: Format, shown: Shown, message: Message) -> str:
-    """Return what is generated of a rendering: what a template writes after the end of the turn is not a part of the answer."""
+    """Return the part of a rendering that the model writes: up to the end of the turn, if nothing of the message is after it."""
     end = format.turn.end.strip()
     at = shown.text.rfind(end) if end else -1
     said = shown.text[: at + len(end)] if at >= 0 else shown.text

@@ -20,7 +20,7 @@ from unrender.verify.axes import NAMES, Answer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end
 from unrender.verify.report import CapabilityFinding, Counterexample
-from unrender.verify.shown import Subject, show_behind_prompt
+from unrender.verify.shown import Subject, show_after_prompt
 
 _SAMPLES = 4
 _ANSWERS = (
@@ -58,7 +58,7 @@ def grammars(subject: Subject, seed: int) -> Iterator[CapabilityFinding]:
         return
     yield finding("generated answers", [_misread(subject, text) for text in samples])
     shown = [
-        found.text for answer in _ANSWERS if claims(subject, answer) and (found := show_behind_prompt(subject, answer))
+        found.text for answer in _ANSWERS if claims(subject, answer) and (found := show_after_prompt(subject, answer))
     ]
     for name, dialect in _DIALECTS.items():
         if installed(dialect.engine):

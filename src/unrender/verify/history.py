@@ -32,7 +32,7 @@ def history(subject: Subject) -> Iterator[CapabilityFinding]:
     """Yield for each kind of turn whether the next prompt extends the last prompt and the answer to it."""
     for capability, (answer, following) in _TURNS.items():
         shown = show(subject, answer)
-        later = subject.prompt_behind(answer.to_openai(), *following) if shown else None
+        later = subject.prompt_after(answer.to_openai(), *following) if shown else None
         if shown is None or later is None or subject.prompt is None:
             yield finding(capability, [])
         else:

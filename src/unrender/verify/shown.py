@@ -52,7 +52,7 @@ class Subject:
         """
         return self._render([dict(answer) for answer in answers], prompts=False)
 
-    def prompt_behind(self, *messages: Mapping[str, Any]) -> str | None:
+    def prompt_after(self, *messages: Mapping[str, Any]) -> str | None:
         """Return the prompt that goes on after the question and further messages; None when the template refuses."""
         return self._render([dict(message) for message in messages], prompts=True)
 
@@ -151,7 +151,7 @@ def _in_history(subject: Subject, answer: Answer) -> str | None:
     return before[: before.rindex(end) + len(end)] if end.strip() and end in before else None
 
 
-def show_behind_prompt(subject: Subject, answer: Answer) -> Shown | None:
+def show_after_prompt(subject: Subject, answer: Answer) -> Shown | None:
     """Render an answer as it goes on where the real prompt breaks off; None when the rendering does not tell how."""
     shown, prompt = show(subject, answer), subject.prompt
     if shown is None or prompt is None:
@@ -196,7 +196,7 @@ def _begun(subject: Subject, prompt: str, full: str) -> str | None:
 
 
 def _past_headers(format: Format, full: str, at: int) -> str:
-    """Return `full` up to `at`, with the headers that follow there: some templates end one part of the header like another."""
+    """Return `full` up to `at` and any headers that follow there: the end of one part of a header may look like another part."""
     while header := next((text for text in format.turn.headers if text and full.startswith(text, at)), ""):
         at += len(header)
     return full[:at]

@@ -13,7 +13,7 @@ from unrender.messages import Message
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.judge import NOT_RENDERED, claims, described, finding, parse, refute
 from unrender.verify.report import CapabilityFinding, Counterexample
-from unrender.verify.shown import Subject, show, show_behind_prompt
+from unrender.verify.shown import Subject, show, show_after_prompt
 
 _RESULT = "It is 7 degrees."
 _QUOTES = (
@@ -37,7 +37,7 @@ def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on:
         return finding(capability, [], reason="the template has no switch for it")
     switched = replace(subject, thinking=on)
     asked = [answer for answer in answers if on or not answer.reasoning]
-    shown = [found for answer in asked if (found := show_behind_prompt(switched, answer))]
+    shown = [found for answer in asked if (found := show_after_prompt(switched, answer))]
     # Some prompts say in the model's name why there will be no reasoning.
     begun = parse(subject, switched.prompt or "", []).reasoning
     expected = [replace(it, expected=replace(it.expected, reasoning=it.expected.reasoning or begun)) for it in shown]
@@ -67,7 +67,7 @@ def _with_results(subject: Subject, message: Mapping[str, Any]) -> str | None:
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": _RESULT} for call in message.get("tool_calls", ())
     ]
-    return subject.prompt_behind(message, *results)
+    return subject.prompt_after(message, *results)
 
 
 def later_turns(subject: Subject, answers: Sequence[Answer], random: Random) -> Iterator[CapabilityFinding]:
@@ -151,7 +151,7 @@ def text_in_strings(subject: Subject, random: Random) -> CapabilityFinding:
 
 
 def _markers(format: Format) -> list[str]:
-    """Return the markers of all parts of an answer, but for those of a single character."""
+    """Return the markers of all parts of an answer that are longer than one character."""
     tools, turn = format.tools, format.turn
     texts = (
         *turn.headers,

@@ -8,7 +8,7 @@ import pytest
 
 from unrender.analysis.answers import Answers
 from unrender.analysis.asked import Asked, Turns
-from unrender.analysis.content import Tails, behind_reasoning, find_content, find_tails, wrapper_end
+from unrender.analysis.content import Tails, find_content, find_tails, without_reasoning, wrapper_end
 from unrender.analysis.probes import CONTENT, EOS, NUMBERS, USER2
 from unrender.analysis.reasoning import Openings, ReasoningFinding
 from unrender.analysis.turn import Frame
@@ -165,19 +165,19 @@ BEHIND = [
 @pytest.mark.parametrize(("opening", "rest"), BEHIND)
 def test_reasoning_is_taken_off_an_opening(opening, rest):
     """The empty form, the opener alone, or everything up to the closer is not content's."""
-    assert behind_reasoning(opening, THINK) == rest
+    assert without_reasoning(opening, THINK) == rest
 
 
 def test_words_of_the_empty_form_are_reasonings():
     """Words after the end of an empty form belong to it, and not to content."""
     empty = replace(THINK, reasoning=replace(THINK.reasoning, empty="<think></think>none!"))
 
-    assert behind_reasoning("<think></think>none!<answer>", empty) == "<answer>"
+    assert without_reasoning("<think></think>none!<answer>", empty) == "<answer>"
 
 
 def test_without_reasoning_an_opening_stays():
     """Nothing is taken off where there are no markers."""
-    assert behind_reasoning("\n", ReasoningFinding(reasoning=Reasoning())) == "\n"
+    assert without_reasoning("\n", ReasoningFinding(reasoning=Reasoning())) == "\n"
 
 
 def tails_of(content=None, call=None, *, followed=None, opening="", shows_calls=True, appended=""):

@@ -7,7 +7,7 @@ import pytest
 from unrender.analysis.skeletons import (
     close_quotes,
     id_parts,
-    literal_behind,
+    literal_after,
     move_brackets,
     outer_literals,
     split_closer,
@@ -174,4 +174,4 @@ def test_literals_of_a_skeleton():
     """The literals at both ends, and the one right after a slot."""
     assert outer_literals(("a", NAME, "b")) == ("a", "b")
     assert outer_literals((NAME, "x", ID)) == ("", "")
-    assert [literal_behind(skeleton, NAME) for skeleton in ((NAME, "x"), (NAME,), (NAME, ID, "x"))] == ["x", "", ""]
+    assert [literal_after(skeleton, NAME) for skeleton in ((NAME, "x"), (NAME,), (NAME, ID, "x"))] == ["x", "", ""]

@@ -15,7 +15,7 @@ from unrender.analysis.turn import (
     next_openers,
     openings_after_tool,
     tail_of,
-    text_behind,
+    text_after_lead,
     until_sentinel,
 )
 
@@ -407,7 +407,7 @@ LEADS = [
 @pytest.mark.parametrize(("text", "lead", "rest"), LEADS)
 def test_white_space_in_a_lead_may_differ(text, lead, rest):
     """A lead is found again whatever white space is in it, between words and beside tags."""
-    assert text_behind(text, lead) == rest
+    assert text_after_lead(text, lead) == rest
 
 
 def test_body_stands_after_the_lead():

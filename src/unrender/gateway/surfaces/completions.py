@@ -1,4 +1,6 @@
-"""OpenAI's Completions: a prompt → Ask, events → chunks. The text is passed through: no template writes the prompt, no parser reads the answer.
+"""OpenAI's Completions: a prompt → Ask, events → chunks.
+
+The text is passed through: no template writes the prompt, no parser reads the answer.
 
 Source: https://platform.openai.com/docs/api-reference/completions.
 """
