@@ -239,6 +239,7 @@ def test_what_a_grammar_made_by_hand_cannot_do(use, error, message):
 WRITTEN = '<think>Hm.</think>Look: !get_weather {"city": "Oslo"}!get_time {}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("text", [WRITTEN, "Look: !get_time {} and !rm {}", "!get_time {"])
 def test_a_parser_goes_on_in_another_process(text, strict):

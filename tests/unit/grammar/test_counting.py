@@ -65,6 +65,7 @@ def nodes() -> st.SearchStrategy[Node]:
     return st.recursive(leaves, composed, max_leaves=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(nodes(), st.sampled_from(list(MEANT)), st.integers(0, 1 << 20))
 def test_every_answer_has_the_number_of_calls(node: Node, count: Count, seed: int) -> None:

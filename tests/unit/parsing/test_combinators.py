@@ -23,6 +23,7 @@ from unrender.parsing.events import (
 )
 from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.message import MessageFold
+from unrender.parsing.policy import Policy, UnknownTools
 from unrender.parsing.tagged import TaggedReader
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
@@ -240,3 +241,23 @@ def test_a_copy_goes_on_alone():
 
     assert fork.feed('"Rome"}</call>')[-1] == ToolCallFinished(0, CallStatus.COMPLETE)
     assert made.finish()[0] == ToolCallFinished(0, CallStatus.TRUNCATED)
+
+
+def test_tags_are_checked_in_rules():
+    """A name outside of a call is refused, however deep the rule is that has it."""
+    with pytest.raises(GrammarError):
+        compile_combinators(Grammar(c.ref("outer"), {"outer": c.sequence("a", c.ref("inner")), "inner": NAME}))
+
+
+def test_any_name_is_a_tools_where_the_policy_says_so():
+    """Else a call of a tool that nobody offers is text."""
+    calls = Policy(unknown_tools=UnknownTools.CALL)
+    names = [
+        [event.name for event in parser.feed("<call>nope:{}</call>") if isinstance(event, ToolCallStarted)]
+        for parser in (
+            TaggedReader(compile_combinators(ANSWER), REQUEST, strict=False, policy=policy, ids=CallIds(numbered_id))
+            for policy in (calls, Policy())
+        )
+    ]
+
+    assert names == [["nope"], []]

@@ -111,6 +111,8 @@ def test_a_completion_is_one_of_openais():
     assert body.usage is not None
     assert body.usage.completion_tokens_details is not None
     assert body.usage.completion_tokens_details.reasoning_tokens == 2
+    assert body.usage.prompt_tokens_details is not None
+    assert body.usage.prompt_tokens_details.cached_tokens == 1
 
 
 def test_reasoning_goes_by_the_name_that_was_chosen():

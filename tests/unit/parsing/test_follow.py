@@ -92,6 +92,7 @@ def test_a_value_streams() -> None:
     assert reading.message.tool_calls[0].arguments == '{"city": "Rome, Italy and so'
 
 
+@pytest.mark.slow
 def test_the_search_for_ends_is_linear() -> None:
     """Text full of beginnings of ends costs in proportion to its length."""
 

@@ -42,6 +42,7 @@ def _scan(chunks: list[str], style: LiteralStyle) -> tuple[str, str, Status]:
     return result, buffer, status
 
 
+@pytest.mark.slow
 @given(value=JSON_VALUES, ascii_only=st.booleans(), indent=st.sampled_from([None, 0, 2]))
 def test_json_comes_out_as_it_went_in(value: object, ascii_only: bool, indent: int | None) -> None:
     """Whatever json.dumps writes inside a list comes out character for character."""
