@@ -57,6 +57,7 @@ def check_answer(
                 yield "format.turn.prefill", f"expected words without the marker {text!r} of {other}"
     yield from _begins_calls(turn, content, tools)
     yield from _begins_otherwise(turn, reasoning)
+    yield from _closes_alone(turn, reasoning)
     yield from _wordlike(turn, reasoning)
     for where, core in openers:
         for other, text in dropped:
@@ -92,6 +93,19 @@ def _begins_otherwise(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem
     opens = reasoning.mode in (ReasoningMode.FORCED_OPEN, ReasoningMode.FORCED_CLOSED)
     if opens and turn.prefill.strip() and reasoning.start.strip() not in turn.prefill:
         yield "format.turn.prefill", f"expected {reasoning.start.strip()!r} of reasoning.start, found {turn.prefill!r}"
+
+
+def _closes_alone(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
+    """Yield what ends reasoning that was not begun with a marker of one character: prose has such characters as well."""
+    start, end = reasoning.start.strip(), reasoning.end.strip()
+    if len(end) != 1 or reasoning.mode is ReasoningMode.DELIMITER:
+        return
+    for name, text in (
+        ("reasoning.empty", reasoning.empty),
+        ("turn.prefill_no_thinking", turn.prefill_no_thinking),
+    ):
+        if reasoning.closed_in(text) and not text.strip().startswith(start):
+            yield f"format.{name}", f"expected {start!r} first, as {end!r} alone is not seen, found {text!r}"
 
 
 def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:

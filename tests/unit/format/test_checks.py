@@ -73,6 +73,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no opener": ({"reasoning": {**THINK, "start": ""}}, "format.reasoning.start"),
     "delimiter with opener": ({"reasoning": {**THINK, "mode": "delimiter"}}, "format.reasoning.start"),
     "empty form without closer": ({"reasoning": {**THINK, "empty": "<none>"}}, "format.reasoning.empty"),
+    "empty form of one character": (
+        {"reasoning": {**THINK, "end": "|", "empty": "|"}},
+        "format.reasoning.empty: expected '<think>' first",
+    ),
+    "prompt that closes with one character": (
+        {"reasoning": {**THINK, "end": "|"}, "turn": {"prefill_no_thinking": "|\n"}},
+        "format.turn.prefill_no_thinking: expected '<think>' first",
+    ),
     "reasoning of no mode": ({"reasoning": {**THINK, "mode": "none"}}, "format.reasoning.mode"),
     "no calls to hold": ({"reasoning": {**THINK, "holds_calls": True}}, "format.reasoning.holds_calls"),
     "blank wrapper": ({"content": {"mode": "always_wrapped", "start": " "}}, "format.content.start"),
