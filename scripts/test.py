@@ -2,6 +2,7 @@
 
 python3 scripts/test.py                      the short run: unit tests but the slow ones, and other tests that you changed
 python3 scripts/test.py --all                all tests, as CI runs them
+python3 scripts/test.py --set-up             no tests: only the environment and what is fetched
 python3 scripts/test.py [pytest's arguments] what you name
 """
 
@@ -27,6 +28,8 @@ def main() -> None:
     if not (os.environ.get("UNRENDER_TEMPLATES") or (environment.ROOT.parent / "shared" / "templates").is_dir()):
         _fetch_if_possible(fetch_templates.fetch, python, "the vendors' templates")
     _fetch_if_possible(fetch_schema_suite.fetch, python, "the JSON Schema Test Suite")
+    if sys.argv[1:] == ["--set-up"]:
+        return
     command = [str(python), "-m", "pytest", *pytest_arguments(sys.argv[1:])]
     sys.exit(subprocess.run(command, cwd=environment.ROOT, check=False).returncode)
 

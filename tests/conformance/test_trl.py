@@ -15,6 +15,7 @@ from unrender.verify.engines import installed
 OWN = Path(__file__).resolve().parents[1] / "templates" / "json-tags.jinja"
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     not (installed("transformers") and trl_pairs.installed()),
     reason="TRL's files are not installed beside transformers: run `scripts/exports.sh`",
