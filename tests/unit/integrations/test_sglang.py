@@ -192,9 +192,10 @@ def test_answers_are_held_to_what_was_asked(name, choice):
     )
     late, parser, asked = constraint(name, choice, thinking_mode=False)
     accepts = tag_reader(late.model_dump(by_alias=True))
-    closer = turn.format.reasoning.end.strip()
+    opener, closer = turn.format.reasoning.start.strip(), turn.format.reasoning.end.strip()
     for seed in SEEDS:
-        _, found, rest = turn.sample(seed).partition(closer) if closer else ("", "x", turn.sample(seed))
+        answer = turn.sample(seed)
+        _, found, rest = answer.removeprefix(opener).partition(closer) if closer else ("", "x", answer)
         assert accepts(rest) or not found
     if choice in ("required", "named"):
         assert not accepts("Hello")
