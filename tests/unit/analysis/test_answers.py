@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unrender.analysis import answers
 from unrender.analysis.answers import KINDS, Answers, Variants, render_answers, render_variants, render_written
 from unrender.analysis.capabilities import ReasoningPlace
 from unrender.analysis.codecs import VALUES
@@ -97,6 +98,14 @@ def test_closers_are_bracketed_constants(constant, closes):
     )
 
     assert list(render_answers(prober(source), FRAME).cut) == ([constant] if closes else [])
+
+
+def test_so_many_closers_are_tried(monkeypatch):
+    """A template full of closing markers costs a bounded number of renderings."""
+    monkeypatch.setattr(answers, "MOST_NAMES", 2)
+    source = CUTTING + "{{ '</think>' }}{{ '</b>' }}{{ '</c>' }}"
+
+    assert list(render_answers(prober(source), FRAME).cut) == ["</b>", "</c>"]
 
 
 def test_shown_reasoning_needs_no_closers():

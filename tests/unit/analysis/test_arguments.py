@@ -107,6 +107,17 @@ def test_white_space_that_an_empty_call_lacks_begins_the_entry():
     assert entries == [ended, begun, ended, ended, begun, ended]
 
 
+def test_a_bracket_before_the_white_space_stays_where_it_is():
+    """Of what is between name and first argument, the white space alone may begin the entry."""
+    item = Answers(
+        call=f"<f>{NAME}{{\n<k>{A}={ONE}</k>\n}}</f>.",
+        long_call=f"<f>{NAME}{{\n<k>{A}={ONE}</k>\n<k>{B}={TWO}</k>\n}}</f>.",
+        empty_call=f"<f>{NAME}{{}}</f>.",
+    )
+
+    assert find_tagged_arguments(item, Written()).arguments.entry == ("\n<k>", KEY, "=", VALUE, "</k>")
+
+
 def test_space_stays_where_the_entry_does_not_end_in_it():
     """White space that is not a part of what repeats is before all arguments, whatever an empty call has."""
     item = Answers(
@@ -252,6 +263,12 @@ READ = {
         {A: "1", B: "2"},
     ),
     "with a type": (("<", KEY, ":", TYPE, ">", VALUE, "</>"), "", f"<{A}:str>1</><{B}:num>2</>", {A: "1", B: "2"}),
+    "with a type, and what follows it in the value as well": (
+        ("<", KEY, ":", TYPE, ">", VALUE, "</>"),
+        "",
+        f"<{A}:str>1>0</><{B}:num>2>0</>",
+        {A: "1>0", B: "2>0"},
+    ),
     "with a type and nothing after it": (
         ("<", KEY, ":", TYPE, VALUE, "</>"),
         "",
@@ -273,6 +290,13 @@ READ = {
 def test_written_values_are_cut_out(entry, separator, text, expected):
     """Between the entry's head and its tail, or the next entry, is the value."""
     assert read_entries(text, Arguments(entry=entry, separator=separator), {A: 1, B: 2}) == expected
+
+
+def test_the_last_value_ends_at_its_brackets_where_something_else_follows():
+    """What follows the last value in one call says nothing of a call that ends otherwise."""
+    arguments = Arguments(entry=(KEY, "=", VALUE), separator=", ")
+
+    assert read_entries(f"{{{A}=1, {B}=2}}", arguments, {A: 1, B: 2}, "]") == {A: "1", B: "2"}
 
 
 JSON_TEXT = json.dumps(FEW)

@@ -140,6 +140,14 @@ def test_texts_have_words_and_bounds():
     assert shown.right.what == "two calls"
 
 
+def test_each_side_says_what_it_is():
+    """No side of a comparison is without words."""
+    found = collect_evidence(RECORD, FORMAT, {})
+
+    assert {side.what for item in found for side in (item.left, item.right)} >= {"content", "a call"}
+    assert all(item.left.what and item.right.what for item in found)
+
+
 def test_split_gives_both_texts_again():
     """What both share and what each has alone make up the texts."""
     split = Evidence(

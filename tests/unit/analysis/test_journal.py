@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import cast
 
-from unrender.analysis import analyze
+from unrender.analysis import Analysis, analyze
+from unrender.analysis.journal import tell
 from unrender.template.rendering import Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -41,6 +43,15 @@ def test_records_are_lines(caplog):
 
     assert caplog.records
     assert not any("\n" in record.getMessage() for record in caplog.records)
+
+
+def test_nothing_is_looked_at_for_nobody(caplog):
+    """Without a listener, not even the analysis is touched."""
+    caplog.set_level(logging.INFO, logger="unrender")
+
+    tell(cast("Analysis", object()), part_opener="")
+
+    assert caplog.records == []
 
 
 def test_nobody_listening_costs_nothing(caplog):

@@ -294,6 +294,14 @@ MODES = {
         {"reasoning": "[a][r]", "reasoning_content": "[r]", "content": "[a][r]\n[r] and much more"},
         (ReasoningMode.TAG_BASED, "[a][r]", "[r]", "[a][r]\n[r]", ""),
     ),
+    "an end that the start holds is all there is": (
+        {"reasoning": "[a][r]", "reasoning_content": "[r]", "content": "[r] and much more"},
+        (ReasoningMode.TAG_BASED, "[a][r]", "[r]", "[r]", ""),
+    ),
+    "the first end is the empty form's, also before a start": (
+        {"reasoning": "<think>", "reasoning_content": "</think>", "content": "</think><think></think>"},
+        (ReasoningMode.TAG_BASED, "<think>", "</think>", "</think>", ""),
+    ),
     "its end after something else is not the empty form": (
         {"reasoning": "<think>", "reasoning_content": "</think>", "content": "<x></think>", "calls": "<think></think>"},
         (ReasoningMode.TAG_BASED, "<think>", "</think>", "<think></think>", ""),

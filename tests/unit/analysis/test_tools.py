@@ -452,6 +452,7 @@ EMPTY = {
     [
         (f"<c>{NAME}</c><end>", Arguments(start=":", when_empty="")),
         (f"<c>{NAME}/><end>", Arguments(start=":", end="</c>", when_empty="/>")),
+        (f"<c>{NAME}!</c><end>", Arguments(start=":", when_empty="!")),
     ],
 )
 def test_what_is_left_out_with_the_arguments(text, arguments):
