@@ -79,14 +79,16 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
     """Give the white space after a value that nothing closes to what follows: to the next argument, and to what ends them."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
-    layout = "" if not entry or isinstance(entry[-1], Slot) else entry[-1]
-    left = outer_literals(function[:at])[1] if at else ""
-    closed = arguments.end + "".join(part for part in function[at:] if not isinstance(part, Slot)) + tools.call_end
+    if not at or not entry or isinstance(entry[-1], Slot):
+        return tools
+    layout, left = entry[-1], outer_literals(function[:at])[1]
+    texts = [part for part in function[at:] if not isinstance(part, Slot)]
+    closed = any(text.strip() for text in (arguments.end, *texts, tools.call_end))
     if not layout.isspace() or arguments.start or not left.endswith(layout) or left == layout:
         return tools
-    if not arguments.open_ended and closed.strip():
+    if not arguments.open_ended and closed:
         return tools
-    behind = layout if closed.strip() else ""
+    behind = layout if closed else ""
     parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, behind, *function[at + 1 :]]
     return replace(
         tools,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender.analysis.skeletons import (
     close_quotes,
     id_parts,
+    lead_layout,
     literal_after,
     move_brackets,
     outer_literals,
     split_closer,
     split_opener,
 )
-from unrender.format import Arguments, CallSyntax, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Codec, Slot, Strings, ToolMode
 
 NAME, KEY, VALUE, ARGS, ID, INDEX = Slot.NAME, Slot.KEY, Slot.VALUE, Slot.ARGUMENTS, Slot.ID, Slot.INDEX
 LONG = "x" * 1000
@@ -127,6 +130,7 @@ UNQUOTED = {
     "a separator stands between": (('" ', KEY, '="', VALUE), '"/>', ","),
     "the call does not end in the quote": (('" ', KEY, '="', VALUE), "/>", ""),
     "the value is not last": (('" ', KEY, '="', VALUE, "x"), '"/>', ""),
+    "the key is last": (('" ', VALUE, '="', KEY), '"/>', ""),
     "the entry does not begin with the quote": ((" ", KEY, '="', VALUE), '"/>', ""),
     "the value is not quoted": (('" ', KEY, "=", VALUE), '"/>', ""),
     "the quotes are different": (('" ', KEY, "='", VALUE), '"/>', ""),
@@ -143,6 +147,54 @@ def test_other_entries_are_not_turned(entry, after, separator):
     arguments = Arguments(entry=entry, separator=separator)
 
     assert close_quotes((NAME, ARGS, after), arguments) == ((NAME, ARGS, after), arguments)
+
+
+LINES = Arguments(entry=(KEY, "=", VALUE, "\n"), codec=Codec(strings=Strings.RAW))
+QUOTED = replace(LINES, codec=Codec(strings=Strings.QUOTED))
+LED = {
+    "a call that ends in a marker": (
+        ((NAME, ":\n", ARGS), LINES, "</call>"),
+        ((NAME, ":", ARGS, "\n"), ("\n", KEY, "=", VALUE), "</call>"),
+    ),
+    "a call that nothing ends": (
+        ((NAME, ":\n", ARGS), QUOTED, ""),
+        ((NAME, ":", ARGS), ("\n", KEY, "=", VALUE), "\n"),
+    ),
+    "a function that a marker ends": (
+        ((NAME, ":\n", ARGS, "</f>", ID), LINES, ""),
+        ((NAME, ":", ARGS, "\n</f>", ID), ("\n", KEY, "=", VALUE), ""),
+    ),
+}
+NOT_LED = {
+    "quoted values, and a marker ends the call": ((NAME, ":\n", ARGS), QUOTED, "</call>"),
+    "nothing is before the arguments": ((ARGS, NAME), LINES, ""),
+    "white space alone is before them": ((NAME, "\n", ARGS), LINES, ""),
+    "other white space is before them": ((NAME, ": ", ARGS), LINES, ""),
+    "no white space is after a value": ((NAME, ":\n", ARGS), replace(LINES, entry=(KEY, "=", VALUE, ";")), ""),
+    "nothing is after a value": ((NAME, ":\n", ARGS), replace(LINES, entry=(KEY, "=", VALUE)), ""),
+    "arguments have an opener": ((NAME, ":\n", ARGS), replace(LINES, start="("), ""),
+    "arguments are one JSON object": ((NAME, ":\n", ARGS), Arguments(), ""),
+}
+
+
+@pytest.mark.parametrize(("parts", "led"), LED.values(), ids=LED)
+def test_layout_after_values_leads_what_follows(parts, led):
+    """White space that ends each argument begins the next one, and what ends them all."""
+    function, arguments, call_end = parts
+
+    tools = lead_layout(syntax(function, arguments, call_end))
+
+    assert (tools.function, tools.arguments.entry, tools.call_end) == led
+
+
+@pytest.mark.parametrize("parts", NOT_LED.values(), ids=NOT_LED)
+def test_other_layout_stays(parts):
+    """Only white space that the text before the first argument ends in as well is moved."""
+    assert lead_layout(syntax(*parts)) == syntax(*parts)
+
+
+def syntax(function, arguments, call_end):
+    return CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments, call_end=call_end)
 
 
 IDS = [
