@@ -125,13 +125,12 @@ def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -
 
 def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
     """Return what is between the key and the value, and after the value up to the end."""
-    if body is None or KEYS[0] not in body:
+    if body is None:
         return None
     behind_key = body.partition(KEYS[0])[2]
-    text = str(value)
     if value is None or isinstance(value, bool | dict | list):
         return behind_key, ""
-    before, found, after = behind_key.partition(text) if text else (behind_key, "", "")
+    before, found, after = behind_key.partition(str(value))
     return (before, after) if found else None
 
 
