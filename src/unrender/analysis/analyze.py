@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from unrender.analysis.allowance import Allowance
-from unrender.analysis.answers import Answers, Written, render_answers, render_variants, render_written
+from unrender.analysis.answers import Answers, render_answers, render_variants, render_written
 from unrender.analysis.asked import Turns, render_turns
 from unrender.analysis.beside import find_beside
 from unrender.analysis.claims import Proof, prove
@@ -157,7 +157,8 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
     mode = find_mode(answers.call)
-    tools = find_tools(frame, answers, mode, _render_written(prober, frame, mode), known)
+    written = render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
+    tools = find_tools(frame, answers, mode, written, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
     ends = [tools.end] if end else [tools.end, *next_openers(turns, content.end)]
     ends.append(_token(frame.appended))
@@ -184,12 +185,6 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         given_up=given_up,
         rules={reasoning.comparison: reasoning.rule, "C1": wrapped.rule, **tools.rules},
     )
-
-
-def _render_written(prober: Prober, frame: Frame, mode: ToolMode) -> Written:
-    if mode is ToolMode.NONE:
-        return Written()
-    return render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
 
 
 def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, CallSyntax]) -> str:

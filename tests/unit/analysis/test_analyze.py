@@ -361,3 +361,15 @@ def test_a_wrapper_is_closed_where_content_is_written_after_reasoning_only():
     content = analyze(Template(ONLY_AFTER_REASONING)).format.content
 
     assert (content.start, content.end) == ("<answer>", "</answer>")
+
+
+def test_a_word_after_the_conversation_ends_no_turn():
+    """What a template appends to a whole conversation may end an answer only where it is a token."""
+    source = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}"
+        "{{ '<assistant>' if add_generation_prompt else 'APPENDED' }}"
+    )
+
+    ends = [analyze(Template(source.replace("APPENDED", text))).format.turn.ends for text in ("<bye>", "Bye", "<b><c>")]
+
+    assert ends == [("<bye>",), (), ()]
