@@ -185,3 +185,22 @@ def test_the_number_of_files_is_bounded(folder, monkeypatch):
     assert len(files(folder)) == 3
     assert stored.load(Template(SOURCE + "5")) == found
     assert stored.load(Template(SOURCE + "0")) is None
+
+
+def test_only_its_own_files_are_removed(folder, monkeypatch):
+    """What a stopped process left goes with the oldest; a file that is not the cache's own stays."""
+    monkeypatch.setattr(stored, "MOST_FILES", 1)
+    folder.mkdir()
+    for name in ("notes.txt", "left.tmp"):
+        (folder / name).write_text("")
+        os.utime(folder / name, (0, 0))
+
+    stored.store(Template(SOURCE), Analysis(format=Format(), capabilities=analysis.Capabilities()))
+
+    assert sorted(path.suffix for path in files(folder)) == [".json", ".txt"]
+
+
+@pytest.mark.parametrize("package", ["analysis", "format", "formats", "grammar", "parsing", "template"])
+def test_code_that_decides_names_the_release(package):
+    """Each package whose code decides what is found is in what names the release."""
+    assert f"/unrender/{package}/__init__.py " in stored._release()

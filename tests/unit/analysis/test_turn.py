@@ -16,6 +16,7 @@ from unrender.analysis.turn import (
     openings_after_tool,
     tail_of,
     text_after_lead,
+    unlike_history,
     until_sentinel,
 )
 
@@ -415,3 +416,34 @@ def test_body_stands_after_the_lead():
     frame = Frame(lead="</u><bot>", header="<bot>")
 
     assert (frame.body("</u>\n<bot>x"), frame.body("y"), frame.body(None)) == ("x", None, None)
+
+
+BOT = Frame(lead="</u><bot>", header="<bot>")
+SAYING = Frame(lead="</u>", header="", prefill="<bot><say>\n")
+UNLIKE = {
+    "prompts end in another header": ({"prompt": "</u><ai>"}, {}, BOT, "", ["the prompt asks with"]),
+    "no prompt asks": ({"prompt": "</u>", "bare": "</u>"}, {}, BOT, "", []),
+    "prompts end in the header": ({"prompt": "</u><bot>"}, {}, BOT, "", []),
+    "there are no prompts": ({}, {}, BOT, "", []),
+    "calls do not begin with what prompts begin": (
+        {},
+        {"call": f"</u><call>{N}"},
+        SAYING,
+        "\n<bot><say>\n",
+        ["the prompt begins content"],
+    ),
+    "calls begin with it as well": ({}, {"call": f"</u>\n<bot><say>{N}"}, SAYING, "<bot><say>", []),
+    "content does not begin with it": ({}, {"call": f"</u><call>{N}"}, SAYING, "<say>", []),
+    "calls are not rendered": ({}, {}, SAYING, "<bot><say>", []),
+}
+
+
+@pytest.mark.parametrize(("asked", "calls", "frame", "content_start", "said"), UNLIKE.values(), ids=UNLIKE)
+def test_prompts_unlike_the_history_are_said(asked, calls, frame, content_start, said):
+    """Another header than the one before answers, and an opener of content that no call has before it."""
+    answers = {"answers": both("</u><bot>")}
+    turns = Turns(question=Asked(**(asked | answers)), **calls)
+
+    assert [
+        text[: len(start)] for text, start in zip(unlike_history(turns, frame, content_start), said, strict=True)
+    ] == said
