@@ -141,9 +141,10 @@ def _closer(start: str, tails: Tails, openings: Openings) -> str:
     """Where content is written after reasoning only, take the marker that closes what opens it."""
     openers = [part for part in lexemes(start) if is_tag(part)]
     parts = lexemes(openings.reasoning_content_tail)
-    first = next((i for i, part in enumerate(parts) if is_tag(part)), -1)
-    closed = bool(openers) and first >= 0 and not tails.content.strip() and parts[first] in closers_of(openers[-1])
-    return "".join(parts[: first + 1]) if closed else ""
+    tags = [i for i, part in enumerate(parts) if is_tag(part)]
+    if not openers or not tags or tails.content.strip():
+        return ""
+    return "".join(parts[: tags[0] + 1]) if parts[tags[0]] in closers_of(openers[-1]) else ""
 
 
 _RULES = (

@@ -31,6 +31,7 @@ THINK = ReasoningFinding(
 )
 ALWAYS, REASONED, PLAIN = ContentMode.ALWAYS_WRAPPED, ContentMode.WRAPPED_WITH_REASONING, ContentMode.PLAIN
 _REASONED_ONLY, _NOT_CALLS = "what follows content after reasoning only", "what follows content and no call"
+_CLOSED = "the marker that closes what opens it"
 _MIRRORED, _OPEN, _NOTHING = "as many markers as open it", "no marker opens it", "nothing closes it"
 
 
@@ -109,6 +110,30 @@ WRAPPERS = {
     "reasoning is the only way to content": (
         {"tail": "</a><end>", "reasoning_content": "</think>\n<a>", "finding": THINK},
         ((REASONED, "<a>", "</a>", False), "</a><end>", _MIRRORED),
+    ),
+    "content is written after reasoning only": (
+        {"reasoned_tail": "</a>so</b>", "reasoning_content": "</think>\n<a>", "finding": THINK},
+        ((REASONED, "<a>", "</a>", False), "", _CLOSED),
+    ),
+    "content is written after reasoning only, and a word before its closer": (
+        {"reasoned_tail": "so</a></b>", "reasoning_content": "</think>\n<a>", "finding": THINK},
+        ((REASONED, "<a>", "so</a>", False), "", _CLOSED),
+    ),
+    "content is written after reasoning only, and closed by something else": (
+        {"reasoned_tail": "</b></a>", "reasoning_content": "</think>\n<a>", "finding": THINK},
+        ((REASONED, "<a>", "", False), "", _NOTHING),
+    ),
+    "content is written after reasoning only, and nothing closes it": (
+        {"reasoned_tail": "so", "reasoning_content": "</think>\n<a>", "finding": THINK},
+        ((REASONED, "<a>", "", False), "", _NOTHING),
+    ),
+    "content is written after reasoning only, and words open it": (
+        {"reasoned_tail": "</a>", "reasoning_content": "</think>\nSo: ", "finding": THINK},
+        ((REASONED, "So: ", "", False), "", _NOTHING),
+    ),
+    "content alone ends otherwise than after reasoning": (
+        {"tail": "end", "reasoned_tail": "</a>", "reasoning_content": "</think>\n<a>", "finding": THINK},
+        ((REASONED, "<a>", "", False), "end", _NOTHING),
     ),
     "without an answer after reasoning it is always there": (
         {"tail": "</a><end>", "content": "<think></think>\n<a>", "finding": THINK},
@@ -195,6 +220,10 @@ TAILS = {
     "half a composite marker is not shared": (
         {"content": f"{CONTENT}<|close|>say<|sep|><end>", "call": f"{NUMBER}<|close|>do<|sep|><end>"},
         Tails(content="<|close|>say<|sep|><end>", calls="<|close|>do<|sep|><end>", common="<end>"),
+    ),
+    "half a composite marker of one answer is not shared, whatever follows it": (
+        {"content": f"{CONTENT}<|close|>say<|sep|>\n<end>", "call": f"{NUMBER}</c><|sep|>\n<end>"},
+        Tails(content="<|close|>say<|sep|>\n<end>", calls="</c><|sep|>\n<end>", common="\n<end>"),
     ),
     "a marker after no word is whole": (
         {"content": f"{CONTENT}</a><|sep|>", "call": f"{NUMBER}</b><|sep|>"},
