@@ -262,8 +262,6 @@ def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     names = template.attribute_names | set(template.string_constants)
     words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_NAMES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
-    if not fields and "reasoning_content" not in template.source:
-        return
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
     yield from ((ReasoningPlace.PART, name) for name in words if name in template.string_constants)
     if "blocks" in names:

@@ -279,6 +279,24 @@ OBSERVED = {
             "required_context": (("my_functions", "[]"),),
         },
     ),
+    "after a variable of tools that shows none, the usual one comes first": (
+        written(
+            after="{{ (my_functions + 'x') | length }}{{ tools | tojson if tools }}{{ a_tools | tojson if a_tools }}"
+        ),
+        {"supports_tools": True, "requires_tools": True, "required_context": (("my_functions", "[]"),)},
+    ),
+    "the usual field of reasoning comes first": (
+        written("{{ m.reasoning_content or m.reasoning or '' }}"),
+        {
+            "supports_preserve_reasoning": True,
+            "reasoning_place": ReasoningPlace.FIELD,
+            "reasoning_field": "reasoning_content",
+        },
+    ),
+    "calls, and no answers without any": (
+        written(CALLS + "{{ raise_exception('no') if m.role == 'assistant' and not m.tool_calls }}"),
+        CALLING,
+    ),
     "a template that refuses everything": (
         "{{ raise_exception('no') }}",
         {"supports_tool_role": False, "supports_system_role": False},
