@@ -74,6 +74,17 @@ def test_spent_says_which_limit_was_met():
     assert spent.reason == "the template reaches the limits of rendering"
 
 
+def test_the_first_limit_that_was_met_is_the_one_that_is_said():
+    """What is met later changes nothing."""
+    spent = Spent(Allowance(renderings=2, characters=1))
+    spent.add(Rendering(text="xx"))
+    assert spent.is_over
+    spent.add(Rendering(text="xx"))
+
+    assert spent.is_over
+    assert "more than 1 characters" in spent.reason
+
+
 def test_what_is_over_is_left_out_and_said():
     """A template that costs too much is asked no more; what was known by then is kept."""
     analysis = analyze(Template("{% for i in range(90000) %}{% endfor %}" + SAYS))

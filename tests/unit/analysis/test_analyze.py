@@ -370,6 +370,9 @@ def test_a_word_after_the_conversation_ends_no_turn():
         "{{ '<assistant>' if add_generation_prompt else 'APPENDED' }}"
     )
 
-    ends = [analyze(Template(source.replace("APPENDED", text))).format.turn.ends for text in ("<bye>", "Bye", "<b><c>")]
+    ends = [
+        analyze(Template(source.replace("APPENDED", text))).format.turn.ends
+        for text in ("<bye>", "Bye", "<b><c>", "<a b>")
+    ]
 
-    assert ends == [("<bye>",), (), ()]
+    assert ends == [("<bye>",), (), (), ()]

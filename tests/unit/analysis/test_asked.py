@@ -111,6 +111,14 @@ def test_opening_of_a_template_that_refuses_is_empty():
     assert render_turns(prober(refusing, end="false")).opening == ""
 
 
+def test_opening_is_rendered_where_no_question_follows():
+    """A template that refuses a second question shows no end of an answer in history."""
+    refusing = "{% if (messages | selectattr('role', 'eq', 'user') | list | length) > 1 %}{{ raise_exception('no') }}{% endif %}"
+    turns = render_turns(prober(refusing + SOURCE))
+
+    assert (turns.followed, turns.opening) == (None, "<user>")
+
+
 def test_texts_follow_the_last_input():
     """What is before the question is in no record."""
     turns = render_turns(prober())

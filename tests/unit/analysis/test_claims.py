@@ -11,7 +11,7 @@ import pytest
 from unrender import ChatTemplate, FormatWarning
 from unrender.analysis.claims import claims, prove
 from unrender.analysis.discovery import discover
-from unrender.analysis.probes import Prober
+from unrender.analysis.probes import CONTENT, Prober
 from unrender.analysis.readback import SAID, TOLD
 from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
 from unrender.template.rendering import Template
@@ -75,14 +75,24 @@ def test_reasoning_that_is_not_read_is_no_longer_claimed():
     assert [text.partition(":")[0] for text in proof.given_up] == ["reasoning is read"]
 
 
-def test_a_wrong_second_wrapper_goes_alone(prober, format):
-    """Content beside calls that has no wrapper is read without, and everything else as before."""
-    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start="Contzurbin", end="</tool_call>")
+@pytest.mark.parametrize("start", [CONTENT, f"{CONTENT}\n<"])
+def test_a_wrong_second_wrapper_goes_alone(prober, format, start):
+    """Content beside calls that has no wrapper is read without, and everything else as before, content alone as well."""
+    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=start, end="</tool_call>")
     proof = prove(prober, replace(format, content_with_calls=wrong))
 
     assert proof.format.content_with_calls is None
     assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
     assert len(proof.given_up) == 1
+
+
+def test_a_wrong_wrapper_goes_alone(prober, format):
+    """Content of which a piece was taken for its wrapper is read without any."""
+    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=CONTENT, end="</say>")
+    proof = prove(prober, replace(format, content=wrong))
+
+    assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
+    assert [text.partition(":")[0] for text in proof.given_up] == ["content is wrapped"]
 
 
 def test_nothing_is_given_up_where_no_answer_is_read(prober, format):

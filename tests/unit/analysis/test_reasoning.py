@@ -294,6 +294,10 @@ MODES = {
         {"reasoning": "[a][r]", "reasoning_content": "[r]", "content": "[a][r]\n[r] and much more"},
         (ReasoningMode.TAG_BASED, "[a][r]", "[r]", "[a][r]\n[r]", ""),
     ),
+    "an end that the start holds is the one after the first start": (
+        {"reasoning": "[a][r]", "reasoning_content": "[r]", "content": "[a][r]\n[r] and [a][r] again [r]"},
+        (ReasoningMode.TAG_BASED, "[a][r]", "[r]", "[a][r]\n[r]", ""),
+    ),
     "an end that the start holds is all there is": (
         {"reasoning": "[a][r]", "reasoning_content": "[r]", "content": "[r] and much more"},
         (ReasoningMode.TAG_BASED, "[a][r]", "[r]", "[r]", ""),
@@ -366,6 +370,10 @@ UNSEEN = {
             "content": "<resp>",
             "content_tail": "</resp><end>",
         },
+        ("none", "", "", "", "", ""),
+    ),
+    "content stands in the block that the prompt opens, with layout after it": (
+        {"prefill": "<resp>", "prefill_no_thinking": "<resp>", "content": "<resp>", "content_tail": "\n</resp>"},
         ("none", "", "", "", "", ""),
     ),
     "the switch opens it": (

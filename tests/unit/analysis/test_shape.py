@@ -281,6 +281,11 @@ def test_system_messages_wait_for_the_next_question():
         {"role": "user", "content": "s\n\nd\n\nu"},
         second,
     ]
+    mixed = {
+        "role": "system",
+        "content": ["no part", {"type": "image", "text": "no text"}, {"type": "text", "text": "s"}],
+    }
+    assert shape_messages([mixed, first], capabilities) == [{"role": "user", "content": "s\n\nu"}]
     assert shape_messages([first, system, developer], capabilities) == [first, {"role": "user", "content": "s\n\nd"}]
 
 

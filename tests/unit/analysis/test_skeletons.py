@@ -10,6 +10,7 @@ from unrender.analysis.skeletons import (
     close_quotes,
     id_parts,
     lead_layout,
+    left_out,
     literal_after,
     move_brackets,
     outer_literals,
@@ -195,6 +196,14 @@ def test_other_layout_stays(parts):
 
 def syntax(function, arguments, call_end):
     return CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments, call_end=call_end)
+
+
+@pytest.mark.parametrize("function", [(NAME, ":", ARGS), (NAME, "#", ID, ":", ARGS), (NAME, ":", ARGS, ID)])
+def test_arguments_are_left_out_right_after_the_name_only(function):
+    """Where something else of a call stands between name and arguments, or after them, nothing is concluded."""
+    tools = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=function, call_end="</c>")
+
+    assert (left_out(tools, ":", "</c>.", "</c>.") is not None) == (function == (NAME, ":", ARGS))
 
 
 IDS = [

@@ -51,6 +51,7 @@ def test_arguments_are_found_from_a_place_on():
 
     assert again is not None
     assert again.start == 9
+    assert arguments_span('{"k": 1} {"k": 1}', {"k": 1}, 9) == again
     assert arguments_span('{"k": 1} k', {"k": 1}, 8) is None
 
 

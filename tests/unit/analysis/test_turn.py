@@ -424,7 +424,7 @@ UNLIKE = {
     "prompts end in another header": ({"prompt": "</u><ai>"}, {}, BOT, "", ["the prompt asks with"]),
     "no prompt asks": ({"prompt": "</u>", "bare": "</u>"}, {}, BOT, "", []),
     "prompts end in the header": ({"prompt": "</u><bot>"}, {}, BOT, "", []),
-    "there are no prompts": ({}, {}, BOT, "", []),
+    "there are no prompts": ({"bare": "</u>"}, {}, BOT, "", []),
     "calls do not begin with what prompts begin": (
         {},
         {"call": f"</u><call>{N}"},
@@ -447,3 +447,14 @@ def test_prompts_unlike_the_history_are_said(asked, calls, frame, content_start,
     assert [
         text[: len(start)] for text, start in zip(unlike_history(turns, frame, content_start), said, strict=True)
     ] == said
+
+
+def test_what_is_said_of_prompts_is_short():
+    """Long prompts and headers are quoted as far as a reader looks at them."""
+    asked = Asked(prompt="<ai>" * 999, answers=both("</u><bot>"))
+    headed = unlike_history(Turns(question=asked), Frame(lead="", header="<bot>" * 999), "")
+    begun = unlike_history(
+        Turns(question=Asked(), call=N), Frame(lead="", header="", prefill="<say>" * 999), "<say>" * 999
+    )
+
+    assert [len(text) < 600 for text in (*headed, *begun)] == [True, True]
