@@ -11,7 +11,7 @@ from typing import assert_never
 from unrender.format import Codec, Containers, Strings, Typing
 from unrender.grammar.nodes import Role
 from unrender.grammar.notations import Decoder, notation_of
-from unrender.parsing.atoms import escape
+from unrender.parsing.atoms import escape, may_be_in_word
 from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ANY, STRING
 from unrender.parsing.escaped import EscapedScanner
@@ -24,7 +24,7 @@ from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.repeated import begin_list, end_list, items_or_value, next_item
-from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
+from unrender.parsing.values import DONE, FAILED, MORE, WORD, LiteralScanner, LiteralStyle, Status
 from unrender.parsing.xml import TagStyle, XmlScanner
 
 CDATA_START, CDATA_END = "<![CDATA[", "]]>"
@@ -217,24 +217,24 @@ class Value:
                 assert_never(self.codec.typed_by)
 
 
-_IN_WORDS = "_+-."
-"""What numbers and words are made of, beside letters and digits."""
-
-
 def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
     """Return how values of `codec` that end by themselves are read, with `suffix` after them."""
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
-    ends = sorted({core[0] for literal in literals if (core := literal.strip())})
+    cores = sorted({core for literal in literals if (core := literal.strip())})
     return LiteralStyle(
-        # A letter ends no word: it may be in one.
-        stops=tuple(character for character in ends if not character.isalnum() and character not in _IN_WORDS),
-        ends=tuple(ends),
+        stops=tuple(dict.fromkeys(head for core in cores if not may_be_in_word(head := _head_of(core)))),
+        ends=tuple(dict.fromkeys(core[0] for core in cores)),
         quote_open=verbatim.open if verbatim else "",
         quote_close=verbatim.close if verbatim else "",
         bare_keys=notation.inside.bare_keys,
     )
+
+
+def _head_of(marker: str) -> str:
+    """Return the beginning of `marker` that shows the end of a word before it: one letter may be in the word."""
+    return WORD.match(marker).group() if may_be_in_word(marker[0]) else marker[0]  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, slots=True)

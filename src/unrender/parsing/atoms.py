@@ -29,6 +29,15 @@ def may_be_word(text: str) -> bool:
     return len(text) <= MAX_WORD and (bool(_NUMERIC.fullmatch(text)) or any(known.startswith(word) for known in _LOWER))
 
 
+def may_be_in_word(text: str) -> bool:
+    """Return whether a number or a known word may hold `text`.
+
+    >>> [may_be_in_word(text) for text in ("al", "-", "-->", "think")]
+    [True, True, False, False]
+    """
+    return bool(_NUMERIC.fullmatch(text)) or any(text.lower() in known for known in _LOWER)
+
+
 def json_word(word: str, *, strict: bool) -> str:
     """Return what JSON writes for a bare word or number; empty where it is none, or none of JSON's and `strict`."""
     if word in _WORDS or _NUMBER.fullmatch(word):

@@ -47,11 +47,12 @@ class TextRun:
         """Return where, before `failed`, the marker comes again, or one that outlasts it begins in it, as in `>>>>`."""
         buffer, start = machine.buffer, machine.at
         marker = self.finder.at(buffer, start)
+        core = marker.strip()
         inside = start + len(marker)
         limit = max(failed, inside)
         at, literal = self.finder.find(buffer, start + 1, limit + self.finder.longest)
         while literal and at < limit:
-            same = at >= inside and literal.strip() == marker.strip()
+            same = core and at >= inside and literal.strip().startswith(core)
             if same or at < inside < at + len(literal):
                 return at
             at, literal = self.finder.find(buffer, at + 1, limit + self.finder.longest)

@@ -109,7 +109,7 @@ class Follow:
         end = self.syntax.arguments.end
         following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
         closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
-        closed += [] if self.closed else [r"\Z"]
+        closed += [] if self.closed else [_whole(pieces) + r"\Z" for pieces in _after_layout(self._layout_after, [])]
         return re.compile("|".join([*following, *map(_whole, self._closings), *closed]))
 
     @cached_property
@@ -131,7 +131,9 @@ class Follow:
 
     @cached_property
     def _others(self) -> list[list[re.Pattern[str]]]:
-        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in self._next_arguments]
+        # What the argument ends with has been taken: `between` begins with it.
+        after = self._arguments_after(self.syntax.arguments.between.removeprefix(self._layout_after))
+        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in after]
 
     @cached_property
     def _firsts(self) -> list[list[re.Pattern[str]]]:
@@ -149,9 +151,21 @@ class Follow:
         return max((sum(_LENGTHS.get(piece, len(piece)) for piece in found) for found in self._patterns), default=0)
 
     @property
+    def _after_value(self) -> tuple[Part, ...]:
+        """What an argument ends with: at most white space, or the value would have a marker of its own."""
+        entry = self.syntax.arguments.entry
+        return entry[entry.index(Slot.VALUE) + 1 :]
+
+    @property
+    def _layout_after(self) -> str:
+        return _layout(_leading_text(self._after_value))
+
+    @property
     def _next_arguments(self) -> list[list[str]]:
-        arguments = self.syntax.arguments
-        entry, between = arguments.entry, arguments.between
+        return self._arguments_after(self.syntax.arguments.between)
+
+    def _arguments_after(self, between: str) -> list[list[str]]:
+        entry = self.syntax.arguments.entry
         named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
         following = [self._pieces(between, key, *named) for key in self.names or (Slot.KEY,)]
         if self.in_code and not named[-1].strip():
@@ -166,13 +180,10 @@ class Follow:
         syntax = self.syntax
         further = (syntax.separator, syntax.call_start, *_head(syntax))
         if not self.closed:
-            layout = _layout(_leading_text(further))
-            return [
-                [*layout, *self._pieces(*further)],
-                *([end] for end in self.ends),
-            ]
-        entry = syntax.arguments.entry
-        closing = (*entry[entry.index(Slot.VALUE) + 1 :], *self.closing, syntax.section_end)
+            layout = _layout(_leading_text((*self._after_value, *further)))
+            ends = [found for end in self.ends for found in _after_layout(self._layout_after, [end])]
+            return [[*layout, *self._pieces(*further)], *ends]
+        closing = (*self._after_value, *self.closing, syntax.section_end)
         closings = (self._pieces(*closing), self._pieces(*self.closing, *further))
         return [found for pieces in closings for found in _after_layout(_leading_text(closing), pieces)]
 

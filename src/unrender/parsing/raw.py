@@ -16,6 +16,7 @@ from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, St
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
 _STRUCTURED = frozenset(("object", "array"))
+_PUNCTUATION = frozenset('[]{},:"')
 
 
 class RawScanner:
@@ -76,8 +77,16 @@ class RawScanner:
         return self._take(text)
 
     def _is_structured(self, text: str, start: int) -> bool:
-        begins = not self.held and not self.begun and text[start : start + 1] in ("{", "[")
-        return begins and bool(self.types) and self.types <= _STRUCTURED
+        if self.held or self.begun or text[start : start + 1] not in ("{", "["):
+            return False
+        if self.types <= _STRUCTURED:
+            return bool(self.types)
+        return "string" not in self.types and not self.types.isdisjoint(_STRUCTURED) and self._ends_like_json()
+
+    def _ends_like_json(self) -> bool:
+        """Return whether a list or an object may hold what ends the value, as `]` does in `[[1], 2]]`."""
+        finder = self.finder
+        return isinstance(finder, Finder) and any(_PUNCTUATION.issuperset(end.strip()) for end in finder.literals)
 
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal is None:

@@ -62,7 +62,7 @@ class LiteralStyle:
     loose_keys: bool = False
     """Keys of JSON objects may be without quotes, as in JavaScript."""
     stops: tuple[str, ...] = ()
-    """Characters that end a number or a word, e.g. the `|` of `k=3|`."""
+    """What ends a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
     ends: tuple[str, ...] = ()
     """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
 
@@ -70,7 +70,7 @@ class LiteralStyle:
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BLANK_REST = re.compile(r"\s*\Z")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
-_WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
+WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 _AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
 
@@ -196,20 +196,25 @@ class LiteralScanner:
         return at + len(quote), MORE
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        end = _WORD.match(text, at).end()  # type: ignore[union-attr]
+        end = WORD.match(text, at).end()  # type: ignore[union-attr]
         if self.style.stops and not self.stack:
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         word = text[at:end]
         if end - at > MAX_WORD or end == at:
             return at, FAILED
         if end == len(text) and not final:
-            return at, MORE if may_be_word(word) else FAILED
+            return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
         written = json_word(word, strict=self.style.strict)
         if not written:
             return at, FAILED
         self._flush_comma(pieces)
         pieces.append(written)
         return end, self._after_value()
+
+    def _may_stop(self, word: str) -> bool:
+        """Return whether a word may end in it, because what ends words has begun."""
+        begun = (stop[:size] for stop in self.style.stops for size in range(1, len(stop)))
+        return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
 
     def _flush_comma(self, pieces: list[str]) -> None:
         if self.comma:
