@@ -19,7 +19,6 @@ MAX_DIGITS = 18
 _ENUMERABLE = 256
 """A range with at most this many multiples is written out."""
 _LARGEST_MODULUS = 64
-_DIGIT = Chars((("0", "9"),))
 _NONZERO = Chars((("1", "9"),))
 
 
@@ -162,8 +161,15 @@ def _free_number(places: int | None) -> Node:
 def _fractional(places: int) -> Node:
     """Return the node of the numbers that are not whole: some digit after the point is not zero."""
     whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_DIGITS - 1)))))
-    nonzero = Sequence((Chars((("0", "0"),), minimum=0, maximum=places - 1), _NONZERO, _digits(0, places - 1)))
-    return Sequence((Optional(Literal("-")), whole, Literal("."), nonzero))
+    return Sequence((Optional(Literal("-")), whole, Literal("."), _not_zero(places, places)))
+
+
+def _not_zero(digits: int, most: int) -> Node:
+    """Return up to `digits` digits that are not all zero; a few more where no schema asks for the `most` there may be."""
+    if most >= MAX_DIGITS:
+        return Sequence((Chars((("0", "0"),), minimum=0, maximum=digits - 1), _NONZERO, _digits(0, digits - 1)))
+    zeros = [(Literal("0" * count),) if count else () for count in range(digits)]
+    return choice([Sequence((*before, _NONZERO, _digits(0, digits - at - 1))) for at, before in enumerate(zeros)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +224,7 @@ def _fraction_above(edge: _Edge, most: int) -> Node | None:
     if not edge.open and digits:
         tails.append(_sequence_of(digits, 0, behind))
     elif behind > 0:
-        nonzero = Sequence((Chars((("0", "0"),), minimum=0, maximum=behind - 1), _NONZERO, _digits(0, behind - 1)))
-        tails.append(Sequence((Literal(digits), nonzero if edge.open else _digits(1, behind))))
+        tails.append(Sequence((Literal(digits), _not_zero(behind, most) if edge.open else _digits(1, behind))))
     options += [Sequence((Literal("."), choice([*tails])))] if tails else []
     return choice(options) if options else None
 
@@ -239,8 +244,9 @@ def _fraction_below(edge: _Edge, most: int) -> Node | None:
     ]
     tails += [Literal(digits[:at]) for at in range(1, len(digits))]
     if not edge.open:
-        zeros = Chars((("0", "0"),), minimum=0 if digits else 1, maximum=max(most - len(digits), 1))
-        tails.append(Sequence((Literal(digits), zeros)))
+        room = most - len(digits)
+        zeros = Chars((("0", "0"),), minimum=0 if digits else 1, maximum=room) if room > 0 else Literal("")
+        tails.append(_sequence(Literal(digits), zeros))
     options += [Sequence((Literal("."), choice(tails)))] if tails else []
     return choice(options) if options else None
 
@@ -255,7 +261,7 @@ def _fraction_between(low: _Edge, high: _Edge, most: int) -> Node | None:
     if first + 1 <= last - 1:
         tails.append(_sequence(_padded(first + 1, last - 1, width), free))
     if first < last:
-        tails += _at_first(str(first).rjust(width, "0"), most - width, low)
+        tails += _at_first(str(first).rjust(width, "0"), most, low)
     if not high.open and (first < last or not low.open):
         tails.append(_padded(last, last, width))
     options: list[Node] = [Literal("")] if first == 0 and not low.open and (last > 0 or not high.open) else []
@@ -271,14 +277,12 @@ def _short_fractions(first: int, last: int, low: _Edge, high: _Edge, width: int,
     return [_padded(start, end, short)] if start <= end else []
 
 
-def _at_first(digits: str, behind: int, low: _Edge) -> list[Node]:
+def _at_first(digits: str, most: int, low: _Edge) -> list[Node]:
     """Return the fractions that begin with the lower edge's own digits."""
+    behind = most - len(digits)
     if not low.open:
         return [_sequence_of(digits, 0, behind)]
-    if behind <= 0:
-        return []
-    zeros = Chars((("0", "0"),), minimum=0, maximum=behind - 1)
-    return [Sequence((Literal(digits), zeros, _NONZERO, _digits(0, behind - 1)))]
+    return [Sequence((Literal(digits), _not_zero(behind, most)))] if behind > 0 else []
 
 
 def _padded(first: int, last: int, width: int) -> Node:

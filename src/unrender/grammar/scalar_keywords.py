@@ -109,9 +109,10 @@ def _around(shape: shapes.Integer, values: list[int]) -> list[shapes.Integer]:
     """Return the whole numbers of `shape` without `values`: those between each two of them."""
     pieces: list[shapes.Integer] = []
     low, step = shape.minimum, shape.multiple
-    inside = [value for value in values if (low is None or value >= low) and value <= (shape.maximum or value)]
+    most = shape.maximum
+    inside = [value for value in values if (low is None or value >= low) and (most is None or value <= most)]
     for value in (*inside, None):
-        high = shape.maximum if value is None else value - 1
+        high = most if value is None else value - 1
         if low is None or high is None or -(-low // step) * step <= high:
             pieces.append(replace(shape, minimum=low, maximum=high))
         low = None if value is None else value + 1
@@ -131,9 +132,6 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
     steps = _steps(places)
     if any(step.denominator == 1 for _, step in steps):
         return read_integer(places, excluded, context)
-    bounds = _bounds(places, context)
-    if bounds.empty:
-        return Nothing()
     limits: list[int] = []
     for place, step in steps:
         digits = len(str(step.denominator)) - 1
@@ -141,6 +139,11 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
             limits.append(digits)
         else:
             context.report(place.path, "multipleOf", "only whole steps, and steps of 0.1, 0.01 … can be counted")
+    bounds = _bounds(places, context)
+    if limits:
+        bounds = _at_places(bounds, min(limits))
+    if bounds.empty:
+        return Nothing()
     shape = shapes.Number(
         minimum=bounds.low,
         maximum=bounds.high,
@@ -153,6 +156,13 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
             return replace(shape, fractional=True)
         context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
     return union(list[Shape](_beside(shape, _forbidden(places, excluded, context))))
+
+
+def _at_places(bounds: _Bounds, places: int) -> _Bounds:
+    """Return the bounds at numbers of so many places: one with more moves inwards, to a number that is allowed."""
+    low = None if bounds.low is None else Decimal(f"{ceil(Fraction(bounds.low) * 10**places)}e-{places}")
+    high = None if bounds.high is None else Decimal(f"{floor(Fraction(bounds.high) * 10**places)}e-{places}")
+    return _Bounds(low, high, bounds.open_low and low == bounds.low, bounds.open_high and high == bounds.high)
 
 
 def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:
@@ -227,11 +237,11 @@ def _with_pattern(shape: Text, pattern: Node, places: Places, context: Context) 
     merged = _bounded(pattern, shape.minimum, shape.maximum)
     if merged is not None:
         return Text(pattern=merged)
+    least = 0 if matches(pattern, "") else 1
     for place in places:
         for keyword in ("minLength", "maxLength"):
-            if (place.get(keyword) is not None and not (keyword == "minLength" and not matches(pattern, ""))) or (
-                place.get(keyword) is not None and place.get(keyword) > 1
-            ):
+            said = place.get(keyword)
+            if said is not None and (keyword == "maxLength" or said > least):
                 context.report(place.path, keyword, "a pattern or format holds for the same string")
     return Text(pattern=pattern)
 
