@@ -114,13 +114,13 @@ def _listed(items: tuple[str, ...]) -> Shape:
 
 def _unique_prefix(shape: Array) -> Shape:
     """Return the lists of `shape` whose first items are not doubles, as far as these have few values."""
-    lists = _arranged(replace(shape, items=Nothing()))
+    lists = _arranged(replace(shape, items=Nothing(), minimum=0))
     if not shape.prefix or lists is None:
         return shape
     length = len(shape.prefix)
     whole = [tuple(map(shapes.Constant, items)) for items in lists if len(items) == length]
     longer = replace(shape, minimum=max(shape.minimum, length))
-    short = [_listed(items) for items in lists if len(items) < length]
+    short = [_listed(items) for items in lists if shape.minimum <= len(items) < length]
     return union([*short, *(replace(longer, prefix=prefix) for prefix in whole)])
 
 

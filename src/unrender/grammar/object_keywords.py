@@ -158,8 +158,9 @@ def _extra(places: Places, scopes: list[_Scope], names: frozenset[str], context:
     if not isinstance(value, Nothing):
         reason = "keys that match no pattern are not generated"
         context.report(patterned[0].place.path, "additionalProperties", reason)
-    for place in places if _key_shape(places, context) is not None else ():
-        context.report(place.path, "propertyNames", "a pattern holds for the same keys")
+    for place in places:
+        if "propertyNames" in place.mapping:
+            context.report(place.path, "propertyNames", "a pattern holds for the same keys")
     pairs = [pair for scope in patterned for pair in _by_pattern(scope, scopes, context)]
     return _told_apart(tuple(pairs), patterned[0].place, context), value
 
@@ -240,12 +241,10 @@ def _counted(shape: shapes.Object, places: Places, context: Context) -> Shape:
         if place.get("minProperties") is not None:
             context.report(place.path, "minProperties", "keys that are not declared may repeat")
     if optional == 0 and (shape.extra or least <= required):
-        rest = None if most is None else most - required
-        return (
-            Nothing()
-            if rest is not None and rest < 0
-            else replace(shape, minimum=max(least - required, 0), maximum=rest)
-        )
+        low, rest = max(least - required, 0), None if most is None else most - required
+        if rest is not None and rest < low:
+            return Nothing()
+        return replace(shape, extra=() if rest == 0 else shape.extra, minimum=low, maximum=rest)
     for place in places:
         for keyword in ("minProperties", "maxProperties"):
             if place.get(keyword) is not None:
