@@ -33,6 +33,7 @@ _SPACE: Ranges = (
 _CLASSES = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_HEX = frozenset("0123456789ABCDEFabcdef")
 _SURROGATES = (0xD800, 0xDFFF)
 _END = 0x110000
 MAX_PATTERN = 10_000
@@ -178,7 +179,7 @@ class _Reader:
         if isinstance(item, _Anchor):
             raise self.broken("expected something to repeat")
         self.accept("?")
-        if self.peek() in _QUANTIFIERS:
+        if self.quantifier() is not None:
             raise self.broken("expected something to repeat")
         if max(bounds[0], bounds[1] or 0) > MAX_REPETITIONS:
             raise UnsupportedPattern(f"a repetition of more than {MAX_REPETITIONS}")
@@ -266,12 +267,11 @@ class _Reader:
             digits = self.pattern[self.position : max(end, self.position)]
             self.position += len(digits) + 1
         else:
-            digits = self.pattern[self.position : self.position + width]
+            digits = self.pattern[self.position : self.position + width].rjust(width)
             self.position += width
-        try:
-            return chr(int(digits, 16))
-        except (ValueError, OverflowError):
-            raise self.broken(f"expected a code point, found {digits!r}") from None
+        if not digits or not _HEX.issuperset(digits) or int(digits, 16) >= _END:
+            raise self.broken(f"expected a code point, found {digits.strip()!r}")
+        return chr(int(digits, 16))
 
     def character_class(self) -> Node:
         negated = self.accept("^")
