@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urldefrag
 
 from unrender.errors import GrammarError
 from unrender.grammar.places import Place, base_of, joined, shown
@@ -47,7 +46,7 @@ def _referred(schema: Any, base: str) -> Iterator[str]:
         for keyword in ("$ref", "$dynamicRef"):
             reference = place.get(keyword)
             if isinstance(reference, str):
-                yield urldefrag(joined(place.base, reference)).url
+                yield joined(place.base, reference).partition("#")[0]
         todo += parts_of(place)
 
 

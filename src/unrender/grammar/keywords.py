@@ -67,9 +67,9 @@ def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[P
 
 def _forbidden_values(place: Place) -> list[Any]:
     """Return the values that `not` forbids by listing them, those of another type than it says left out."""
-    values = [value for keyword in ("enum", "const") if keyword in place.mapping for value in place.values(keyword)]
-    if "enum" in place.mapping and "const" in place.mapping:
-        values = [value for value in values if canonical(value) == canonical(place.mapping["const"])]
+    values, *others = [place.values(keyword) for keyword in ("enum", "const") if keyword in place.mapping]
+    for also in others:
+        values = [value for value in values if canonical(value) == canonical(also[0])]
     types = _named_types(place) if place.get("type") is not None else set(TYPES)
     return [
         value for value in values if json_type(value) in types or (json_type(value) == "number" and "integer" in types)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import urljoin
 
 from unrender.errors import GrammarError
 from unrender.grammar.shapes import Shape
@@ -42,7 +42,7 @@ def step_text(step: object) -> str:
 def base_of(base: str, schema: Any) -> str:
     """Return the base URI inside `schema`, which is where the base is `base`."""
     own = schema.get("$id") if isinstance(schema, (dict, Mapping)) else None
-    return urldefrag(joined(base, own)).url if isinstance(own, str) else base
+    return joined(base, own).partition("#")[0] if isinstance(own, str) else base
 
 
 def joined(base: str, reference: str) -> str:

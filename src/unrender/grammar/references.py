@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote, urldefrag
+from urllib.parse import unquote
 
 from unrender.errors import GrammarError
 from unrender.grammar.places import Place, base_of, entered, joined, shown, step_text
@@ -51,7 +51,7 @@ class References:
         self.index()
         target = self.target(reference, place)
         name = target and target.get("$dynamicAnchor")
-        if target is None or name != urldefrag(reference).fragment:
+        if target is None or name != reference.partition("#")[2]:
             return target and self.reached(target, place)
         places = self.dynamic[name]
         outermost = next((places[base] for base in place.scope if base in places), target)
@@ -73,7 +73,7 @@ class References:
 
     def target(self, reference: str, place: Place) -> Place | None:
         """Return the part of the schema that `reference` names, however it was reached."""
-        uri, fragment = urldefrag(joined(place.base, reference))
+        uri, _, fragment = joined(place.base, reference).partition("#")
         if uri or not fragment.startswith("/"):
             self.index()
         resource = self.resources.get(uri) if uri else self.start()
