@@ -1,0 +1,1045 @@
+"""Calls written out for one tool: nodes and rules, on one line each, in every codec."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lines import grammar_lines, node_line, shape_line
+
+from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
+from unrender.grammar.call_ends import after_arguments, next_arguments
+from unrender.grammar.call_shapes import (
+    is_list,
+    is_object,
+    items_of,
+    may_be_empty,
+    may_be_empty_list,
+    not_empty,
+    of_type,
+    renamed,
+    type_names,
+)
+from unrender.grammar.expansion import Values, expand
+from unrender.grammar.nodes import Call, Grammar, Optional, Ref, Sequence
+from unrender.grammar.shapes import (
+    Anything,
+    Array,
+    Boolean,
+    Constant,
+    Integer,
+    Null,
+    Object,
+    Property,
+    Reference,
+    Text,
+    Union,
+)
+from unrender.messages import Tool
+
+NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
+    Slot.NAME,
+    Slot.ARGUMENTS,
+    Slot.KEY,
+    Slot.VALUE,
+    Slot.TYPE,
+    Slot.ID,
+    Slot.INDEX,
+)
+TAGS = ("<", KEY, ">", VALUE, "</>")
+RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
+XML = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.XML, item_tag="item")
+JOINED = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.JOINED, item_separator=", ")
+PYTHON = Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
+BARE = Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>", containers=Containers.BARE)
+SINGLE = Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)
+ESCAPED = Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"), ("<", "&lt;")))
+WHOLE = Codec(
+    strings=Strings.ESCAPED,
+    typed_by=Typing.SCHEMA,
+    entities=(("&", "&amp;"), ('"', "&#34;")),
+    escaped_containers=True,
+)
+ATTRIBUTE = Codec(
+    strings=Strings.RAW,
+    typed_by=Typing.ATTRIBUTE,
+    types=(("string", "text"), ("number", "num"), ("boolean", "num")),
+)
+TYPED = ("<", KEY, " ", TYPE, ">", VALUE, "</>")
+EQUALS = (KEY, "=", VALUE)
+SEVEN, STRING, NULL = {"const": 7}, {"type": "string"}, {"type": "null"}
+
+
+def tagged(codec=RAW, **more):
+    return Arguments(entry=TAGS, codec=codec, **more)
+
+
+def needs(**properties):
+    """Return parameters that are all required, but those whose names end in `_`."""
+    required = [name for name in properties if not name.endswith("_")]
+    own = {name.rstrip("_"): schema for name, schema in properties.items()}
+    return {"type": "object", "properties": own, "required": required, "additionalProperties": False}
+
+
+def lists(items=None, **more):
+    return {"type": "array", **({} if items is None else {"items": items}), **more}
+
+
+def written(arguments, parameters, function=(NAME, ":", ARGUMENTS), followed_by=()):
+    """Return the rules of a call, those of any JSON value left out, and what is not enforced."""
+    tool = Tool(name="f", parameters=parameters)
+    call = Call(function=function, arguments=arguments, tools=(tool,), followed_by=followed_by)
+    found = expand(Grammar(call), Values.SPELLED)
+    shared = ("json-", "python-", "single-", "bare-", "object-extra")
+    lines = grammar_lines(found.grammar, without=lambda name: name.startswith(shared))
+    assert lines.pop("") == "$call-f"
+    return lines, [f"{item.path} {item.keyword}: {item.reason}" for item in found.unsupported]
+
+
+WRITTEN: list[Any] = [
+    (
+        Arguments(),
+        needs(a=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space $args-f-a $json-space '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        [],
+    ),
+    (
+        Arguments(),
+        {"type": "object"},
+        {
+            "args-f": "'{' $json-space [($object-extra){1, by $json-comma} $json-space] '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        [],
+    ),
+    (
+        Arguments(start="(", end=")"),
+        needs(a=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space $args-f-a $json-space '}'",
+            "call-f": "name:('f') ':' argument:('(' $args-f ')')",
+        },
+        [],
+    ),
+    (
+        Arguments(start="(", when_empty="()"),
+        needs(a_=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space [$args-f-a $json-space] '}'",
+            "call-f": "name:('f') ':' argument:('(' $args-f '' | '()')",
+        },
+        [],
+    ),
+    (
+        Arguments(when_empty="{}"),
+        needs(a_=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space [$args-f-a $json-space] '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        [],
+    ),
+    (
+        Arguments(when_empty="{}", start="("),
+        needs(a_=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space [$args-f-a $json-space] '}'",
+            "call-f": "name:('f') ':' argument:('(' $args-f '' | '{}')",
+        },
+        [],
+    ),
+    (
+        Arguments(when_empty="none"),
+        needs(a=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space $args-f-a $json-space '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        [],
+    ),
+    (
+        Arguments(when_empty="none"),
+        needs(a_=SEVEN),
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space [$args-f-a $json-space] '}'",
+            "call-f": "name:('f') ':' argument:($args-f | 'none')",
+        },
+        [],
+    ),
+    (
+        Arguments(as_string=True),
+        needs(a=STRING),
+        {
+            "args-f-a-encoded": "'\\\\\"a\\\\\"' ': ' $json-string-encoded",
+            "args-f-encoded": "'{' '' $args-f-a-encoded '' '}'",
+            "call-f": "name:('f') ':' argument:('\"' $args-f-encoded '\"')",
+        },
+        [],
+    ),
+    (
+        Arguments(as_string=True, codec=Codec(item_separator=",", key_separator=":")),
+        needs(a=SEVEN, b={"enum": ["x"]}),
+        {
+            "args-f-a-encoded": "'\\\\\"a\\\\\"' ':' '7'",
+            "args-f-b-encoded": "'\\\\\"b\\\\\"' ':' '\\\\\"x\\\\\"'",
+            "args-f-encoded": "'{' '' $args-f-a-encoded ',' $args-f-b-encoded '' '}'",
+            "call-f": "name:('f') ':' argument:('\"' $args-f-encoded '\"')",
+        },
+        [],
+    ),
+    (
+        Arguments(codec=PYTHON),
+        needs(a={"const": "it"}),
+        {
+            "args-f-a": "(\"'a'\" | '\"a\"') ': ' (\"'it'\" | '\"it\"')",
+            "args-f": "'{' '' $args-f-a '' '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        [],
+    ),
+    (
+        Arguments(codec=SINGLE),
+        needs(a={"const": "it"}),
+        {
+            "args-f-a": "\"'a'\" ': ' \"'it'\"",
+            "args-f": "'{' '' $args-f-a '' '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        [],
+    ),
+    (
+        Arguments(),
+        {"anyOf": [needs(a=SEVEN), needs(b=SEVEN), {"type": "string"}]},
+        {
+            "args-f-a": "'\"a\"' $json-colon '7'",
+            "args-f": "'{' $json-space $args-f-a $json-space '}'",
+            "args-f-b": "'\"b\"' $json-colon '7'",
+            "args-f-2": "'{' $json-space $args-f-b $json-space '}'",
+            "call-f": "name:('f') ':' argument:($args-f | $args-f-2)",
+        },
+        [],
+    ),
+    (
+        Arguments(),
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+        {
+            "args-f": "'{' $json-space [($object-extra){1, by $json-comma} $json-space] '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        ["# parameters: #/properties/a/pattern: pattern '(': expected ')' at character 1"],
+    ),
+    (tagged(), needs(), {"call-f": "name:('f') ':' argument:('' '' '')"}, []),
+    (tagged(start="[", end="]"), needs(), {"call-f": "name:('f') ':' argument:('[' '' ']')"}, []),
+    (tagged(start="[", end="]", when_empty="-"), needs(), {"call-f": "name:('f') ':' argument:('-')"}, []),
+    (
+        tagged(start="[", end="]", when_empty="-"),
+        needs(a_=SEVEN),
+        {"args-f-a": "'<' 'a' '>' argument:('7') '</>'", "call-f": "name:('f') ':' argument:('[' $args-f-a ']' | '-')"},
+        [],
+    ),
+    (
+        tagged(start="[", end="]", when_empty="-"),
+        needs(a=SEVEN),
+        {"args-f-a": "'<' 'a' '>' argument:('7') '</>'", "call-f": "name:('f') ':' argument:('[' $args-f-a ']')"},
+        [],
+    ),
+    (
+        tagged(start="[", end="]"),
+        needs(a_=SEVEN),
+        {"args-f-a": "'<' 'a' '>' argument:('7') '</>'", "call-f": "name:('f') ':' argument:('[' [$args-f-a] ']')"},
+        [],
+    ),
+    (
+        tagged(separator=";"),
+        needs(a=SEVEN, b_=SEVEN, c=SEVEN),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7') '</>'",
+            "args-f-b": "'<' 'b' '>' argument:('7') '</>'",
+            "args-f-c": "'<' 'c' '>' argument:('7') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a [';' $args-f-b] ';' $args-f-c '')",
+        },
+        [],
+    ),
+    (
+        tagged(separator=";"),
+        needs(b=SEVEN, a=SEVEN),
+        {
+            "args-f-b": "'<' 'b' '>' argument:('7') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:('7') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-b ';' $args-f-a '' | '' $args-f-a ';' $args-f-b '')",
+        },
+        [],
+    ),
+    (
+        tagged(),
+        needs(a=STRING),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={"type": ["string", "null"]}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={"type": ["integer", "null"]}),
+        {
+            "args-f-a": "'<' 'a' '>' argument:($bare-json-integer | 'null') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={"enum": ["x", "y</>", None]}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        ["#/properties/a enum: the value 'y</>' contains the marker that ends it"],
+    ),
+    (
+        tagged(),
+        needs(a={"enum": ["x", "y", "x"]}),
+        {"args-f-a": "'<' 'a' '>' argument:('x' | 'y') '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={"pattern": "^[a-z]+$"}),
+        {"args-f-a": "'<' 'a' '>' argument:(([a-z]){1,}) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={"pattern": "^[a-z<>/]+$"}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        ["#/properties/a pattern: raw text ends at its marker, whatever stands before it"],
+    ),
+    (
+        tagged(),
+        needs(a={"type": "string", "minLength": 1, "maxLength": 3}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [
+            "#/properties/a minLength: raw text ends at its marker, whatever stands before it",
+            "#/properties/a maxLength: raw text ends at its marker, whatever stands before it",
+        ],
+    ),
+    (
+        tagged(),
+        needs(a={"type": "string", "not": {"const": "x"}}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        ["#/properties/a not: raw text ends at its marker, whatever stands before it"],
+    ),
+    (
+        tagged(),
+        needs(a=lists(SEVEN)),
+        {
+            "args-f-a": "'[' $json-space [('7'){1, by $json-comma} $json-space] ']'",
+            "args-f-a-2": "'<' 'a' '>' argument:($args-f-a) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a-2 '')",
+        },
+        [],
+    ),
+    (
+        tagged(),
+        needs(a={"const": [1]}, b={"const": {"k": 1}}),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('[' $json-space '1' $json-space ']') '</>'",
+            "args-f-b": "'<' 'b' '>' argument:('{' $json-space '\"k\"' $json-colon '1' $json-space '}') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' $args-f-b '')",
+        },
+        [],
+    ),
+    (
+        tagged(PYTHON),
+        needs(a=lists(SEVEN), b={"type": "object", "properties": {"k": SEVEN}}),
+        {
+            "args-f-a": "'[' '' [('7'){1, by ', '} ''] ']'",
+            "args-f-b-k": "(\"'k'\" | '\"k\"') ': ' '7'",
+            "args-f-b": "'{' '' [$args-f-b-k ''] '}'",
+            "args-f-b-k-2": "'\"k\"' $json-colon '7'",
+            "args-f-b-2": "'{' $json-space [$args-f-b-k-2 $json-space] '}'",
+            "args-f-a-2": "'<' 'a' '>' argument:($args-f-a) '</>'",
+            "args-f-b-3": "'<' 'b' '>' argument:($args-f-b | $args-f-b-2) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a-2 '' $args-f-b-3 '')",
+        },
+        [],
+    ),
+    (
+        tagged(BARE),
+        needs(a=lists(STRING), b={"type": "string", "maxLength": 3}),
+        {
+            "args-f-a": "'[' '' [($bare-string){1, by ', '} ''] ']'",
+            "string": "'<|' text[|>] '|>'",
+            "args-f-a-2": "'<' 'a' '>' argument:($args-f-a) '</>'",
+            "args-f-b": "'<' 'b' '>' argument:($string) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a-2 '' $args-f-b '')",
+        },
+        ["#/properties/b maxLength: an unescaped string ends at its quote, whatever stands before it"],
+    ),
+    (
+        tagged(SINGLE),
+        needs(a=lists({"const": "x"})),
+        {
+            "args-f-a": "'[' '' [(\"'x'\"){1, by ', '} ''] ']'",
+            "args-f-a-2": "'<' 'a' '>' argument:($args-f-a) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a-2 '')",
+        },
+        [],
+    ),
+    (
+        tagged(ESCAPED),
+        needs(a={"const": "<&"}, b={"type": "string", "maxLength": 3}, c={"type": "string", "not": {"const": "<"}}),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('&lt;&amp;') '</>'",
+            "args-f-b": "'<' 'b' '>' argument:(($bare-json-character-34){0,3}) '</>'",
+            "args-f-c": "'<' 'c' '>' argument:(([^\\&<] | '&amp;') ([^\\&<] | '&amp;' | '&lt;'){0,} | '&lt;' ([^\\&<] | '&amp;' | '&lt;') ([^\\&<] | '&amp;' | '&lt;'){0,} | '') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' $args-f-b '' $args-f-c '')",
+        },
+        [],
+    ),
+    (
+        tagged(WHOLE),
+        needs(a={"const": {"k": "&"}}, b=lists({"const": "x"})),
+        {
+            "args-f-b-encoded": "'[' $json-space-encoded-2 [('&#34;x&#34;'){1, by $json-comma-encoded} $json-space-encoded-2] ']'",
+            "args-f-a": "'<' 'a' '>' argument:('{' $json-space-encoded '&#34;k&#34;' $json-colon-encoded '&#34;&amp;&#34;' $json-space-encoded '}') '</>'",
+            "args-f-b": "'<' 'b' '>' argument:($args-f-b-encoded) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' $args-f-b '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=TYPED, codec=ATTRIBUTE),
+        needs(a={"type": ["string", "integer", "boolean", "null"]}),
+        {
+            "args-f-a": "'<' 'a' ' ' 'text' '>' argument:(text[</>]) '</>' | '<' 'a' ' ' 'num' '>' argument:($bare-json-integer | $bare-json-boolean) '</>' | '<' 'a' ' ' 'null' '>' argument:('null') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=TYPED, codec=ATTRIBUTE),
+        needs(a={}),
+        {
+            "args-f-a": "'[' $json-space [($json-value){1, by $json-comma} $json-space] ']'",
+            "args-f-a-2": "'{' $json-space [($object-extra){1, by $json-comma} $json-space] '}'",
+            "args-f-a-3": "'<' 'a' ' ' 'text' '>' argument:(text[</>]) '</>' | '<' 'a' ' ' 'num' '>' argument:($bare-json-number | $bare-json-boolean) '</>' | '<' 'a' ' ' 'null' '>' argument:('null') '</>' | '<' 'a' ' ' 'array' '>' argument:($args-f-a) '</>' | '<' 'a' ' ' 'object' '>' argument:($args-f-a-2) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a-3 '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=TYPED, codec=RAW),
+        needs(a=SEVEN),
+        {"args-f-a": "'<' 'a' ' ' '' '>' argument:('7') '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        Arguments(entry=("<", KEY, ">", VALUE, "</", KEY, ">"), codec=RAW),
+        needs(a=STRING),
+        {
+            "args-f-a": "'<' 'a' '>' argument:(text[</]) '</' 'a' '>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=("<", KEY, ">\n", VALUE, "\n</>\n"), codec=RAW),
+        needs(a=STRING),
+        {
+            "args-f-a": "'<' 'a' '>\\n' argument:(text[\n</>\n </>]) '\\n</>\\n'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=EQUALS, separator=", ", end=")", codec=RAW),
+        needs(a=STRING, b_=STRING),
+        {
+            "args-f-a": "'a' '=' argument:(text[, )])",
+            "args-f-b": "'b' '=' argument:(text[, )])",
+            "call-f": "name:('f') ':' argument:('' $args-f-a [', ' $args-f-b] ')')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=EQUALS, separator=", ", codec=RAW),
+        needs(a=STRING),
+        {"args-f-a": "'a' '=' argument:(text[,a=])", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(Codec(strings=Strings.RAW, omits_null=True)),
+        needs(a={"type": ["boolean", "null"]}, b=NULL, c={"const": None}, d=SEVEN),
+        {
+            "args-f-a": "'<' 'a' '>' argument:($bare-json-boolean) '</>'",
+            "args-f-d": "'<' 'd' '>' argument:('7') '</>'",
+            "args-f-more": "'' $args-f-d",
+            "call-f": "name:('f') ':' argument:('' ($args-f-a $args-f-more | $args-f-d) '')",
+        },
+        [],
+    ),
+    (
+        tagged(Codec(strings=Strings.RAW, omits_null=True)),
+        needs(a={"type": ["integer", "string"]}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(),
+        {"type": "object", "additionalProperties": {"const": 1}},
+        {
+            "args-f-extra": "'<' [0-9A-Z_a-z] [0-9A-Z_a-z]* '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('' [($args-f-extra){1, by ''}] '')",
+        },
+        [],
+    ),
+    (
+        tagged(),
+        {
+            "type": "object",
+            "properties": {"a": SEVEN},
+            "additionalProperties": {"const": 1},
+            "required": ["a"],
+            "minProperties": 2,
+            "maxProperties": 3,
+        },
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7') '</>'",
+            "args-f-extra": "'<' ([0-9A-Z_b-z] [0-9A-Z_a-z]* | 'a' [0-9A-Z_a-z] [0-9A-Z_a-z]*) '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a ('' $args-f-extra){1,2} '')",
+        },
+        [],
+    ),
+    (
+        tagged(separator=";"),
+        {"type": "object", "properties": {"a": SEVEN}, "additionalProperties": {"const": 1}},
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7') '</>'",
+            "args-f-extra": "'<' ([0-9A-Z_b-z] [0-9A-Z_a-z]* | 'a' [0-9A-Z_a-z] [0-9A-Z_a-z]*) '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('' [$args-f-a (';' $args-f-extra){0,} | ($args-f-extra){1, by ';'}] '')",
+        },
+        [],
+    ),
+    (
+        tagged(when_empty="-"),
+        {"type": "object", "additionalProperties": {"const": 1}, "minProperties": 1},
+        {
+            "args-f-extra": "'<' [0-9A-Z_a-z] [0-9A-Z_a-z]* '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('' ($args-f-extra){1, by ''} '')",
+        },
+        [],
+    ),
+    (
+        tagged(start="[", end="]"),
+        {"type": "object", "additionalProperties": {"const": 1}, "minProperties": 1},
+        {
+            "args-f-extra": "'<' [0-9A-Z_a-z] [0-9A-Z_a-z]* '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('[' ($args-f-extra){1, by ''} ']')",
+        },
+        [],
+    ),
+    (
+        tagged(start="[", end="]"),
+        {"type": "object", "additionalProperties": {"const": 1}},
+        {
+            "args-f-extra": "'<' [0-9A-Z_a-z] [0-9A-Z_a-z]* '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('[' [($args-f-extra){1, by ''}] ']')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=("<", KEY, ">", VALUE, "</", KEY, ">"), codec=RAW),
+        {"type": "object", "additionalProperties": {"const": 1}},
+        {"call-f": "name:('f') ':' argument:('' '' '')"},
+        ["# additionalProperties: the argument's name is written twice, and may be anything"],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists({"const": 1})),
+        {
+            "args-f-a": "'<' 'a' '>' argument:([('1'){1, by ', '}]) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists({"const": 1}, minItems=1)),
+        {
+            "args-f-a": "'<' 'a' '>' argument:(('1'){1, by ', '}) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists({"const": 1}, minItems=2, maxItems=3)),
+        {
+            "args-f-a": "'<' 'a' '>' argument:(('1'){2,3 by ', '}) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists(False, prefixItems=[SEVEN, NULL])),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7' ', ' 'null') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists(False)),
+        {"args-f-a": "'<' 'a' '>' argument:('') '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists(NULL, prefixItems=[SEVEN])),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7' [', ' ('null'){1, by ', '}]) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists(NULL, prefixItems=[SEVEN], minItems=2, maxItems=3)),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7' ', ' ('null'){1,2 by ', '}) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists(NULL, prefixItems=[SEVEN], maxItems=1)),
+        {"args-f-a": "'<' 'a' '>' argument:('7') '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists(STRING)),
+        {
+            "args-f-a": "'<' 'a' '>' argument:([([^,<] text[</> ,]){1, by ', '}]) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a=lists({"enum": ["x", 1, [2], {"k": 1}]})),
+        {
+            "args-f-a": "'<' 'a' '>' argument:([('x' | '1' | '[' $json-space '2' $json-space ']' | '{' $json-space '\"k\"' $json-colon '1' $json-space '}'){1, by ', '}]) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a={"const": ["x", 1]}, b={"const": []}, c={"const": {"k": []}}),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('x' ', ' '1') '</>'",
+            "args-f-b": "'<' 'b' '>' argument:('') '</>'",
+            "args-f-c": "'<' 'c' '>' argument:('{' $json-space '\"k\"' $json-colon '[' $json-space ']' $json-space '}') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' $args-f-b '' $args-f-c '')",
+        },
+        [],
+    ),
+    (
+        tagged(JOINED),
+        needs(a={"type": "object", "properties": {"k": SEVEN}}),
+        {
+            "args-f-a-k": "'\"k\"' $json-colon '7'",
+            "args-f-a": "'{' $json-space [$args-f-a-k $json-space] '}'",
+            "args-f-a-2": "'<' 'a' '>' argument:($args-f-a) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a-2 '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=EQUALS, separator=", ", end=")", codec=JOINED),
+        needs(a=lists(STRING)),
+        {
+            "args-f-a": "'a' '=' argument:([([^\\),=] text[, ) , =]){1, by ', '}])",
+            "call-f": "name:('f') ':' argument:('' $args-f-a ')')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a=needs(k=SEVEN, l_=NULL)),
+        {
+            "args-f-a-k": "'<' 'k' '>' argument:('7') '</>'",
+            "args-f-a-l": "'<' 'l' '>' argument:('null') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:($args-f-a-k ['' $args-f-a-l]) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a=needs(k_=SEVEN)),
+        {
+            "args-f-a-k": "'<' 'k' '>' argument:('7') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:([$args-f-a-k]) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a=needs()),
+        {"args-f-a": "'<' 'a' '>' argument:('') '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a={"type": "object"}),
+        {"args-f-a": "'<' 'a' '>' argument:('') '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        ["#/properties/a additionalProperties: tags are named twice, and may be anything"],
+    ),
+    (
+        tagged(XML),
+        needs(a=lists({"const": 1})),
+        {
+            "args-f-a-item": "'<' 'item' '>' argument:('1') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:(($args-f-a-item){0,}) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a=lists({"const": 1}, minItems=2, maxItems=3)),
+        {
+            "args-f-a-item": "'<' 'item' '>' argument:('1') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:(($args-f-a-item){2,3}) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a=lists(False, prefixItems=[SEVEN, NULL])),
+        {
+            "args-f-a-item": "'<' 'item' '>' argument:('7') '</>'",
+            "args-f-a-item-2": "'<' 'item' '>' argument:('null') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:($args-f-a-item $args-f-a-item-2) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a=lists({"const": 1}, prefixItems=[NULL], minItems=2, maxItems=4)),
+        {
+            "args-f-a-item": "'<' 'item' '>' argument:('null') '</>'",
+            "args-f-a-item-2": "'<' 'item' '>' argument:('1') '</>'",
+            "args-f-a": "'<' 'a' '>' argument:($args-f-a-item ($args-f-a-item-2){1,3}) '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a={"const": {"k": [1, {"l": "x"}]}}, b={"const": []}),
+        {
+            "args-f-a-k-item": "'<' 'item' '>' argument:('1') '</>'",
+            "args-f-a-k-item-l": "'<' 'l' '>' argument:('x') '</>'",
+            "args-f-a-k-item-2": "'<' 'item' '>' argument:($args-f-a-k-item-l) '</>'",
+            "args-f-a-k": "'<' 'k' '>' argument:($args-f-a-k-item $args-f-a-k-item-2) '</>'",
+            "args-f-a": "'<' 'a' '>' argument:($args-f-a-k) '</>'",
+            "args-f-b": "'<' 'b' '>' argument:() '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' $args-f-b '')",
+        },
+        [],
+    ),
+    (
+        tagged(XML),
+        needs(a={}),
+        {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
+        [],
+    ),
+    (
+        tagged(XML),
+        {"$ref": "#/$defs/t", "$defs": {"t": needs(k_={"$ref": "#/$defs/t"}, l=lists({"$ref": "#/$defs/t"}))}},
+        {
+            "args-f-k-k-l-item-l": "'<' 'l' '>' argument:(($args-f-k-k-l-item){0,}) '</>'",
+            "args-f-k-k-l-item-more": "'' $args-f-k-k-l-item-l",
+            "args-f-k-k-l-item": "'<' 'item' '>' argument:($args-f-k-k $args-f-k-k-l-item-more | $args-f-k-k-l-item-l) '</>'",
+            "args-f-k-k": "'<' 'k' '>' argument:($args-f-k-k $args-f-k-k-l-item-more | $args-f-k-k-l-item-l) '</>'",
+            "args-f-k": "'<' 'k' '>' argument:($args-f-k-k $args-f-k-k-l-item-more | $args-f-k-k-l-item-l) '</>'",
+            "call-f": "name:('f') ':' argument:('' ($args-f-k $args-f-k-k-l-item-more | $args-f-k-k-l-item-l) '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        needs(a=lists({"const": 1})),
+        {"args-f-a": "('<' 'a' '>' argument:('1') '</>'){1,}", "call-f": "name:('f') ':' argument:('' [$args-f-a] '')"},
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        needs(a=lists({"const": 1}, minItems=1), b_=SEVEN),
+        {
+            "args-f-a": "('<' 'a' '>' argument:('1') '</>'){1,}",
+            "args-f-b": "'<' 'b' '>' argument:('7') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a ['' $args-f-b] '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True, separator=";"),
+        needs(a=lists({"const": 1}, minItems=2, maxItems=3)),
+        {
+            "args-f-a": "('<' 'a' '>' argument:('1') '</>'){2,3 by ';'}",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True, separator=";"),
+        needs(a=lists({"const": 1}, prefixItems=[NULL])),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('null') '</>' [';' ('<' 'a' '>' argument:('1') '</>'){1, by ';'}]",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        needs(a=lists({"const": 1}, prefixItems=[NULL], minItems=1)),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('null') '</>' ['' ('<' 'a' '>' argument:('1') '</>'){1,}]",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (tagged(repeats=True), needs(a=lists(False)), {"call-f": "name:('f') ':' argument:('' '' '')"}, []),
+    (
+        tagged(repeats=True, separator=";"),
+        needs(a={}),
+        {
+            "args-f-a": "('<' 'a' '>' argument:(text[</>]) '</>'){1, by ';'}",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        needs(a={}),
+        {
+            "args-f-a": "('<' 'a' '>' argument:(text[</>]) '</>'){1,}",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        needs(a={"const": ["x", ["y"]]}, b={"const": []}, c={"const": "z"}),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('x') '</>' '' '<' 'a' '>' argument:('[' $json-space '\"y\"' $json-space ']') '</>'",
+            "args-f-c": "'<' 'c' '>' argument:('z') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' $args-f-c '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        needs(a={"anyOf": [lists({"const": 1}, minItems=1), {"const": "x"}]}),
+        {
+            "args-f-a": "('<' 'a' '>' argument:('1') '</>'){1,} | '<' 'a' '>' argument:('x') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '')",
+        },
+        [],
+    ),
+    (
+        tagged(repeats=True),
+        {"type": "object", "additionalProperties": {"type": ["array", "null"]}},
+        {
+            "args-f-extra": "'<' [0-9A-Z_a-z] [0-9A-Z_a-z]* '>' argument:('null') '</>'",
+            "call-f": "name:('f') ':' argument:('' [($args-f-extra){1, by ''}] '')",
+        },
+        ["# additionalProperties: each item of a list repeats the name, which may be anything"],
+    ),
+    (
+        tagged(repeats=True),
+        {"type": "object", "additionalProperties": lists({"const": 1})},
+        {"call-f": "name:('f') ':' argument:('' '' '')"},
+        ["# additionalProperties: each item of a list repeats the name, which may be anything"],
+    ),
+    (
+        tagged(repeats=True),
+        {"type": "object", "additionalProperties": {"const": 1}},
+        {
+            "args-f-extra": "'<' [0-9A-Z_a-z] [0-9A-Z_a-z]* '>' argument:('1') '</>'",
+            "call-f": "name:('f') ':' argument:('' [($args-f-extra){1, by ''}] '')",
+        },
+        [],
+    ),
+]
+"""How arguments are written, the tool's parameters, the rules, and what is not enforced."""
+
+
+@pytest.mark.parametrize(("arguments", "parameters", "lines", "losses"), WRITTEN)
+def test_a_call_is_written_out(arguments, parameters, lines, losses):
+    """Entries, lists, nothing at all: each as the codec has it; what it cannot say is reported."""
+    assert written(arguments, parameters) == (lines, losses)
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        ((NAME, ARGUMENTS), "name:('f') argument:($args-f)"),
+        (("<", ID, ">", NAME), "'<' id:([0-9A-Z_a-z]{1,64}) '>' name:('f')"),
+        ((INDEX, ":", Slot.ANY, NAME), "('0' | [1-9] [0-9]{0,3}) ':' '' name:('f')"),
+        ((), ""),
+    ],
+)
+def test_a_skeleton_is_filled(function, line):
+    """Names, ids and counters are generated; what says nothing is left out."""
+    assert written(Arguments(), needs(a=SEVEN), function)[0]["call-f"] == line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "function", "followed_by", "ends"),
+    [
+        (Arguments(end=")"), (NAME, ARGUMENTS, "</f>"), ("</c>",), (")", "</f>")),
+        (Arguments(end="\n"), (NAME, ARGUMENTS, " </f> "), ("</c>",), ("</f>",)),
+        (Arguments(), (NAME, ARGUMENTS, "\n"), ("\n</c>", " "), ("</c>",)),
+        (Arguments(), (NAME, ARGUMENTS, ID), ("</c>", "<c>"), ("</c>", "<c>")),
+        (Arguments(), (NAME, ARGUMENTS), (), ()),
+        (Arguments(end="!"), (NAME,), ("x",), ("!",)),
+        (Arguments(), (NAME,), ("x",), ("x",)),
+    ],
+)
+def test_what_may_follow_the_last_argument(arguments, function, followed_by, ends):
+    """What ends the arguments and the function; where both are layout alone, what follows the call."""
+    call = Call(function=function, arguments=arguments, tools=None, followed_by=followed_by)
+
+    assert after_arguments(call) == ends
+
+
+def shape_of(*names, extra=()):
+    return Object(properties=tuple(Property(name, Null()) for name in names), extra=extra)
+
+
+OPEN = Arguments(entry=EQUALS, codec=RAW, separator="\n; ")
+ANY_KEY = ((Text(), Null()),)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "objects", "texts"),
+    [
+        (OPEN, [shape_of("a", "b")], (";a=", ";b=")),
+        (OPEN, [shape_of("a"), shape_of("a", "c")], (";a=", ";c=")),
+        (OPEN, [shape_of("a", extra=ANY_KEY)], (";",)),
+        (OPEN, [shape_of("a"), shape_of(extra=ANY_KEY)], (";",)),
+        (OPEN, [shape_of()], (";",)),
+        (OPEN, [shape_of(*map(str, range(16)))], tuple(f";{name}=" for name in range(16))),
+        (OPEN, [shape_of(*map(str, range(17)))], (";",)),
+        (Arguments(entry=EQUALS, codec=RAW, separator="\n"), [shape_of("a")], ("\na=",)),
+        (Arguments(entry=EQUALS, codec=RAW), [shape_of("a")], ("a=",)),
+        (Arguments(entry=EQUALS, codec=RAW), [shape_of()], ()),
+        (Arguments(entry=(KEY, VALUE), codec=RAW, separator=";"), [shape_of("a")], (";a",)),
+        (Arguments(entry=("<", KEY, ">", VALUE), codec=RAW, separator=";"), [shape_of("a")], (";<a>",)),
+        (Arguments(entry=EQUALS, separator=";"), [shape_of("a")], (";",)),
+        (Arguments(entry=EQUALS, codec=RAW, separator=";", end=")"), [shape_of("a")], (";",)),
+        (tagged(separator=";"), [shape_of("a")], (";",)),
+        (tagged(), [shape_of("a")], ()),
+    ],
+)
+def test_what_begins_another_argument(arguments, objects, texts):
+    """Where nothing closes a value: what is between two, with the names that may come, if these are known and few."""
+    assert next_arguments(arguments, objects) == texts
+
+
+ONES, MANY = Array(items=Null(), minimum=1), Array(items=Null())
+
+
+@pytest.mark.parametrize(
+    ("shape", "of_objects", "of_lists", "may_be_empty"),
+    [
+        (Object(), True, False, False),
+        (Constant('{"a": 1}'), True, False, False),
+        (Constant("[1]"), False, True, False),
+        (Constant("[]"), False, True, True),
+        (Constant("1"), False, False, False),
+        (MANY, False, True, True),
+        (ONES, False, True, False),
+        (Array(prefix=(Null(),)), False, True, False),
+        (Null(), False, False, False),
+    ],
+)
+def test_shapes_are_of_objects_or_of_lists(shape, of_objects, of_lists, may_be_empty):
+    """Constants are what their value is; a list of which first items are said is not written empty."""
+    assert (is_object(shape), is_list(shape), may_be_empty_list(shape)) == (of_objects, of_lists, may_be_empty)
+
+
+@pytest.mark.parametrize(
+    ("shape", "names"),
+    [
+        (Integer(), ["number"]),
+        (Union((Constant("1"), Text(), Null(), Boolean())), ["string", "number", "boolean", "null"]),
+        (Union((Object(), Array())), ["array", "object"]),
+        (Anything(), ["string", "number", "boolean", "null", "array", "object"]),
+        (Reference("r"), ["array"]),
+    ],
+)
+def test_types_are_named_as_formats_do(shape, names):
+    """In one order; an integer is a number."""
+    assert type_names(shape, {"r": MANY}) == names
+
+
+def test_any_value_of_a_type():
+    """Anything becomes all values of the type; a shape that says more stays."""
+    kinds = ("string", "number", "boolean", "null", "array", "object")
+
+    assert [shape_line(of_type(Anything(), kind)) for kind in kinds] == [
+        "string",
+        "number",
+        "boolean",
+        "null",
+        "[any*]",
+        "{(string): any}",
+    ]
+    assert of_type(Null(), "string") == Null()
+
+
+def test_small_pieces_of_calls():
+    """Items of what is no list, text that is not empty, objects that may be, and references under other names."""
+    must = Object(properties=(Property("a", Null(), True),))
+
+    assert (items_of([1]), items_of({"a": 1}), items_of("ab")) == ([1], [], [])
+    assert node_line(not_empty(("b</", "a", "bc"))) == "[^ab] text[b</ a bc]"
+    assert [may_be_empty(shape) for shape in (Object(), must, Object(extra=ANY_KEY, minimum=1), shape_of("a"))] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert renamed(Sequence((Ref("a"), Optional(Ref("b")))), {"a": "x", "b": "y"}) == Sequence(
+        (Ref("x"), Optional(Ref("y")))
+    )
