@@ -29,7 +29,7 @@ from unrender.cli.terminal import (
     shortened,
     width,
 )
-from unrender.explain import Explanation, explain
+from unrender.explain import Explanation, Line, explain, listing
 from unrender.format import ToolMode
 from unrender.grammar.nodes import Role
 from unrender.parsing.parser import Span
@@ -50,13 +50,17 @@ _LONGEST = 240
 @click.option(
     "--prompt", metavar="FILE", type=click.Path(), help="The prompt that the model was really given, or its tail."
 )
+@click.option("--program", is_flag=True, help="Print the parser's instructions instead, one on a line.")
 @json_option
-def explain_(output: str, *, asked: Asked, prompt: str | None, as_json: bool) -> None:
+def explain_(output: str, *, asked: Asked, prompt: str | None, program: bool, as_json: bool) -> None:
     """Show how an output is read, where reading a call stopped, and what would help.
 
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The exit code is
     1 when something could not be read, or looks wrong.
     """
+    if program:
+        _print_program(listing(asked.turn().parser()), as_json=as_json)
+        return
     text = read_text(output)
     loaded = asked.load()
     begun = None if prompt is None else read_text(prompt)
@@ -82,6 +86,9 @@ def _show(explanation: Explanation, template: ChatTemplate) -> None:
     if explanation.stops:
         print_heading("Reading stopped")
         print_rows([("", str(stop)) for stop in explanation.stops])
+    if explanation.expected[:1] not in (("text",), ("reasoning",), ()):
+        print_heading("Could come next")
+        print_rows([("", " or ".join(explanation.expected))])
     if explanation.tolerances:
         print_heading("Read all the same", "the template writes it otherwise")
         print_rows([("", sentence) for sentence in explanation.tolerances])
@@ -95,6 +102,14 @@ def _show(explanation: Explanation, template: ChatTemplate) -> None:
         print_heading("What the model should write", "«…» are its own words")
         for answer in answers(explanation.format, template.capabilities):
             print_block(answer, indent=INDENT)
+
+
+def _print_program(lines: Sequence[Line], *, as_json: bool) -> None:
+    if as_json:
+        print_json([{"address": line.address, "name": line.name, "fields": line.fields} for line in lines])
+        return
+    for line in lines:
+        print_line(str(line))
 
 
 def _summary(explanation: Explanation) -> str:

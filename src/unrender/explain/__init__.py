@@ -5,7 +5,20 @@ call syntax, a tolerance less, markers taken away, no list of tools, other chunk
 """
 
 from unrender.explain.explain import explain
+from unrender.explain.listing import Line, listing
 from unrender.explain.replay import Difference, Replay, Step, replay
 from unrender.explain.report import Explanation, Hint, Nearest, Stop
 
-__all__ = ["Difference", "Explanation", "Hint", "Nearest", "Replay", "Step", "Stop", "explain", "replay"]
+__all__ = [
+    "Difference",
+    "Explanation",
+    "Hint",
+    "Line",
+    "Nearest",
+    "Replay",
+    "Step",
+    "Stop",
+    "explain",
+    "listing",
+    "replay",
+]

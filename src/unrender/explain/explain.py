@@ -45,6 +45,8 @@ def explain(
     reading = Reading.of(turn, output)
     nearest = find_nearest(reading)
     case = Case(reading=reading, nearest=nearest)
+    waiting = turn.parser()
+    waiting.feed(output)
     return Explanation(
         output=output,
         format=turn.format,
@@ -55,6 +57,7 @@ def explain(
         tolerances=find_tolerances(reading),
         nearest=nearest,
         hints=tuple(_hints(case)),
+        expected=waiting.expected(),
     )
 
 

@@ -69,6 +69,8 @@ class Explanation:
     """Deviations from what the template writes that were read all the same."""
     nearest: Nearest | None = None
     hints: tuple[Hint, ...] = ()
+    expected: tuple[str, ...] = ()
+    """What could have come after the output, as `Parser.expected` says it."""
 
     @property
     def clean(self) -> bool:
@@ -102,4 +104,5 @@ class Explanation:
             "nearest": self.nearest
             and {"name": self.nearest.name, "why": self.nearest.why, "calls": list(self.nearest.calls)},
             "hints": [{"name": hint.name, "text": hint.text, "fix": hint.fix} for hint in self.hints],
+            "expected": list(self.expected),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -160,9 +160,14 @@ def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
 
 def _at_places(bounds: _Bounds, places: int) -> _Bounds:
     """Return the bounds at numbers of so many places: one with more moves inwards, to a number that is allowed."""
-    low = None if bounds.low is None else Decimal(f"{ceil(Fraction(bounds.low) * 10**places)}e-{places}")
-    high = None if bounds.high is None else Decimal(f"{floor(Fraction(bounds.high) * 10**places)}e-{places}")
+    low = None if bounds.low is None else _rounded(bounds.low, ceil, places)
+    high = None if bounds.high is None else _rounded(bounds.high, floor, places)
     return _Bounds(low, high, bounds.open_low and low == bounds.low, bounds.open_high and high == bounds.high)
+
+
+def _rounded(bound: Decimal, inwards: Callable[[Fraction], int], places: int) -> Decimal:
+    found = Decimal(f"{inwards(Fraction(bound) * 10**places)}e-{places}")
+    return bound if found == bound else found
 
 
 def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:

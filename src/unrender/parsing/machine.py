@@ -41,6 +41,10 @@ FREE_REREADS = 8_192
 """Characters that may be read again for nothing, beside as many as the output has; then what breaks off is text as it is."""
 
 
+OR = " or "
+"""Between what could have been at one place."""
+
+
 class Instruction(Protocol):
     """One instruction: frozen data, and the step it makes."""
 
@@ -209,15 +213,17 @@ class Machine(Reading[Event | BrokenText, Frame]):
                 attempt=self.pc,
             )
         )
-        self.failed_at = self.at
+        self.failed_at, self.wanted = self.at, ""
         self.loose = False
         self.pc: int = targets[0]
 
     def fail(self, wanted: str) -> None:
         """Nothing matches here: go back to the latest frame, or give the call up when it is committed."""
-        if self.at >= self.failed_at:
-            self.failed_at = self.at
+        if self.at > self.failed_at or not self.wanted:
             self.wanted = wanted
+        elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
+            self.wanted += OR + wanted
+        self.failed_at = max(self.at, self.failed_at)
         if not self.frames:
             self.abandon_call(wanted)
             return

@@ -8,16 +8,16 @@ what the request allows, not on its tools (save where nothing but their names sh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
-from unrender.grammar.nodes import Grammar, Role
+from unrender.grammar.nodes import Grammar
 from unrender.messages import Message, Request
 from unrender.parsing.begun import prefill
 from unrender.parsing.cleaning import BrokenText, Cleaner
 from unrender.parsing.events import Event, MessageFinished
+from unrender.parsing.expected import expected_by
 from unrender.parsing.fed import Fed
 from unrender.parsing.ids import CallIds, IdMaker, id_maker
 from unrender.parsing.machine import Machine
@@ -26,6 +26,7 @@ from unrender.parsing.policy import Policy, read_policy, save_policy
 from unrender.parsing.program import CONTENT_HUB
 from unrender.parsing.quoting import Quoter
 from unrender.parsing.readers import fed_begun, machine_for, reader_for
+from unrender.parsing.reading import Span
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.sealed import STATE_VERSION, opened, sealed
 from unrender.parsing.state import read_events, read_machine, save_events, save_machine
@@ -36,15 +37,6 @@ __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
 _KEPT = ("_cleaner", "_fed", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_waiting")
 """What a parser is made of, beside what goes straight through it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What a stretch of the output is: `start` and `end` count characters from the output's beginning."""
-
-    role: Role
-    start: int
-    end: int
 
 
 class Parser:
@@ -367,6 +359,15 @@ class Parser:
             events = self._waiting + events
             self._waiting = []
         return events
+
+    def expected(self) -> tuple[str, ...]:
+        """Return what may come now, in the words of `MalformedOutput.expected`: texts in quotes, and names of what is free."""
+        return expected_by(self.copy()._machine)
+
+    @property
+    def program(self) -> tuple[Any, ...]:
+        """The instructions that read the answer, for people: `unrender.explain.listing` shows them."""
+        return self._machine.program
 
     @property
     def message(self) -> Message:

@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -30,6 +31,15 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 CONTEXT = 40
 """Characters of context on each side that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a stretch of the output is: `start` and `end` count characters from the output's beginning."""
+
+    role: Role
+    start: int
+    end: int
 
 
 class WayBack(Protocol):

@@ -17,7 +17,7 @@ from unrender.messages import CallStatus, Request
 from unrender.parsing.asked import instead_of_call, instead_of_silence, refuse
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes, coerce
-from unrender.parsing.engine import Broken, Closed, Engine, Note, Notice, Opened, Program
+from unrender.parsing.engine import Broken, Closed, Engine, Note, Notice, Opened, Program, Step
 from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
@@ -136,6 +136,11 @@ class TaggedReader:
         if not expected or self.length_limited:
             return events
         return [*events, *self._released([Malformed("", self.engine.position, expected)])]
+
+    @property
+    def program(self) -> tuple[Step, ...]:
+        """The steps that read the answer."""
+        return self.engine.program
 
     @property
     def steps(self) -> int:

@@ -58,3 +58,22 @@ def test_missing_file_is_the_callers_mistake(run):
 
     assert result.exit_code == 2
     assert "nowhere.txt" in result.stderr
+
+
+def test_program_prints_the_instructions(run):
+    """`--program` prints what the parser runs: a line, or an object, for each instruction."""
+    lines = explained(run, "Hello", "--program").stdout.splitlines()
+    objects = json.loads(explained(run, "Hello", "--program", "--json").stdout)
+
+    assert lines[0].split()[:2] == ["0", "Jump"]
+    assert len(lines) == len(objects)
+    assert [item["address"] for item in objects] == list(range(len(objects)))
+    assert "Lit" in {item["name"] for item in objects}
+
+
+def test_what_could_come_next(run):
+    """Of an output that is cut off inside a call, the way it could have gone on is shown."""
+    result = explained(run, 'Hello\n<call name="get_weather">{"city": "Rome"}')
+
+    assert "Could come next" in result.stdout
+    assert "'</call>'" in result.stdout
