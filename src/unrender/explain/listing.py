@@ -36,7 +36,7 @@ def listing(parser: Parser) -> tuple[Line, ...]:
     """Return the program that `parser` runs, in the order of the addresses.
 
     >>> from unrender import Format, Request
-    >>> str(listing(Parser(Format(), Request()))[0])
+    >>> str(listing(Parser(Format(undeclared_reasoning=False), Request()))[0])
     '   0  Jump  target=4'
     """
     return tuple(
