@@ -151,4 +151,4 @@ def _read_single(text: str) -> Any:
 
 def _read_bare(text: str) -> Any:
     """Read such a literal whose keys have no quotes."""
-    return _read_single(_BARE_KEY.sub(lambda found: found.group(1) or json.dumps(found.group()), text))
+    return _read_single(_BARE_KEY.sub(lambda found: found.group(1) or repr(found.group()), text))
