@@ -26,7 +26,7 @@ from unrender.analysis.journal import tell
 from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
-from unrender.analysis.readback import MIXED
+from unrender.analysis.readback import MIXED, TOLD, Misread
 from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
@@ -89,9 +89,10 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     fmt, settled = _settle(found, doubts)
     proof = prove(prober, complete(fmt, template.source))
     fmt, last = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
-    given_up = (*found.given_up, *settled, *proof.given_up, *last)
+    given_up = (*found.given_up, *settled, *proof.given_up, *last, *_not_generalised(proof))
     unlike = unlike_history(turns, found.frame, found.format.content.start)
-    diagnostics = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof))
+    words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof.misread))
+    diagnostics = tuple(dict.fromkeys(words))
     if prober.given_up:
         diagnostics = (f"{prober.why_given_up}, and was asked no more", *diagnostics)
     capabilities = replace(prober.capabilities, **_observed(found))
@@ -156,7 +157,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     content, end = wrapped.content, wrapped.turn_end
     beside = find_beside(answers, content, reasoning)
     known = Known(reasoning=reasoning, content=content if beside is None else beside, turn_end=tails.end_of_calls(end))
-    mode = find_mode(answers.call)
+    mode = find_mode(answers.call, answers.long_call)
     written = render_written(prober, frame, tagged=mode is ToolMode.TAG_WITH_TAGGED)
     tools = find_tools(frame, answers, mode, written, known)
     header = frame.header.removeprefix(end) if end.strip() and frame.header != end else frame.header
@@ -170,8 +171,8 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         ends=tuple(dict.fromkeys(text for text in ends if text.strip() and text != end)),
         unasked=frame.unasked,
         prefill="" if asking else frame.prefill,
-        prefill_no_thinking="" if asking else frame.prefill_no_thinking,
-        **_joints(turns, frame, openings, reasoning, tools),
+        prefill_no_thinking="" if asking else _after(header.strip(), frame.prefill_no_thinking),
+        **_joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead),
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
     fmt, given_up = possible(
@@ -196,13 +197,18 @@ def _asking(frame: Frame, reasoning: Reasoning, parts: tuple[Content, CallSyntax
     return "" if any(marker in asking or asking in marker for marker in markers) else frame.prefill
 
 
+def _after(header: str, prefill: str) -> str:
+    """Return what of a prefill follows the last header in it: a message of its own may hold what stands for no reasoning."""
+    return prefill.rpartition(header)[2] if header else prefill
+
+
 def _joints(
-    turns: Turns, frame: Frame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding
+    turns: Turns, frame: Frame, openings: Openings, reasoning: ReasoningFinding, tools: ToolsFinding, *, lead: str
 ) -> dict[str, Any]:
-    """Return what is between the parts of a turn, and whether its calls come first."""
+    """Return what is between the parts of a turn, and whether its calls come first; `lead` is the space before a wrapper."""
     after_result = max(map(_space, openings_after_tool(turns, frame)), key=len, default="")
     return {
-        "start_to_content": _space(openings.content) or _space(openings.content_no_thinking) or after_result,
+        "start_to_content": lead or _space(openings.content) or _space(openings.content_no_thinking) or after_result,
         "reasoning_to_content": reasoning.to_content,
         "reasoning_to_tools": tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
         "content_to_tools": tools.content_to_tools,
@@ -243,8 +249,14 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     return fmt, tuple(given_up)
 
 
-def _misread(proof: Proof) -> Iterator[str]:
-    answers = {found.said.name: found.cut_out.answer for found in reversed(proof.misread)}
+def _not_generalised(proof: Proof) -> Iterator[str]:
+    """Yield, in words, that more calls or arguments are misread than the syntax was derived from, where fewer are not."""
+    fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
+    yield from _misread([] if fewer else [found for found in proof.misread if len(found.said.calls) > 2])
+
+
+def _misread(misread: Sequence[Misread]) -> Iterator[str]:
+    answers = {found.said.name: found.cut_out.answer for found in reversed(misread)}
     for name, answer in answers.items():
         yield f"{name}: what the template writes is not read back as what it was made of: {answer!r:.200}"
 

@@ -23,15 +23,27 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     if _is_reasoning(answers, opening):
         return None
     opening = without_reasoning(opening, found)
-    if opening.strip() == content.start.strip():
-        return None
-    if not opening.strip():
-        return Content()
     alone = (answers.call or "").partition(NAMES[0])[0]
     alone = without_reasoning(alone, found)
+    if opening.strip() == content.start.strip():
+        return _around_calls(content, alone, behind)
+    if not opening.strip():
+        return Content()
     empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], behind]).strip() != ""
     end = _up_to_last_closer(alone[len(opening) :], behind, opening) if empty else _closer(opening, behind)
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=opening, end=end, wraps_empty=empty and bool(end))
+
+
+def _around_calls(content: Content, alone: str, behind: str) -> Content | None:
+    """Return the wrapper that calls are inside of as content is: beside them, nothing ends it. None where they are outside.
+
+    `alone` is what is before a call without content, `behind` what is after content and holds the call.
+    """
+    start, end = content.start.strip(), content.end.strip()
+    if not start or not end or end in behind.partition(NAMES[0])[0] or end not in behind:
+        return None
+    inside = alone.lstrip().startswith(start)
+    return Content(mode=ContentMode.ALWAYS_WRAPPED, start=content.start, wraps_empty=True) if inside else None
 
 
 def _is_reasoning(answers: Answers, opening: str) -> bool:

@@ -58,6 +58,8 @@ class ContentFinding:
     turn_end: str
     rule: str
     """The name of the heuristic that found where the wrapper ends."""
+    lead: str = ""
+    """White space before the wrapper where nothing else of the answer is before it."""
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
@@ -76,6 +78,9 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     start = plain if plain.strip() else reasoned if reasoned.strip() else ""
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
+    lead = ""
+    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The space is the turn's, not the wrapper's.
+        lead, start = plain.removesuffix(reasoned), reasoned
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None
     mode = ContentMode.ALWAYS_WRAPPED if always else ContentMode.WRAPPED_WITH_REASONING
@@ -83,7 +88,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     before_calls = filter(None, (openings.calls, openings.reasoning_calls))
     written_empty = bool(end) and any(start + end in text for text in before_calls)
     content = Content(mode=mode, start=start, end=end, wraps_empty=written_empty)
-    return ContentFinding(content=content, turn_end=turn_end, rule=rule)
+    return ContentFinding(content=content, turn_end=turn_end, rule=rule, lead=lead)
 
 
 _Ending = Callable[[str, Tails, Openings], str]

@@ -237,13 +237,18 @@ def _find_reasoning(prober: Prober) -> dict[str, Any]:
 def _marks_reasoning(prober: Prober, message: Message) -> bool:
     """Return whether reasoning is rendered, and not just run together with content."""
     text = prober.answer(message)
-    if text is None or REASONING not in text:
+    if text is None or REASONING not in text or _writes_parts_as_they_are(text):
         return False
     between = text_between(text, REASONING, CONTENT)
     if between is not None:
         return bool(between.strip())
     as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
     return text.replace(REASONING, CONTENT) != prober.answer(as_content) or _marks_otherwise(prober, text)
+
+
+def _writes_parts_as_they_are(text: str) -> bool:
+    """Return whether a template that knows no parts has written the list of them."""
+    return re.search(rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}", text) is not None
 
 
 def _marks_otherwise(prober: Prober, text: str) -> bool:

@@ -39,6 +39,8 @@ class Openings:
     """Between reasoning and the first call's name."""
     content_no_thinking: str | None
     """Before content, with thinking switched off."""
+    reasoning_content_and_calls: str | None = None
+    """Between reasoning and content, where calls follow."""
     calls_no_thinking: str | None = None
     """Before the first call's name, with thinking switched off."""
     content_tail: str = ""
@@ -85,6 +87,7 @@ def find_openings(answers: Answers, frame: Frame) -> Openings:
         reasoning_content=_between(both, REASONING, CONTENT),
         reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
         content_no_thinking=_before(answers.content_no_thinking, CONTENT),
+        reasoning_content_and_calls=_between(answers.reasoned_mixed, REASONING, CONTENT),
         calls_no_thinking=_before(answers.call_no_thinking, NAMES[0]),
         content_tail=tail_of(answers.content, CONTENT, frame),
         reasoning_content_tail=tail_of(both, CONTENT, frame),
@@ -148,7 +151,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
     # Less layout may be before a call than before content, whose joint this is.
-    before_content = openings.reasoning_content or ""
+    before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
     behind = (before_content if before_content.startswith(end) else text)[len(end) :]
     return end, behind[: len(behind) - len(behind.lstrip())], rule
 

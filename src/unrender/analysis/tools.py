@@ -29,10 +29,11 @@ from unrender.analysis.skeletons import (
     split_opener,
 )
 from unrender.analysis.split import common_suffix, is_tag, lexemes
-from unrender.analysis.tokens import COUNTER, Row, mark_counters, merge
+from unrender.analysis.tokens import AMOUNT, COUNTER, Row, mark_amounts, mark_counters, merge
 from unrender.analysis.turn import Frame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
 
+_NUMBERS = re.compile(f"[{COUNTER}{AMOUNT}]")
 NOT_RENDERED = "tool calls are not rendered"
 """What diagnostics say of a template without calls."""
 
@@ -70,12 +71,12 @@ class Known:
     turn_end: str
 
 
-def find_mode(body: str | None) -> ToolMode:
-    """T1: tell what a call is made of, in an answer of one call."""
-    (call,) = make_calls(1)
-    if body is None or call.name not in body:
+def find_mode(body: str | None, longer: str | None = None) -> ToolMode:
+    """T1: tell what a call is made of, in an answer of one call with one argument, and of one with two (`longer`)."""
+    shown = [(text, make_calls(1, count)[0]) for count, text in ((1, body), (2, longer)) if text is not None]
+    if body is None or NAMES[0] not in body:
         return ToolMode.NONE
-    return next((mode for mode, _, holds in _MODES if holds(body, call)), ToolMode.NONE)
+    return next((mode for mode, _, holds in _MODES if all(holds(text, call) for text, call in shown)), ToolMode.NONE)
 
 
 def _shows_arguments(body: str, call: Call) -> bool:
@@ -153,8 +154,14 @@ class _Analysis:
         for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
             row = None if body is None else self._row(body, count)
             if row is not None:
-                return mark_counters(row)
+                return mark_counters(self._with_amounts(row, count))
         return None, None
+
+    def _with_amounts(self, row: Row, count: int) -> Row:
+        """Return the row with the numbers marked that say how many arguments a call has."""
+        body = self.answers.long_call if count == 1 else self.answers.three_calls
+        longer = None if body is None else find_row(body, _long_calls(count), self.mode, self.found.arguments.entry)
+        return row if longer is None else mark_amounts(row, longer)
 
     def _row(self, text: str, count: int = 1) -> Row | None:
         return find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
@@ -213,11 +220,12 @@ class _Analysis:
         return before.removeprefix(self.known.reasoning.to_content).removeprefix(content.start + content.end)
 
     def _marked_like(self, before: str, row: Row) -> str:
-        """Mark in `before` the counters that were found in `row.before`."""
-        if COUNTER not in row.before:
+        """Mark in `before` the numbers that were found in `row.before`."""
+        first = _NUMBERS.search(row.before)
+        if first is None:
             return before
-        counted = row.before[row.before.index(COUNTER) :]
-        match = re.search(r"\d+".join(map(re.escape, counted.split(COUNTER))) + "$", before)
+        counted = row.before[first.start() :]
+        match = re.search(r"\d+".join(map(re.escape, _NUMBERS.split(counted))) + "$", before)
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
@@ -282,9 +290,9 @@ class _Analysis:
         else:
             call_start, name_prefix = split_opener(solution.prefix)
             function_close, call_end = split_closer(solution.suffix, call_start)
-        if COUNTER in call_start:
+        if _NUMBERS.search(call_start):
             call_start, name_prefix = "", call_start + name_prefix
-        if COUNTER in call_end:
+        if _NUMBERS.search(call_end):
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
         function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
@@ -321,6 +329,7 @@ class _Analysis:
     def _call_text(self, tools: CallSyntax, arguments: str) -> str:
         """Return the first call, from its name to its end, with this text for arguments."""
         values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
+        values[Slot.COUNT] = "0"
         function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
@@ -334,6 +343,11 @@ class _Analysis:
             return None
         closing = _literal_end(row, tools)
         return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
+
+
+def _long_calls(count: int) -> tuple[Call, ...]:
+    """Return the calls with two arguments that are beside `count` calls with one in the records."""
+    return make_calls(1 if count == 1 else 3, 2)
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:

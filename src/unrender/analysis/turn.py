@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from unrender.analysis.asked import Asked, Turns
-from unrender.analysis.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2
+from unrender.analysis.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
 from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
 
 _LONGEST_HEADER = 1000
@@ -183,6 +183,8 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
         shared = lead
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
+    if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
+        shared = bare  # What ends the question's turn is not part of an answer.
     return _without_opener(shared, answers)
 
 
@@ -244,7 +246,12 @@ def _after_lead(prompt: str | None, lead: str) -> str:
 def _header(lead: str, bare: str | None) -> str:
     if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
         return lead[len(bare) :]
-    return lead
+    return _last_marker(lead) if carries_needle(lead) else lead
+
+
+def _last_marker(lead: str) -> str:
+    """Return the last marker of a lead that shows tools as well: what is before it belongs to these."""
+    return next((part for part in reversed(lexemes(lead[-_LONGEST_HEADER:])) if is_tag(part)), "")
 
 
 def _unasked(lead: str, asked: Asked) -> str:

@@ -16,7 +16,7 @@ MAX_INDEX = 1_000_000
 MAX_DEPTH = 8
 """Most keys of an envelope's path."""
 
-_FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)
+_FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT, Slot.ANY)
 
 
 def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
@@ -127,7 +127,14 @@ _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
 def _filled(tools: CallSyntax) -> dict[str, Any] | None:
     """Return the object that the skeleton writes for one call; None when it writes none, or a key twice."""
     arguments = '"{}"' if tools.arguments.as_string else "{}"
-    values = {Slot.NAME: _NAME, Slot.ID: _ID, Slot.INDEX: str(_NUMBER), Slot.ARGUMENTS: arguments, Slot.ANY: "any"}
+    values = {
+        Slot.NAME: _NAME,
+        Slot.ID: _ID,
+        Slot.INDEX: str(_NUMBER),
+        Slot.COUNT: "0",
+        Slot.ARGUMENTS: arguments,
+        Slot.ANY: "any",
+    }
     text = "".join(values.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
     try:
         value = json.loads(text, object_pairs_hook=_object)

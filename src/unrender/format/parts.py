@@ -73,6 +73,8 @@ class Slot(StrEnum):
     """The call's id."""
     INDEX = "index"
     """A counter that the template writes itself, e.g. the 0 of `functions.f:0`."""
+    COUNT = "count"
+    """How many arguments the call has, e.g. the 2 of `<call n=2>`."""
     KEY = "key"
     """The name of one argument."""
     VALUE = "value"

@@ -52,7 +52,7 @@ class _CallWriter:
                 return Tag(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
                 return Tag(Role.ID, _ID)
-            case Slot.INDEX:
+            case Slot.INDEX | Slot.COUNT:
                 return _COUNTER
             case Slot():
                 return EMPTY

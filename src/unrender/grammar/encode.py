@@ -66,6 +66,8 @@ def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call
                 text += call_id
             case Slot.INDEX:
                 text += str(tools.index_start + index)
+            case Slot.COUNT:
+                text += str(len(values))
             case Slot.ARGUMENTS:
                 text += encode_arguments(values, tools.arguments, margin=_margin(text))
             case Slot.ANY:
@@ -100,7 +102,7 @@ def encode_answer(
         before = fmt.reasoning.start + reasoning
         inside = fmt.reasoning.holds_calls and calls and (turn.tools_first or not content)
         before += "" if inside else fmt.reasoning.end
-    elif fmt.reasoning.empty:
+    elif fmt.reasoning.empty and not (calls and not content and _opens_around_calls(fmt)):
         before = fmt.reasoning.empty
     called = encode_calls(calls, fmt.tools)
     wrapper = fmt.content_with_calls if called and fmt.content_with_calls is not None else fmt.content
@@ -114,6 +116,11 @@ def encode_answer(
     if said:
         return before + to_content + said + turn.content_to_tools + called
     return before + to_calls + called
+
+
+def _opens_around_calls(fmt: Format) -> bool:
+    """Return whether calls without reasoning are after the marker that begins it, which nothing closes before them."""
+    return fmt.reasoning.holds_calls and fmt.turn.start_to_tools.strip() == fmt.reasoning.start.strip()
 
 
 def json_type(value: Any) -> str:

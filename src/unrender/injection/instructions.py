@@ -22,6 +22,7 @@ _WORDS = {
     Slot.NAME: "NAME",
     Slot.ID: "ID",
     Slot.INDEX: "INDEX",
+    Slot.COUNT: "COUNT",
     Slot.KEY: "KEY",
     Slot.VALUE: "VALUE",
     Slot.TYPE: "TYPE",
@@ -132,6 +133,8 @@ def _explained(syntax: CallSyntax) -> Iterator[str]:
         yield "ID is a name that you give to this call, another one for each call."
     if Slot.INDEX in syntax.function:
         yield f"INDEX counts your calls, from {syntax.index_start}."
+    if Slot.COUNT in syntax.function:
+        yield "COUNT is the number of the call's arguments."
     if arguments.entry:
         yield from _explained_entry(arguments)
     else:
