@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lines import grammar_lines
 
 from unrender.emit.sample import draw
 from unrender.errors import GrammarError
@@ -15,12 +18,15 @@ from unrender.grammar import (
     atomic,
     choice,
     literal,
+    negate,
     one_or_more,
     optional,
+    peek,
     ref,
     repeat,
     sequence,
     tag,
+    until,
     zero_or_more,
 )
 from unrender.grammar.counting import MOST_ROUNDS, Count, counted
@@ -111,3 +117,159 @@ def test_what_cannot_be_counted_is_refused(node: Node, message: str) -> None:
     """The error says what is in the way."""
     with pytest.raises(GrammarError, match=message):
         counted(Grammar(node), Count.ONE)
+
+
+RULES_OF_ROWS = {**RULES, "never": sequence("a", ref("never")), "quiet": literal("q")}
+KINDS = (Count.NONE, Count.ONE, Count.AT_MOST_ONE, Count.SOME)
+COUNTED: list[tuple[Node, list[Any]]] = [
+    (CALL, [None, "call:('c')", "call:('c')", "call:('c')"]),
+    (literal("a"), ["'a'", None, "'a'", None]),
+    (ref("quiet"), [{"": "$quiet", "quiet": "'q'"}, None, {"": "$quiet", "quiet": "'q'"}, None]),
+    (
+        ref("calls"),
+        [
+            None,
+            {"": "$calls-one", "calls-one": "call:('c')"},
+            {"": "$calls-at-most-one", "calls-at-most-one": "call:('c')"},
+            {"": "$calls-some", "calls-some": "(call:('c')){1, by ','}"},
+        ],
+    ),
+    (
+        ref("either"),
+        [
+            {"": "$either-none", "either-none": "'x' | '(' $either-none ')'"},
+            {"": "$either-one", "calls-one": "call:('c')", "either-one": "$calls-one | '(' $either-one ')'"},
+            {
+                "": "$either-at-most-one",
+                "calls-at-most-one": "call:('c')",
+                "either-at-most-one": "'x' | $calls-at-most-one | '(' $either-at-most-one ')'",
+            },
+            {
+                "": "$either-some",
+                "calls-some": "(call:('c')){1, by ','}",
+                "either-some": "$calls-some | '(' $either-some ')'",
+            },
+        ],
+    ),
+    (choice("a", ref("never"), CALL), ["'a'", "call:('c')", "'a' | call:('c')", "call:('c')"]),
+    (sequence("a", CALL, "b"), [None, "'a' call:('c') 'b'", "'a' call:('c') 'b'", "'a' call:('c') 'b'"]),
+    (sequence(CALL, "-", CALL), [None, None, None, "call:('c') '-' call:('c')"]),
+    (
+        sequence(optional(CALL), "-", optional(CALL), "+"),
+        [
+            "'' '-' '' '+'",
+            "call:('c') '-' '' '+' | '' '-' call:('c') '+'",
+            "call:('c') '-' '' '+' | '' '-' [call:('c')] '+'",
+            "call:('c') '-' [call:('c')] '+' | '' '-' call:('c') '+'",
+        ],
+    ),
+    (sequence(CALL, CALL, CALL), [None, None, None, "call:('c') call:('c') call:('c')"]),
+    (optional(CALL), ["''", "call:('c')", "[call:('c')]", "call:('c')"]),
+    (optional(choice("a", CALL)), ["['a']", "call:('c')", "['a' | call:('c')]", "call:('c')"]),
+    (
+        atomic(choice("a", CALL)),
+        [
+            "Atomic(node=Literal(text='a'))",
+            "Atomic(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c')))",
+            "Atomic(node=Choice(options=(Literal(text='a'), Tag(role=<Role.CALL: 'call'>, node=Literal(text='c')))))",
+            "Atomic(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c')))",
+        ],
+    ),
+    (zero_or_more(CALL), ["''", "call:('c')", "call:('c') | ''", "(call:('c')){1,}"]),
+    (one_or_more(CALL, ","), [None, "call:('c')", "call:('c')", "(call:('c')){1, by ','}"]),
+    (repeat(CALL, 0, 3), ["''", "call:('c')", "call:('c') | ''", "(call:('c')){1,3}"]),
+    (repeat(CALL, 2, 3), [None, None, None, "(call:('c')){2,3}"]),
+    (repeat(CALL, 0, 0), ["''", None, "''", None]),
+    (repeat(CALL, 1, 1), [None, "call:('c')", "call:('c')", "(call:('c')){1,1}"]),
+    (
+        zero_or_more(choice("a", CALL)),
+        [
+            "('a'){0,}",
+            "('a'){0,} call:('c') ('a'){0,}",
+            "('a'){0,} call:('c') ('a'){0,} | ('a'){0,}",
+            "('a'){0,} call:('c') (('a' | call:('c'))){0,}",
+        ],
+    ),
+    (
+        zero_or_more(choice("a", CALL), ","),
+        [
+            "('a'){0, by ','}",
+            "('a' ','){0,} call:('c') (',' 'a'){0,}",
+            "('a' ','){0,} call:('c') (',' 'a'){0,} | ('a'){0, by ','}",
+            "('a' ','){0,} call:('c') (',' ('a' | call:('c'))){0,}",
+        ],
+    ),
+    (
+        one_or_more(choice("a", CALL)),
+        [
+            "('a'){1,}",
+            "('a'){0,} call:('c') ('a'){0,}",
+            "('a'){0,} call:('c') ('a'){0,} | ('a'){1,}",
+            "('a'){0,} call:('c') (('a' | call:('c'))){0,}",
+        ],
+    ),
+    (
+        repeat(choice("a", CALL), 2, None, ","),
+        [
+            "('a'){2, by ','}",
+            "call:('c') ',' 'a' (',' 'a'){0,} | 'a' (',' call:('c') (',' 'a'){0,} | ',' 'a' (',' 'a'){0,} ',' call:('c') (',' 'a'){0,})",
+            "call:('c') ',' 'a' (',' 'a'){0,} | 'a' (',' call:('c') (',' 'a'){0,} | ',' 'a' ((',' 'a'){0,} ',' call:('c') (',' 'a'){0,} | (',' 'a'){0,}))",
+            "call:('c') ',' ('a' | call:('c')) (',' ('a' | call:('c'))){0,} | 'a' (',' call:('c') (',' ('a' | call:('c'))){0,} | ',' 'a' (',' 'a'){0,} ',' call:('c') (',' ('a' | call:('c'))){0,})",
+        ],
+    ),
+    (
+        repeat(choice("a", CALL), 1, 2, ","),
+        [
+            "('a'){1,2 by ','}",
+            "call:('c') [',' 'a' ''] | 'a' ',' call:('c') ''",
+            "call:('c') [',' 'a' ''] | 'a' [',' ('a' | call:('c')) '']",
+            "call:('c') [',' ('a' | call:('c')) ''] | 'a' ',' call:('c') ''",
+        ],
+    ),
+    (repeat(choice("a", CALL), 0, 1), ["('a'){0,1}", "call:('c') ''", "[('a' | call:('c')) '']", "call:('c') ''"]),
+    (
+        sequence(peek(CALL), negate(CALL), CALL),
+        [
+            None,
+            "Peek(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c'))) Negate(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c'))) call:('c')",
+            "Peek(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c'))) Negate(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c'))) call:('c')",
+            "Peek(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c'))) Negate(node=Tag(role=<Role.CALL: 'call'>, node=Literal(text='c'))) call:('c')",
+        ],
+    ),
+    (tag(Role.CONTENT, until("c")), ["content:(text[c])", None, "content:(text[c])", None]),
+]
+"""A node, and what is left of it for no call, one, at most one and some; None where no answer has so many."""
+
+
+def lines_of(node: Node, count: Count) -> Any:
+    try:
+        lines = grammar_lines(counted(Grammar(node, RULES_OF_ROWS), count))
+    except GrammarError as error:
+        return None if "no answer with this number" in str(error) else str(error)
+    return lines if len(lines) > 1 else lines[""]
+
+
+@pytest.mark.parametrize(("node", "expected"), COUNTED)
+def test_each_node_is_written_for_each_count(node: Node, expected: list[Any]) -> None:
+    """What cannot match any more is taken out; any number of calls changes nothing."""
+    assert [lines_of(node, count) for count in KINDS] == expected
+    grammar = Grammar(node, RULES_OF_ROWS)
+    assert counted(grammar, Count.ANY) is grammar
+
+
+def test_as_many_rounds_as_are_written_out() -> None:
+    """32 rounds are counted one by one; the error says how many were asked for."""
+    optional_call = optional(CALL)
+
+    assert lines_of(repeat(optional_call, 0, 32), Count.ONE).count("call:") == 32
+    reason = "tool_choice: calls in more than 32 rounds cannot be counted, found 33"
+    assert lines_of(repeat(optional_call, 0, 33), Count.ONE) == reason
+    assert lines_of(repeat(optional_call, 33, None), Count.SOME) == reason
+    assert lines_of(repeat("a", 0, None, CALL), Count.NONE) == (
+        "tool_choice: calls in the separator of a repetition cannot be counted"
+    )
+
+
+def test_counts_that_allow_no_call() -> None:
+    """One and some do not."""
+    assert [count for count in Count if count.allows_none] == [Count.ANY, Count.NONE, Count.AT_MOST_ONE]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender.format import (
@@ -21,7 +23,14 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.grammar.encode import encode_answer, encode_arguments, encode_call, encode_value, json_type
+from unrender.grammar.encode import (
+    encode_answer,
+    encode_arguments,
+    encode_call,
+    encode_calls,
+    encode_value,
+    json_type,
+)
 
 RAW = {"strings": Strings.RAW, "typed_by": Typing.SCHEMA}
 VALUES = ['a"b', 7, -2.5, True, None, ["x", 2, False], {"m": "x", "n": [1]}]
@@ -162,3 +171,146 @@ def test_items_are_written_as_arguments_of_one_name():
     )
 
     assert encode_arguments({"a": ["x", 2, [3]], "b": [], "c": "y"}, arguments) == "<a>x</>|<a>2</>|<a>[3]</>|<c>y</>"
+
+
+WRAPPED_WITH_REASONING = replace(FORMAT, content=replace(FORMAT.content, mode=ContentMode.WRAPPED_WITH_REASONING))
+FIRST = replace(FORMAT, turn=replace(FORMAT.turn, tools_first=True, start_to_content=" "))
+HOLDS = replace(FORMAT, reasoning=replace(FORMAT.reasoning, holds_calls=True))
+EMPTY_BLOCK = replace(FORMAT, reasoning=replace(FORMAT.reasoning, empty="<t></t>"))
+WRAPS_EMPTY = replace(FORMAT, content=replace(FORMAT.content, wraps_empty=True))
+OTHER_WRAPPER = replace(FORMAT, content_with_calls=Content(mode=ContentMode.ALWAYS_WRAPPED, start="(", end=")"))
+
+
+@pytest.mark.parametrize(
+    ("fmt", "parts", "expected"),
+    [
+        (FIRST, {"content": "C", "calls": CALLS}, "^^[f>{},g>{}]~~<c>C</c>"),
+        (FIRST, {"calls": CALLS}, "^^[f>{},g>{}]"),
+        (FIRST, {"reasoning": "R", "calls": CALLS}, "<t>R</t>\n\n[f>{},g>{}]"),
+        (FIRST, {"content": "C"}, " <c>C</c>"),
+        (FIRST, {}, ""),
+        (HOLDS, {"reasoning": "R", "calls": CALLS}, "<t>R\n\n[f>{},g>{}]"),
+        (HOLDS, {"reasoning": "R", "content": "C", "calls": CALLS}, "<t>R</t>\n<c>C</c>|-|[f>{},g>{}]"),
+        (HOLDS, {"reasoning": "R", "content": "C"}, "<t>R</t>\n<c>C</c>"),
+        (HOLDS, {"reasoning": "R"}, "<t>R</t>"),
+        (
+            replace(HOLDS, turn=FIRST.turn),
+            {"reasoning": "R", "content": "C", "calls": CALLS},
+            "<t>R\n\n[f>{},g>{}]~~<c>C</c>",
+        ),
+        (EMPTY_BLOCK, {"content": "C"}, "<t></t>\n<c>C</c>"),
+        (EMPTY_BLOCK, {"calls": CALLS}, "<t></t>\n\n[f>{},g>{}]"),
+        (EMPTY_BLOCK, {"reasoning": "R", "content": "C"}, "<t>R</t>\n<c>C</c>"),
+        (EMPTY_BLOCK, {}, "<t></t>"),
+        (WRAPS_EMPTY, {}, "<c></c>"),
+        (WRAPS_EMPTY, {"calls": CALLS}, "<c></c>|-|[f>{},g>{}]"),
+        (WRAPPED_WITH_REASONING, {"content": "C"}, "C"),
+        (WRAPPED_WITH_REASONING, {"reasoning": "R", "content": "C"}, "<t>R</t>\n<c>C</c>"),
+        (OTHER_WRAPPER, {"content": "C", "calls": CALLS}, "(C)|-|[f>{},g>{}]"),
+        (OTHER_WRAPPER, {"content": "C"}, "<c>C</c>"),
+    ],
+)
+def test_an_answer_is_put_together_as_the_format_says(fmt, parts, expected):
+    """Calls first or last, inside of reasoning or after it, an empty block, an empty wrapper, another wrapper."""
+    assert encode_answer(fmt, **parts) == expected
+
+
+TAGS = ("<", Slot.KEY, ">", Slot.VALUE, "</>")
+
+
+@pytest.mark.parametrize(
+    ("values", "arguments", "expected"),
+    [
+        ({}, Arguments(), "{}"),
+        ({}, Arguments(when_empty=""), ""),
+        ({}, Arguments(start="(", end=")", when_empty="-"), "-"),
+        ({}, Arguments(start="(", end=")"), "({})"),
+        ({"a": 1}, Arguments(start="(", end=")", when_empty="-"), '({"a": 1})'),
+        ({"a": "é"}, Arguments(as_string=True), '"{\\"a\\": \\"é\\"}"'),
+        ({"a": "é"}, Arguments(as_string=True, codec=Codec(ascii_only=True)), '"{\\"a\\": \\"\\\\u00e9\\"}"'),
+        ({"a": 1, "b": None}, Arguments(entry=TAGS, separator=";", start="[", end="]"), "[<a>1</>;<b>null</>]"),
+        ({"a": 1, "b": None}, Arguments(entry=TAGS, separator=";", codec=Codec(omits_null=True)), "<a>1</>"),
+        ({"a": [None]}, Arguments(entry=TAGS, codec=Codec(omits_null=True)), "<a>[null]</>"),
+        ({"a": (1, 2)}, Arguments(entry=TAGS, repeats=True), "<a>1</><a>2</>"),
+        ({"a": (1, 2)}, Arguments(entry=TAGS), "<a>[1, 2]</>"),
+        ({"a": "ab"}, Arguments(entry=TAGS, repeats=True), '<a>"ab"</>'),
+        ({"a": 1}, Arguments(entry=("<", Slot.KEY, Slot.TYPE, Slot.NAME, ">")), "<a>"),
+        ({"a": {"b": 1}}, Arguments(codec=Codec(indent=1)), '{\n "a": {\n  "b": 1\n }\n}'),
+    ],
+)
+def test_arguments_are_written_as_the_format_says(values, arguments, expected):
+    """None at all, one object, a string of it, or one entry for each."""
+    assert encode_arguments(values, arguments) == expected
+
+
+BARE = Codec(strings=Strings.QUOTED, string_open="<", string_close=">", containers=Containers.BARE, item_separator="; ")
+SINGLE = Codec(strings=Strings.SINGLE, containers=Containers.SINGLE, ascii_only=True, key_separator="=")
+JOINED = Codec(**RAW, containers=Containers.JOINED, item_separator="|", key_separator=":")
+
+
+@pytest.mark.parametrize(
+    ("value", "codec", "expected"),
+    [
+        ({"a": [1, {"b": "x"}], "c": ()}, BARE, "{a: [1; {b: <x>}]; c: []}"),
+        (["é", ("x", None), {"k": True}], SINGLE, "['\\u00e9', ['x', null], {'k'=true}]"),
+        (["x", [1, 2], {"k": [1]}, None, ("é",)], JOINED, 'x|[1,2]|{"k":[1]}|null|["é"]'),
+        (["x", [1, 2]], Codec(**RAW, containers=Containers.JOINED, item_separator="|"), "x|[1, 2]"),
+        ({"k": ["x", 1]}, JOINED, '{"k":["x",1]}'),
+        ([1, "é"], Codec(ascii_only=True, item_separator=","), '[1,"\\u00e9"]'),
+        ([1, "é"], Codec(ascii_only=True, indent=1), '[\n 1,\n "\\u00e9"\n]'),
+        ([None, True], Codec(words=Words.PYTHON, containers=Containers.PYTHON), "[None, True]"),
+        (
+            {"k": "a<b"},
+            Codec(strings=Strings.ESCAPED, entities=(("<", "&lt;"), ('"', "&#34;")), escaped_containers=True),
+            "{&#34;k&#34;: &#34;a&lt;b&#34;}",
+        ),
+        ({"k": "a<b"}, Codec(strings=Strings.ESCAPED, entities=(("<", "&lt;"),)), '{"k": "a<b"}'),
+        (None, Codec(omits_null=True), ""),
+        (1.0, Codec(), "1.0"),
+    ],
+)
+def test_lists_and_objects_are_written_all_the_way_down(value, codec, expected):
+    """What is inside is written as the notation of lists and objects says."""
+    assert encode_value(value, Arguments(codec=codec)) == expected
+
+
+def test_pretty_json_is_indented_as_its_line_is():
+    """The margin is the blanks at the beginning of the line in which the arguments begin."""
+    arguments = Arguments(codec=Codec(indent=2))
+    tools = CallSyntax(
+        mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, "\n  x: ", Slot.ANY, Slot.ARGUMENTS), arguments=arguments
+    )
+
+    assert encode_call("f", {"a": 1}, tools) == 'f\n  x: {\n    "a": 1\n  }'
+
+
+def test_calls_are_counted_from_the_first():
+    """What is around each call, between two, and around all of them; none at all is nothing."""
+    tools = CallSyntax(
+        mode=ToolMode.TAG_WITH_JSON,
+        section_start="[",
+        section_end="]",
+        call_start="<",
+        call_end=">",
+        separator=",",
+        function=(Slot.INDEX, Slot.NAME, Slot.ID),
+        index_start=1,
+    )
+
+    assert encode_calls([("f", {}, "a"), ("g", {}, "b")], tools) == "[<1fa>,<2gb>]"
+    assert encode_calls([("f", {}, "a")], tools, first=3) == "[<4fa>]"
+    assert encode_calls([], tools) == ""
+
+
+def test_types_are_named_as_in_json():
+    """Numbers of both kinds, and whatever is no other is a list."""
+    assert [json_type(value) for value in (1, 1.5, True, "a", None, {}, [], ())] == [
+        "number",
+        "number",
+        "boolean",
+        "string",
+        "null",
+        "object",
+        "array",
+        "array",
+    ]
