@@ -270,14 +270,15 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, vars(module))  # noqa: S102 -- that is what it is for
 
 
-def own_tests(path: Path) -> list[Path]:
-    """Return the test modules of a module."""
+def own_tests(path: Path, *, alone: bool = False) -> list[Path]:
+    """Return the test modules of a module; `alone`, without those of its package that are named after something else."""
     package = _UNIT / path.relative_to(SOURCE).parent
     names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ()), _RECORDS]
     if package.name in _BY_BEHAVIOUR:
         covering = _COVERED.get(_name(path), "").removeprefix(f"{package.name}/")
         others = sorted(test.name for test in package.glob("test_*.py"))
-        names = [f"test_{path.stem}.py", covering or names[0], *others, *_BY_BEHAVIOUR[package.name]]
+        others = [] if alone else [*others, *_BY_BEHAVIOUR[package.name]]
+        names = [f"test_{path.stem}.py", covering or names[0], *others]
     return [(package / name).resolve() for name in dict.fromkeys(names) if (package / name).exists()]
 
 
@@ -350,7 +351,7 @@ class Trials:
         module = importlib.import_module(f"unrender.{mutant.module}")
         if function and changed_in_place(module, function, code):
             return self._run(session, path)
-        return _run_anew(path, mutant, code, golden=self.asks_golden(path))
+        return _run_anew(mutant, code, own_tests(path, alone=not self.golden), golden=self.asks_golden(path))
 
     def asks_golden(self, path: Path) -> bool:
         """Return whether golden formats are asked about a module: not about what is made of formats."""
@@ -358,7 +359,7 @@ class Trials:
 
     def _run(self, session: pytest.Session, path: Path) -> bool:
         """Return whether the module's tests pass, its own first."""
-        own = own_tests(path)
+        own = own_tests(path, alone=not self.golden)
         items = [item for test in own for item in session.items if item.path == test]
         golden = [item for item in session.items if getattr(item, "originalname", "") == _GOLDEN]
         return self._passes(session, [*items, *(golden if self.asks_golden(path) else ())])
@@ -375,13 +376,13 @@ def _is_slow(item: pytest.Item) -> bool:
     return getattr(item, "originalname", "") in _SLOW or item.get_closest_marker("slow") is not None
 
 
-def _run_anew(path: Path, mutant: Mutant, code: CodeType, *, golden: bool) -> bool:
+def _run_anew(mutant: Mutant, code: CodeType, own: Iterable[Path], *, golden: bool) -> bool:
     """Run a module's tests in a fresh interpreter state, with other code for one module."""
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith(str(ROOT)) and name != "__main__":
             del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(f"unrender.{mutant.module}", code))
-    tests = [*map(str, own_tests(path)), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
+    tests = [*map(str, own), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
     return pytest.main([*_OPTIONS, "-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})", *tests]) == 0
 
 
@@ -432,7 +433,7 @@ def main() -> None:
     sample.sort(key=lambda item: (item[0].stem in _LAST, item[1].module, item[1].number))
     begun = time.monotonic()
     trials = Trials(sample, check=not options.trust, golden=not options.own)
-    tests = [str(test) for path in chosen for test in own_tests(path)]
+    tests = [str(test) for path in chosen for test in own_tests(path, alone=options.own)]
     golden = f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"
     asked = [golden] if any(map(trials.asks_golden, chosen)) else []
     _silence()
