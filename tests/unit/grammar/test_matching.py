@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from unrender.errors import GrammarError
 from unrender.grammar import matching
 from unrender.grammar.matching import matches
-from unrender.grammar.nodes import Ref
+from unrender.grammar.nodes import Chars, Choice, Literal, Optional, Ref, Repeat, Sequence
 from unrender.grammar.regex import read_pattern
 
 PIECES = [
@@ -73,3 +73,51 @@ def test_only_regular_nodes_are_matched():
     """A reference to a rule has no text of its own."""
     with pytest.raises(GrammarError, match="Ref"):
         matches(Ref("x"), "")
+
+
+A = Literal("a")
+
+
+@pytest.mark.parametrize(
+    ("node", "matched", "refused"),
+    [
+        (Literal(""), [""], ["a"]),
+        (Literal("ab"), ["ab"], ["", "a", "b", "abc"]),
+        (Chars((("a", "c"), ("x", "x"))), ["a", "c", "x"], ["", "d", "ab"]),
+        (Chars((("a", "c"),), negated=True), ["d", "\n"], ["a", "c", ""]),
+        (Chars((("a", "a"),), minimum=2, maximum=3), ["aa", "aaa"], ["a", "aaaa", "ab"]),
+        (Chars((("a", "a"),), minimum=0, maximum=1), ["", "a"], ["aa"]),
+        (Chars((("a", "a"),), minimum=1, maximum=None), ["a", "aaaaa"], ["", "b"]),
+        (Sequence((A, Literal("b"))), ["ab"], ["ba", "a"]),
+        (Sequence(()), [""], ["a"]),
+        (Choice((A, Literal("bc"))), ["a", "bc"], ["b", "abc", ""]),
+        (Optional(A), ["", "a"], ["aa"]),
+        (Repeat(A), ["", "a", "aaa"], ["b"]),
+        (Repeat(A, 2, 3), ["aa", "aaa"], ["a", "aaaa"]),
+        (Repeat(A, 2, None), ["aa", "aaaa"], ["", "a"]),
+        (Repeat(A, 0, 0), [""], ["a"]),
+        (Repeat(Literal("ab"), 1, 2), ["ab", "abab"], ["", "a", "ababab"]),
+        (Repeat(Choice((A, Literal("bc"))), 2, 2), ["aa", "abc", "bcbc"], ["a", "bc", "aaa"]),
+        (Repeat(Chars((("a", "a"),), minimum=2, maximum=2), 1, 2), ["aa", "aaaa"], ["a", "aaa"]),
+    ],
+)
+def test_every_regular_node_is_matched(node, matched, refused):
+    """The whole text, neither more nor less."""
+    assert [text for text in (*matched, *refused) if matches(node, text)] == matched
+
+
+@pytest.mark.parametrize("node", [Repeat(A, 0, None, Literal(",")), Sequence((A, Ref("x")))])
+def test_what_is_not_regular_is_named(node):
+    """Also inside of others."""
+    with pytest.raises(GrammarError, match="is not part of a regular expression"):
+        matches(node, "a")
+
+
+def test_a_text_may_cost_as_much_as_the_bound(monkeypatch):
+    """Each new character in a set of states costs as many steps as there are states."""
+    node = Sequence((Literal("abc"), Literal("d")))
+    monkeypatch.setattr(matching, "MAX_WORK", 4)
+
+    assert not matches(node, "abcx")
+    monkeypatch.setattr(matching, "MAX_WORK", 3)
+    assert matches(Sequence((Literal("abc"), Literal("e"))), "abcx")

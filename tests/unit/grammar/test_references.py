@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from lines import shape_line
 
 from unrender.errors import GrammarError
 from unrender.grammar import bundled
 from unrender.grammar.admission import admits
 from unrender.grammar.json_schema import read_schema
+from unrender.grammar.places import Place
+from unrender.grammar.references import parts_of
 
 LIST = {
     "$id": "list",
@@ -120,3 +123,104 @@ def test_a_document_that_is_false_lets_nothing_pass():
     assert not admitted(bundled({"items": {"$ref": "no"}}, {"no": False}), [1])
     with pytest.raises(GrammarError, match=r"documents\['a'\]: expected a JSON Schema, found 7"):
         bundled({"$ref": "a"}, {"a": 7})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("schema", "documents", "expected"),
+    [
+        ({"$ref": "a"}, {"a": True}, {"a": {"$id": "a", "allOf": [True]}}),
+        ({"$ref": "a"}, {"a": {"type": "null"}}, {"a": {"$id": "a", "type": "null"}}),
+        ({"$ref": "a"}, {"a": {"$id": 5}}, {"a": {"$id": "a"} | {"$id": 5}}),
+        ({"$ref": "a"}, {"a": {"$id": "a", "title": "t"}}, {"a": {"$id": "a", "title": "t"}}),
+        ({"$ref": "a"}, {"a": {"$id": "b"}}, {"a": {"$id": "a", "allOf": [{"$id": "b"}]}}),
+        ({"$ref": "a#x"}, {"a": {}, "a#x": {}}, {"a": {"$id": "a"}}),
+        ({"$dynamicRef": "a"}, {"a": {}}, {"a": {"$id": "a"}}),
+        ({"$ref": 5, "items": [{"$ref": "a"}]}, {"a": {}}, {"a": {"$id": "a"}}),
+        ({"enum": [{"$ref": "a"}], "default": {"$ref": "a"}}, {"a": {}}, None),
+        ({"$ref": "b"}, {"a": {}}, None),
+        ({"$ref": "a", "$defs": {"a": {}}}, {"a": {}}, None),
+        ({"$ref": "a", "$defs": {"b": {}}}, {"a": {}}, {"b": {}, "a": {"$id": "a"}}),
+        ({"$id": "http://h/d/r", "$ref": "a"}, {"http://h/d/a": {}}, {"http://h/d/a": {"$id": "http://h/d/a"}}),
+        (
+            {"$ref": "http://h/a"},
+            {"http://h/a": {"properties": {"k": {"$id": "sub/", "$ref": "b"}}}, "http://h/sub/b": {}},
+            {
+                "http://h/a": {"$id": "http://h/a", "properties": {"k": {"$id": "sub/", "$ref": "b"}}},
+                "http://h/sub/b": {"$id": "http://h/sub/b"},
+            },
+        ),
+    ],
+)
+def test_what_is_referred_to_is_put_into_definitions(schema, documents, expected):
+    """Under its URI, each once; data are not looked at, and what nobody needs is left out."""
+    found = bundled(schema, documents)
+
+    assert found.get("$defs") == (schema.get("$defs") if expected is None else expected)
+    assert (found is schema) == (expected is None)
+
+
+DYNAMIC = {
+    "$id": "http://h/root",
+    "$dynamicAnchor": "t",
+    "type": "array",
+    "items": {"$ref": "list"},
+    "$defs": {
+        "list": {
+            "$id": "list",
+            "items": {"$dynamicRef": "#t"},
+            "$defs": {"own": {"$dynamicAnchor": "t", "type": "null"}},
+        },
+    },
+}
+
+
+def test_the_outermost_anchor_on_the_way_counts():
+    """Read from the root it is the root; read from the list alone it is the list's own."""
+    reading = read_schema(DYNAMIC)
+
+    assert admits(reading.shape, [[[[]]]], reading.definitions)
+    assert not admits(reading.shape, [[None]], reading.definitions)
+    alone = read_schema(DYNAMIC["$defs"]["list"])
+    assert admits(alone.shape, [None], alone.definitions)
+    assert not admits(alone.shape, [[]], alone.definitions)
+
+
+@pytest.mark.parametrize(
+    ("reference", "line"),
+    [
+        ("#t", "null"),
+        ("list#t", "null"),
+        ("list#/$defs/own", "null"),
+        ("list#/$defs/plain", "boolean"),
+        ("list#p", "boolean"),
+        ("list", "[string*]"),
+        ("http://h/list#t", "null"),
+        ("#plain", "integer"),
+        ("#/$defs/list/$defs/plain", "boolean"),
+    ],
+)
+@pytest.mark.parametrize("word", ["$ref", "$dynamicRef"])
+def test_a_reference_may_take_every_form(reference, line, word):
+    """Anchors, pointers and URIs; where no other anchor of the name is on the way, a dynamic one leads to the same."""
+    listed = {
+        "$id": "list",
+        "items": {"type": "string"},
+        "$defs": {"own": {"$dynamicAnchor": "t", "type": "null"}, "plain": {"$anchor": "p", "type": "boolean"}},
+    }
+    own = {"plain": {"$anchor": "plain", "type": "integer"}, "list": listed, "t": {"$anchor": "t", "type": "null"}}
+    reading = read_schema({"$id": "http://h/root", word: reference, "$defs": own})
+
+    assert (shape_line(reading.shape), reading.unsupported) == (line, ())
+
+
+def test_parts_with_names_are_found_in_lists_and_mappings():
+    """But not in data."""
+    place = Place(
+        {"allOf": [{"a": 1}, True, 5], "enum": [{}], "not": {"b": 1}, "title": "t", "items": ({},)}, "#/x", "u"
+    )
+
+    assert [(part.path, part.base) for part in parts_of(place)] == [
+        ("#/x/allOf/0", "u"),
+        ("#/x/not", "u"),
+        ("#/x/items/0", "u"),
+    ]
