@@ -349,7 +349,8 @@ class Trials:
         function = outermost(mutant, tree)
         code = mutated(tree, places(tree)[mutant.number], str(path))
         module = importlib.import_module(f"unrender.{mutant.module}")
-        if function and changed_in_place(module, function, code):
+        # A function inside of another may have been made when the module was imported.
+        if function == mutant.function and changed_in_place(module, function, code):
             return self._run(session, path)
         return _run_anew(mutant, code, own_tests(path, alone=not self.golden), golden=self.asks_golden(path))
 

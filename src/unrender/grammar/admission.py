@@ -163,15 +163,9 @@ def _places(number: int | Decimal) -> int:
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 
 
-_KINDS = {
-    shapes.Null: "null",
-    shapes.Boolean: "boolean",
-    shapes.Integer: "number",
-    shapes.Number: "number",
-    shapes.Text: "string",
-    shapes.Array: "array",
-    shapes.Object: "object",
-}
+_OWN = (shapes.Null, shapes.Boolean, shapes.Number, shapes.Text, shapes.Array, shapes.Object)
+_KINDS: Mapping[type[Shape], type[Shape]] = {shapes.Integer: shapes.Number, **{kind: kind for kind in _OWN}}
+"""Shapes whose values have one type, and which shapes have the same."""
 
 
 def exclusive(options: list[Shape], definitions: Definitions) -> bool:

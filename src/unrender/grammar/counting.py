@@ -108,7 +108,7 @@ class _Counter:
 
     def sequence(self, parts: tuple[Node, ...], count: Count) -> Node:
         callers = [at for at, part in enumerate(parts) if _may_call(part, self.calling)]
-        first = callers[0] if callers else 0
+        first = callers[0]
         before, part, rest = parts[:first], parts[first], parts[first + 1 :]
         if len(callers) == 1:
             return Sequence((*before, self.node(part, count), *rest))
@@ -220,7 +220,7 @@ def _without_impossible(grammar: Grammar) -> Grammar | None:
             case Choice(options):
                 able = tuple(option for option in options if _is_possible(option, possible))
                 return able[0] if len(able) == 1 else Choice(able)
-            case Optional(inner) | Repeat(inner) if not _is_possible(inner, possible):
+            case Optional(inner) | Repeat(inner, 0) if not _is_possible(inner, possible):
                 return EMPTY
         return node
 

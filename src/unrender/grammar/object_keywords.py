@@ -169,11 +169,11 @@ def _by_pattern(scope: _Scope, scopes: list[_Scope], context: Context) -> Iterat
     """Yield the keys of each pattern, and their values, which obey what other subschemas say of unknown keys."""
     for pattern in _named(scope.place, "patternProperties")[:MAX_KEY_PATTERNS]:
         keys = read_text((Place({"pattern": pattern}, f"{scope.place.path}/patternProperties"),), Excluded(), context)
-        others = [other for other in scopes if other.rest and pattern not in other.patterns]
-        for other in others:
-            if other.patterns and other.rest and other.rest.schema is not True:
+        others = [(other, other.rest) for other in scopes if other.rest and pattern not in other.patterns]
+        for other, rest in others:
+            if other.patterns and rest.schema is not True:
                 context.report(other.place.path, "additionalProperties", "its patterns are not compared with others'")
-        rests = [other.rest for other in others if other.rest and not other.patterns]
+        rests = [rest for other, rest in others if not other.patterns]
         value = context.child((scope.place.at("patternProperties", pattern), *rests))
         if not isinstance(value, Nothing):
             yield keys if isinstance(keys, Text) else Text(), value

@@ -98,6 +98,35 @@ def written(arguments, parameters, function=(NAME, ":", ARGUMENTS), followed_by=
 
 WRITTEN: list[Any] = [
     (
+        tagged(repeats=True),
+        needs(a={"anyOf": [{"const": []}, {"const": 4}]}),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('4') '</>'",
+            "call-f": "name:('f') ':' argument:('' [$args-f-a] '')",
+        },
+        [],
+    ),
+    (
+        Arguments(entry=EQUALS, separator=", ", end="<e>", codec=ESCAPED),
+        needs(a={"type": "string", "maxLength": 3}),
+        {
+            "args-f-a": "'a' '=' argument:(text[, <e>])",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '<e>')",
+        },
+        ["#/properties/a maxLength: raw text ends at its marker, whatever stands before it"],
+    ),
+    (
+        Arguments(codec=BARE),
+        needs(a={"type": "string", "maxLength": 3}),
+        {
+            "string": "'<|' text[|>] '|>'",
+            "args-f-a": "'a' ': ' $string",
+            "args-f": "'{' '' $args-f-a '' '}'",
+            "call-f": "name:('f') ':' argument:($args-f)",
+        },
+        ["# maxLength: an unescaped string ends at its quote, whatever stands before it"],
+    ),
+    (
         Arguments(),
         needs(a=SEVEN),
         {

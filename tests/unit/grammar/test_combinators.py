@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,62 +13,62 @@ from unrender.grammar import nodes
 from unrender.grammar.nodes import Chars, Literal, Node, Repeat, Role, Tag, Until
 
 A, B = Literal("a"), Literal("b")
-MADE: list[tuple[Node, Node]] = [
-    (c.literal("a"), A),
-    (c.sequence("a", B), nodes.Sequence((A, B))),
-    (c.choice("a", B), nodes.Choice((A, B))),
-    (c.optional("a"), nodes.Optional(A)),
-    (c.repeat("a"), Repeat(A, 0, None, None)),
-    (c.repeat("a", 1, 3, "b"), Repeat(A, 1, 3, B)),
-    (c.zero_or_more("a"), Repeat(A, 0, None, None)),
-    (c.zero_or_more("a", "b"), Repeat(A, 0, None, B)),
-    (c.one_or_more("a"), Repeat(A, 1, None, None)),
-    (c.one_or_more("a", "b"), Repeat(A, 1, None, B)),
-    (c.until("a", "b"), Until(("a", "b"))),
-    (c.until(), Until()),
-    (c.rest(), Until()),
-    (c.space(), nodes.Layout("")),
-    (c.space("\n"), nodes.Layout("\n")),
-    (c.peek("a"), nodes.Peek(A)),
-    (c.negate("a"), nodes.Negate(A)),
-    (c.end(), nodes.End()),
-    (c.json_value(), nodes.JsonValue()),
-    (c.schema({"type": "null"}), nodes.JsonValue({"type": "null"})),
-    (c.python_value(), nodes.PythonValue()),
-    (c.quoted(), nodes.Quoted('"')),
-    (c.quoted("'"), nodes.Quoted("'")),
-    (c.ref("r"), nodes.Ref("r")),
-    (c.atomic("a"), nodes.Atomic(A)),
-    (c.cut(), nodes.Cut()),
-    (c.tag(Role.MARKER, "a"), Tag(Role.MARKER, A)),
-    (c.reasoning("a"), Tag(Role.REASONING, A)),
-    (c.content("a"), Tag(Role.CONTENT, A)),
-    (c.tool_call("a"), Tag(Role.CALL, A)),
-    (c.name("a"), Tag(Role.NAME, A)),
-    (c.call_id("a"), Tag(Role.ID, A)),
-    (c.arguments("a"), Tag(Role.ARGUMENT, A)),
-    (c.argument("a", "=", "b"), nodes.Sequence((Tag(Role.KEY, A), Literal("="), Tag(Role.VALUE, B)))),
+MADE: list[tuple[Callable[[], Node], Node]] = [
+    (lambda: c.literal("a"), A),
+    (lambda: c.sequence("a", B), nodes.Sequence((A, B))),
+    (lambda: c.choice("a", B), nodes.Choice((A, B))),
+    (lambda: c.optional("a"), nodes.Optional(A)),
+    (lambda: c.repeat("a"), Repeat(A, 0, None, None)),
+    (lambda: c.repeat("a", 1, 3, "b"), Repeat(A, 1, 3, B)),
+    (lambda: c.zero_or_more("a"), Repeat(A, 0, None, None)),
+    (lambda: c.zero_or_more("a", "b"), Repeat(A, 0, None, B)),
+    (lambda: c.one_or_more("a"), Repeat(A, 1, None, None)),
+    (lambda: c.one_or_more("a", "b"), Repeat(A, 1, None, B)),
+    (lambda: c.until("a", "b"), Until(("a", "b"))),
+    (c.until, Until()),
+    (c.rest, Until()),
+    (c.space, nodes.Layout("")),
+    (lambda: c.space("\n"), nodes.Layout("\n")),
+    (lambda: c.peek("a"), nodes.Peek(A)),
+    (lambda: c.negate("a"), nodes.Negate(A)),
+    (c.end, nodes.End()),
+    (c.json_value, nodes.JsonValue()),
+    (lambda: c.schema({"type": "null"}), nodes.JsonValue({"type": "null"})),
+    (c.python_value, nodes.PythonValue()),
+    (c.quoted, nodes.Quoted('"')),
+    (lambda: c.quoted("'"), nodes.Quoted("'")),
+    (lambda: c.ref("r"), nodes.Ref("r")),
+    (lambda: c.atomic("a"), nodes.Atomic(A)),
+    (c.cut, nodes.Cut()),
+    (lambda: c.tag(Role.MARKER, "a"), Tag(Role.MARKER, A)),
+    (lambda: c.reasoning("a"), Tag(Role.REASONING, A)),
+    (lambda: c.content("a"), Tag(Role.CONTENT, A)),
+    (lambda: c.tool_call("a"), Tag(Role.CALL, A)),
+    (lambda: c.name("a"), Tag(Role.NAME, A)),
+    (lambda: c.call_id("a"), Tag(Role.ID, A)),
+    (lambda: c.arguments("a"), Tag(Role.ARGUMENT, A)),
+    (lambda: c.argument("a", "=", "b"), nodes.Sequence((Tag(Role.KEY, A), Literal("="), Tag(Role.VALUE, B)))),
 ]
-CLASSES: list[tuple[Node, Node]] = [
-    (c.chars("a"), Chars((("a", "a"),))),
-    (c.chars("a-z_"), Chars((("a", "z"), ("_", "_")))),
-    (c.chars("^a-z", 0, None), Chars((("a", "z"),), negated=True, minimum=0, maximum=None)),
-    (c.chars("a^"), Chars((("a", "a"), ("^", "^")))),
-    (c.chars("-a"), Chars((("-", "-"), ("a", "a")))),
-    (c.chars("a-"), Chars((("a", "a"), ("-", "-")))),
-    (c.chars("a\\-z"), Chars((("a", "a"), ("-", "-"), ("z", "z")))),
-    (c.chars("\\^"), Chars((("^", "^"),))),
-    (c.chars("\\\\"), Chars((("\\", "\\"),))),
-    (c.chars("a-a"), Chars((("a", "a"),))),
-    (c.chars("a-cx-z", 2, 5), Chars((("a", "c"), ("x", "z")), minimum=2, maximum=5)),
-    (c.chars("\n"), Chars((("\n", "\n"),))),
+CLASSES: list[tuple[Callable[[], Node], Node]] = [
+    (lambda: c.chars("a"), Chars((("a", "a"),))),
+    (lambda: c.chars("a-z_"), Chars((("a", "z"), ("_", "_")))),
+    (lambda: c.chars("^a-z", 0, None), Chars((("a", "z"),), negated=True, minimum=0, maximum=None)),
+    (lambda: c.chars("a^"), Chars((("a", "a"), ("^", "^")))),
+    (lambda: c.chars("-a"), Chars((("-", "-"), ("a", "a")))),
+    (lambda: c.chars("a-"), Chars((("a", "a"), ("-", "-")))),
+    (lambda: c.chars("a\\-z"), Chars((("a", "a"), ("-", "-"), ("z", "z")))),
+    (lambda: c.chars("\\^"), Chars((("^", "^"),))),
+    (lambda: c.chars("\\\\"), Chars((("\\", "\\"),))),
+    (lambda: c.chars("a-a"), Chars((("a", "a"),))),
+    (lambda: c.chars("a-cx-z", 2, 5), Chars((("a", "c"), ("x", "z")), minimum=2, maximum=5)),
+    (lambda: c.chars("\n"), Chars((("\n", "\n"),))),
 ]
 
 
-@pytest.mark.parametrize(("made", "node"), [*MADE, *CLASSES])
-def test_a_combinator_is_one_node(made: Node, node: Node) -> None:
+@pytest.mark.parametrize(("make", "node"), [*MADE, *CLASSES])
+def test_a_combinator_is_one_node(make: Callable[[], Node], node: Node) -> None:
     """Bounds and separators are those that were asked for."""
-    assert made == node
+    assert make() == node
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,9 @@ def test_what_cannot_be_counted_is_refused(node: Node, message: str) -> None:
 RULES_OF_ROWS = {**RULES, "never": sequence("a", ref("never")), "quiet": literal("q")}
 KINDS = (Count.NONE, Count.ONE, Count.AT_MOST_ONE, Count.SOME)
 COUNTED: list[tuple[Node, list[Any]]] = [
+    (choice("a", one_or_more(ref("never"))), ["'a'", None, "'a'", None]),
+    (sequence(zero_or_more(ref("never")), "a"), ["'' 'a'", None, "'' 'a'", None]),
+    (sequence(optional(ref("never")), CALL), [None, "'' call:('c')", "'' call:('c')", "'' call:('c')"]),
     (CALL, [None, "call:('c')", "call:('c')", "call:('c')"]),
     (literal("a"), ["'a'", None, "'a'", None]),
     (ref("quiet"), [{"": "$quiet", "quiet": "'q'"}, None, {"": "$quiet", "quiet": "'q'"}, None]),

@@ -502,3 +502,12 @@ def test_a_request_asks_for_no_more_than_the_grammar_says(request_, message):
         check_request(request_)
 
     assert str(caught.value) == message
+
+
+def test_words_of_every_kind_are_written_as_values():
+    """Numbers, booleans and null are the same as text and as values."""
+    kinds = {"anyOf": [{"type": kind} for kind in ("integer", "number", "boolean", "null")]}
+    lines, losses = written(text_entry("!"), tools=(Tool(name="w", parameters={"properties": {"k": kinds}}),))
+
+    assert "value:(json<" in lines[""]
+    assert losses == []

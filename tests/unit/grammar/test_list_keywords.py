@@ -560,3 +560,21 @@ def test_as_many_lists_as_are_written_out(monkeypatch):
     assert len(read_schema({**schema, "title": "enough"}).shape.options) == 5
     monkeypatch.setattr(list_keywords, "MAX_ARRANGED", 5)
     assert shape_line(read_schema({**schema, "title": "too many"}).shape) == '[("a" | "b")*]'
+
+
+def test_what_another_document_contains_decides_which_items_are_left():
+    """Its schema cannot be put beside another's, so that other items may be anything."""
+    other = {"$id": "other", "contains": {"type": "null"}, "minContains": 0}
+    schema = {
+        "contains": {"type": "string"},
+        "minContains": 0,
+        "unevaluatedItems": False,
+        "allOf": [{"$ref": "other"}],
+        "$defs": {"other": other},
+    }
+    reading = read_schema(schema)
+
+    assert shape_line(reading.shape) == "[any*]"
+    assert [(item.keyword, item.reason) for item in reading.unsupported] == [
+        ("unevaluatedItems", "contains of another document decides which items are evaluated")
+    ]

@@ -114,6 +114,7 @@ def test_a_class_is_written_so_that_it_finds_its_members(member, other):
 
 # `…` is any text.
 READ = {
+    "^a{0000000000012}$": "('a'){12,12}",
     "a{2": "… 'a' '{' '2' …",
     "a{2,": "… 'a' '{' '2' ',' …",
     "": "… …",
@@ -204,6 +205,7 @@ UNSUPPORTED = {
     "a(b$|c)": "an anchor inside a group",
 }
 BROKEN = {
+    "x>(?<a": "unknown kind of group at character 5",
     "^{2}$": "expected something to repeat at character 4",
     "^a**$": "expected something to repeat at character 4",
     "^a{2}*$": "expected something to repeat at character 6",
