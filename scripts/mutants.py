@@ -5,7 +5,8 @@ one module; the module's unit tests run in a process of their own, up to the fir
 `scripts/mutants.toml`, or wants a test, or is code that nobody needs. Exits with 1 below the bar, or when a survivor is not argued.
 
 Strategy: all tests are collected once. Each mutant is a fork in which the changed function gets its new code; what is
-outside functions (defaults of classes, tables) is changed by importing the module anew, which takes longer.
+outside functions (defaults of classes, tables) is changed by importing the module anew, which takes longer. Tests that have
+noticed a mutant before are asked first.
 """
 
 from __future__ import annotations
@@ -270,15 +271,14 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, vars(module))  # noqa: S102 -- that is what it is for
 
 
-def own_tests(path: Path, *, alone: bool = False) -> list[Path]:
-    """Return the test modules of a module; `alone`, without those of its package that are named after something else."""
+def own_tests(path: Path) -> list[Path]:
+    """Return the test modules of a module."""
     package = _UNIT / path.relative_to(SOURCE).parent
     names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ()), _RECORDS]
     if package.name in _BY_BEHAVIOUR:
         covering = _COVERED.get(_name(path), "").removeprefix(f"{package.name}/")
         others = sorted(test.name for test in package.glob("test_*.py"))
-        others = [] if alone else [*others, *_BY_BEHAVIOUR[package.name]]
-        names = [f"test_{path.stem}.py", covering or names[0], *others]
+        names = [f"test_{path.stem}.py", covering or names[0], *others, *_BY_BEHAVIOUR[package.name]]
     return [(package / name).resolve() for name in dict.fromkeys(names) if (package / name).exists()]
 
 
@@ -325,6 +325,10 @@ class Trials:
     def __init__(self, sample: Sequence[tuple[Path, Mutant]], *, check: bool, golden: bool) -> None:
         self.sample, self.check, self.golden = sample, check, golden
         self.survivors, self.endless, self.begun = list[Mutant](), 0, False
+        self.kills = Counter[tuple[str, str]]()
+        """How many mutants of a module, and of all ("") each test has killed: such tests are asked first."""
+        self.heard, self.told = os.pipe()
+        os.set_blocking(self.heard, False)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -335,6 +339,7 @@ class Trials:
         self.begun = not self.check or _status(partial(self._passes, session, items), 20 * _SECONDS) == 0
         for number, (path, mutant) in enumerate(self.sample if self.begun else (), 1):
             status = _status(partial(self._try, session, path, mutant), _SECONDS)
+            self._note_killers(path)
             self.endless += os.WIFSIGNALED(status)
             if status == 0:
                 self.survivors.append(mutant)
@@ -349,10 +354,10 @@ class Trials:
         function = outermost(mutant, tree)
         code = mutated(tree, places(tree)[mutant.number], str(path))
         module = importlib.import_module(f"unrender.{mutant.module}")
-        # A function inside of another may have been made when the module was imported.
-        if function == mutant.function and changed_in_place(module, function, code):
+        if function and changed_in_place(module, function, code):
             return self._run(session, path)
-        return _run_anew(mutant, code, own_tests(path, alone=not self.golden), golden=self.asks_golden(path))
+        tests = sorted(own_tests(path), key=lambda test: -self.kills[path.stem, str(test)])
+        return _run_anew(tests, mutant, code, golden=self.asks_golden(path), teller=_Teller(self.told))
 
     def asks_golden(self, path: Path) -> bool:
         """Return whether golden formats are asked about a module: not about what is made of formats."""
@@ -360,10 +365,18 @@ class Trials:
 
     def _run(self, session: pytest.Session, path: Path) -> bool:
         """Return whether the module's tests pass, its own first."""
-        own = own_tests(path, alone=not self.golden)
+        own = own_tests(path)
         items = [item for test in own for item in session.items if item.path == test]
+        items.sort(key=lambda item: (-self.kills[path.stem, item.nodeid], -self.kills["", item.nodeid]))
         golden = [item for item in session.items if getattr(item, "originalname", "") == _GOLDEN]
         return self._passes(session, [*items, *(golden if self.asks_golden(path) else ())])
+
+    def _note_killers(self, path: Path) -> None:
+        """Count the test that has failed, and its file."""
+        while chunk := _read(self.heard):
+            for nodeid in chunk.splitlines():
+                test = str(ROOT / nodeid.partition("::")[0])
+                self.kills.update([(path.stem, nodeid), ("", nodeid), (path.stem, test)])
 
     def _passes(self, session: pytest.Session, items: Iterable[pytest.Item]) -> bool:
         for item in items:
@@ -373,18 +386,39 @@ class Trials:
         return True
 
 
+class _Teller:
+    """Tells the process that counts which test has failed."""
+
+    def __init__(self, told: int) -> None:
+        self.told = told
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the test's name."""
+        if report.failed:
+            os.write(self.told, f"{report.nodeid}\n".encode())
+
+
+def _read(pipe: int) -> str:
+    """Return what is waiting in a pipe."""
+    try:
+        return os.read(pipe, 1 << 16).decode()
+    except BlockingIOError:
+        return ""
+
+
 def _is_slow(item: pytest.Item) -> bool:
     return getattr(item, "originalname", "") in _SLOW or item.get_closest_marker("slow") is not None
 
 
-def _run_anew(mutant: Mutant, code: CodeType, own: Iterable[Path], *, golden: bool) -> bool:
+def _run_anew(own: Iterable[Path], mutant: Mutant, code: CodeType, *, golden: bool, teller: _Teller) -> bool:
     """Run a module's tests in a fresh interpreter state, with other code for one module."""
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith(str(ROOT)) and name != "__main__":
             del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(f"unrender.{mutant.module}", code))
     tests = [*map(str, own), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
-    return pytest.main([*_OPTIONS, "-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})", *tests]) == 0
+    chosen = ["-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})"]
+    return pytest.main([*_OPTIONS, *chosen, *tests], plugins=[teller]) == 0
 
 
 _OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no", f"--rootdir={ROOT}"]
@@ -434,11 +468,11 @@ def main() -> None:
     sample.sort(key=lambda item: (item[0].stem in _LAST, item[1].module, item[1].number))
     begun = time.monotonic()
     trials = Trials(sample, check=not options.trust, golden=not options.own)
-    tests = [str(test) for path in chosen for test in own_tests(path, alone=options.own)]
+    tests = [str(test) for path in chosen for test in own_tests(path)]
     golden = f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"
     asked = [golden] if any(map(trials.asks_golden, chosen)) else []
     _silence()
-    pytest.main([*_OPTIONS, *dict.fromkeys([*tests, *asked])], plugins=[trials])
+    pytest.main([*_OPTIONS, *dict.fromkeys([*tests, *asked])], plugins=[trials, _Teller(trials.told)])
     if not trials.begun:
         _say("the tests do not pass without any change")
         sys.exit(2)
