@@ -35,17 +35,17 @@ _QUOTES = ("'", '"')
 
 def run_scanner(machine: Machine) -> Status:
     """Let the current scanner take what it can; emit what it gives. Fails or suspends as it says."""
-    scanner = machine.scanner
+    scanner, call = machine.scanner, machine.call
     assert scanner is not None
+    assert call is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     machine.take(Role.ARGUMENT, end)
-    holds = machine.call is not None and bool(machine.call.holds)
-    if machine.call is not None and holds:
-        machine.call.held.append(text)
+    if call.holds:
+        call.held.append(text)
     else:
         machine.arguments(text)
     if status == MORE and not machine.final:
-        machine.flow = None if holds else scanner.flow
+        machine.flow = None if call.holds else scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
@@ -248,10 +248,10 @@ class CloseValue:
         rest = machine.buffer[machine.at : machine.at + max(map(len, (self.text, *self.instead)))]
         if rest.startswith(self.text):
             machine.take(Role.MARKER, machine.at + len(self.text))
-        elif not machine.final and any(text.startswith(rest) for text in (self.text, *self.instead)):
-            return True
         elif any(rest.startswith(text) for text in self.instead):
             machine.malformed("", repr(self.text))
+        elif not machine.final and any(text.startswith(rest) for text in (self.text, *self.instead)):
+            return True
         else:
             machine.fail(repr(self.text))
             return False
