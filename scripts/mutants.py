@@ -271,14 +271,15 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, vars(module))  # noqa: S102 -- that is what it is for
 
 
-def own_tests(path: Path) -> list[Path]:
-    """Return the test modules of a module."""
+def own_tests(path: Path, *, alone: bool = False) -> list[Path]:
+    """Return the test modules of a module; `alone`: without those of other modules that are asked as well."""
     package = _UNIT / path.relative_to(SOURCE).parent
     names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ()), _RECORDS]
     if package.name in _BY_BEHAVIOUR:
         covering = _COVERED.get(_name(path), "").removeprefix(f"{package.name}/")
         others = sorted(test.name for test in package.glob("test_*.py"))
-        names = [f"test_{path.stem}.py", covering or names[0], *others, *_BY_BEHAVIOUR[package.name]]
+        names = [f"test_{path.stem}.py", covering or names[0]]
+        names += [] if alone else [*others, *_BY_BEHAVIOUR[package.name]]
     return [(package / name).resolve() for name in dict.fromkeys(names) if (package / name).exists()]
 
 
@@ -356,7 +357,7 @@ class Trials:
         module = importlib.import_module(f"unrender.{mutant.module}")
         if function and changed_in_place(module, function, code):
             return self._run(session, path)
-        tests = sorted(own_tests(path), key=lambda test: -self.kills[path.stem, str(test)])
+        tests = sorted(own_tests(path, alone=not self.golden), key=lambda test: -self.kills[path.stem, str(test)])
         return _run_anew(tests, mutant, code, golden=self.asks_golden(path), teller=_Teller(self.told))
 
     def asks_golden(self, path: Path) -> bool:
@@ -365,7 +366,7 @@ class Trials:
 
     def _run(self, session: pytest.Session, path: Path) -> bool:
         """Return whether the module's tests pass, its own first."""
-        own = own_tests(path)
+        own = own_tests(path, alone=not self.golden)
         items = [item for test in own for item in session.items if item.path == test]
         items.sort(key=lambda item: (-self.kills[path.stem, item.nodeid], -self.kills["", item.nodeid]))
         golden = [item for item in session.items if getattr(item, "originalname", "") == _GOLDEN]
@@ -417,10 +418,14 @@ def _run_anew(own: Iterable[Path], mutant: Mutant, code: CodeType, *, golden: bo
             del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(f"unrender.{mutant.module}", code))
     tests = [*map(str, own), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
-    chosen = ["-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})"]
-    return pytest.main([*_OPTIONS, *chosen, *tests], plugins=[teller]) == 0
+    chosen = [*_OPTIONS, "-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})"]
+    # Most are noticed by the first few, and to collect the others takes seconds.
+    parts = [part for part in (tests[:3], tests[3:]) if part]
+    return all(pytest.main([*chosen, *part], plugins=[teller]) in (0, _NO_TESTS) for part in parts)
 
 
+_NO_TESTS = 5
+"""What pytest returns when none of the tests was chosen."""
 _OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no", f"--rootdir={ROOT}"]
 
 
@@ -468,7 +473,7 @@ def main() -> None:
     sample.sort(key=lambda item: (item[0].stem in _LAST, item[1].module, item[1].number))
     begun = time.monotonic()
     trials = Trials(sample, check=not options.trust, golden=not options.own)
-    tests = [str(test) for path in chosen for test in own_tests(path)]
+    tests = [str(test) for path in chosen for test in own_tests(path, alone=options.own)]
     golden = f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"
     asked = [golden] if any(map(trials.asks_golden, chosen)) else []
     _silence()
