@@ -1,0 +1,459 @@
+"""What a saved parser is made of, field by field, and which values of each field are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from properties.families import (
+    COUNTED,
+    ESCAPED,
+    JOINED,
+    JSON_ENVELOPE,
+    JSON_WITH_IDS,
+    NESTED_TAGS,
+    REQUEST,
+    TAG_AND_JSON,
+    TAGGED,
+    Family,
+)
+
+from unrender.errors import StateError
+from unrender.messages import CallStatus
+from unrender.parsing.cleaning import BrokenText
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Malformed,
+    MessageFinished,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.parsing.ids import numbered_id
+from unrender.parsing.parser import Parser
+from unrender.parsing.saved import MOST, Saved
+from unrender.parsing.sealed import body_digest
+from unrender.parsing.state import read_events, save_events
+
+IN_A_STRING = 'Hi\n<tool_call>\n{"name": "now", "arguments": {"a": ["b'
+HELD = "<think>So<|calls_begin|><|call_begin|>functions.now:0<|args_begin|>{"
+TAGGED_VALUE = "<function=now>\n<parameter=city>\nRo"
+
+
+def state_of(family: Family, *chunks: str) -> dict[str, Any]:
+    parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id)
+    for chunk in chunks:
+        parser.feed(chunk)
+    state: dict[str, Any] = json.loads(json.dumps(parser.state()))
+    return state
+
+
+def restored(family: Family, state: Mapping[str, Any]) -> Parser:
+    return Parser.restore(family.format, REQUEST, {**state, "digest": body_digest(state)}, ids=numbered_id)
+
+
+def changed(state: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Return the state with another value at a path such as `machine.frames.0.at`."""
+    copy: dict[str, Any] = json.loads(json.dumps(state))
+    at: Any = copy
+    *way, last = path.split(".")
+    for key in way:
+        at = at[int(key)] if key.isdigit() else at[key]
+    if last.isdigit():
+        at[int(last)] = value
+    else:
+        at[last] = value
+    return copy
+
+
+def test_a_state_holds_what_its_version_says() -> None:
+    """Other processes read it: what is in it changes with `STATE_VERSION` alone."""
+    state = state_of(JSON_ENVELOPE, IN_A_STRING)
+    del state["digest"], state["for"]
+
+    assert state == {
+        "version": 1,
+        "finished": False,
+        "message": {
+            "content": "Hi",
+            "reasoning": "",
+            "calls": [{"id": "call00000", "name": "now", "known": True, "arguments": '{"a": ["b', "status": "open"}],
+        },
+        "waiting": [],
+        "called": True,
+        "broken": [],
+        "quoting": {"tokens": [], "held": "", "quoted": []},
+        "machine": {
+            "answered": True,
+            "fenced": False,
+            "final": False,
+            "given": True,
+            "halted": False,
+            "length_limited": False,
+            "loose": False,
+            "mentioned": False,
+            "strict": False,
+            "pc": 12,
+            "base": 53,
+            "past": '\n<tool_call>\n{"name": "now", "arguments": {"a": ["b',
+            "buffer": "",
+            "at": 0,
+            "failed_at": 0,
+            "wanted": "",
+            "calls": 1,
+            "closed": 0,
+            "steps": 15,
+            "reread": 0,
+            "ids": ["call00000"],
+            "id_calls": [0],
+            "id_offset": 0,
+            "unknown_tools": "content",
+            "calls_in_reasoning": "rescue",
+            "malformed": "content",
+            "undeclared_reasoning": "read",
+            "roles": [
+                "content",
+                "layout",
+                "marker",
+                "layout",
+                "marker",
+                "layout",
+                "marker",
+                "name",
+                "marker",
+                "layout",
+                "marker",
+                "layout",
+                "argument",
+            ],
+            "ends": [2, 3, 14, 15, 23, 24, 25, 28, 30, 31, 43, 44, 53],
+            "carried": [],
+            "carried_spans": [],
+            "events": [],
+            "frames": [],
+            "call": {
+                "keys": [],
+                "arguments": [],
+                "held": [],
+                "mark": 2,
+                "start": 2,
+                "name": "now",
+                "id": "call00000",
+                "key": "",
+                "kind": "",
+                "latest": "",
+                "known": True,
+                "begun": True,
+                "closed": False,
+                "ended": False,
+                "listing": False,
+                "holds": "",
+                "count": 1,
+                "recover": 3,
+                "separated": 0,
+            },
+            "scanner": {
+                "kind": "envelope",
+                "step": 4,
+                "path": [],
+                "key": "arguments",
+                "ids": [],
+                "skips": False,
+                "repeated": "",
+                "inner": {"kind": "literal", "state": 7, "stack": "{[", "quote": '"', "comma": "", "inner": None},
+            },
+        },
+    }
+
+
+def test_a_state_holds_the_ways_back_and_what_waits_for_them() -> None:
+    """Calls in reasoning are held until it is known whether they count."""
+    machine = state_of(COUNTED, HELD)["machine"]
+
+    assert machine["events"] == [
+        {"kind": "started", "index": 0, "id": "functions.now:0", "name": "now", "known": True},
+        {"kind": "arguments", "index": 0, "text": "{"},
+    ]
+    assert machine["frames"] == [
+        {
+            "left": 2,
+            "events": 0,
+            "attempt": 69,
+            "at": 9,
+            "spans": 2,
+            "span_end": 9,
+            "calls": 0,
+            "holds": True,
+            "whole": False,
+        }
+    ]
+    assert (machine["call"]["mark"], machine["call"]["start"]) == (38, 9)
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "scanner"),
+    [
+        (
+            JSON_ENVELOPE,
+            '<tool_call>\n{"name": "now", "arguments": "{\\"a',
+            {
+                "kind": "quoted",
+                "opened": True,
+                "done": False,
+                "inner": {"kind": "literal", "state": 8, "stack": "{", "quote": '"', "comma": "", "inner": None},
+            },
+        ),
+        (
+            TAGGED,
+            TAGGED_VALUE,
+            {"kind": "raw", "is_string": True, "begun": True, "head": "", "blank": False, "held": [], "inner": None},
+        ),
+        (
+            TAGGED,
+            "<function=now>\n<parameter=options>\n{'a': [1,",
+            {
+                "kind": "raw",
+                "is_string": False,
+                "begun": False,
+                "head": "",
+                "blank": False,
+                "held": [],
+                "inner": {"kind": "literal", "state": 2, "stack": "{[", "quote": '"', "comma": ",", "inner": None},
+            },
+        ),
+        (
+            ESCAPED,
+            '<use name="now">\n<with name="city">a &l',
+            {
+                "kind": "escaped",
+                "is_string": True,
+                "begun": True,
+                "head": "",
+                "blank": False,
+                "held": [],
+                "kept": "&l",
+                "inner": None,
+            },
+        ),
+        (
+            JOINED,
+            "<|do|>now(tags=a b ,",
+            {"kind": "joined", "is_string": False, "begun": False, "head": "a b", "blank": True, "held": ["a b "]}
+            | {"inner": None},
+        ),
+        (
+            NESTED_TAGS,
+            ']<]ns[>[<tool_call>\n]<]ns[>[<invoke name="now">]<]ns[>[<tags>]<]ns[>[<tags>a',
+            {"kind": "tags", "depth": 1, "begun": False, "held": ["]<]ns[>[<tags>", "a"], "kept": "", "inner": None},
+        ),
+        (
+            TAG_AND_JSON,
+            "<function=now>{'a': 1, ",
+            {"kind": "literal", "state": 4, "stack": "{", "quote": '"', "comma": ", ", "inner": None},
+        ),
+    ],
+)
+def test_a_state_holds_the_value_that_is_being_read(family: Family, text: str, scanner: dict[str, Any]) -> None:
+    """Of each kind what its scanner remembers."""
+    found = state_of(family, text)["machine"]["scanner"]
+
+    assert (found["inner"] if found["kind"] == "envelope" else found) == scanner
+
+
+LAST = 1 << 53
+"""Beyond it, readers of JSON disagree about integers."""
+REFUSED: list[tuple[Family, str, str, Any]] = [
+    (JSON_ENVELOPE, IN_A_STRING, "finished", True),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.pc", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.base", -LAST - 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.past", None),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.buffer", 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.at", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.at", 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.failed_at", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.failed_at", 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.wanted", None),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.closed", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.closed", (1 << 30) + 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.steps", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.reread", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.malformed", "drop"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.calls", 0),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.calls", 2),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.ids", []),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.id_calls", [-2]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.id_offset", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.roles.0", "talk"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.roles", ["content"]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.ends.12", 54),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.ends.0", -LAST - 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.ends.0", 4),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.carried", [1]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.carried_spans", [13]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.carried_spans", [-1]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call", None),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.mark", 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.mark", 54),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.start", 1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.start", 54),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.recover", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.holds", "cooked"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.count", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.separated", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.kind", "literal"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.step", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.step", 7),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner", None),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.kind", "raw"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.state", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.state", 10),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.stack", "{("),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.stack", "[" * 513),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.quote", ""),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.quote", "`"),
+    (COUNTED, HELD, "machine.frames.0.attempt", -1),
+    (COUNTED, HELD, "machine.frames.0.attempt", 0),
+    (COUNTED, HELD, "machine.frames.0.left", -1),
+    (COUNTED, HELD, "machine.frames.0.left", 3),
+    (COUNTED, HELD, "machine.frames.0.events", -1),
+    (COUNTED, HELD, "machine.frames.0.events", 3),
+    (COUNTED, HELD, "machine.frames.0.at", 8),
+    (COUNTED, HELD, "machine.frames.0.at", 69),
+    (COUNTED, HELD, "machine.frames.0.spans", -1),
+    (COUNTED, HELD, "machine.frames.0.spans", 9),
+    (COUNTED, HELD, "machine.frames.0.span_end", -LAST - 1),
+    (COUNTED, HELD, "machine.frames.0.calls", 1),
+    (COUNTED, HELD, "machine.frames.0.holds", 1),
+    (COUNTED, HELD, "machine.events.0.index", 1),
+    (COUNTED, HELD, "machine.events.1.index", 1),
+    (COUNTED, HELD, "machine.events.1.index", -1),
+    (COUNTED, HELD, "machine.events.0.kind", "begun"),
+    (COUNTED, HELD, "machine.scanner.stack", ""),
+    (TAGGED, TAGGED_VALUE, "machine.scanner.kind", "literal"),
+    (TAGGED, TAGGED_VALUE, "machine.scanner.kind", "escaped"),
+    (TAGGED, TAGGED_VALUE, "machine.scanner.begun", None),
+    (TAGGED, TAGGED_VALUE, "machine.scanner.inner", {"state": 0}),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "path", "value"), REFUSED, ids=[f"{path}={value!r:.20}" for _, _, path, value in REFUSED]
+)
+def test_what_no_parser_has_written_is_refused(family: Family, text: str, path: str, value: Any) -> None:
+    """The error names the field, and what was expected there."""
+    state = changed(state_of(family, text), path, value)
+
+    with pytest.raises(StateError, match=r"state\.[a-z_.\[\]0-9]+: expected .+, found .+") as raised:
+        restored(family, state)
+    where = str(raised.value).partition(":")[0].removeprefix("state.").replace("[", ".").replace("]", "")
+    assert path.startswith(where) or where.startswith(path.rpartition(".")[0])
+
+
+ACCEPTED: list[tuple[Family, str, str, Any]] = [
+    (JSON_ENVELOPE, IN_A_STRING, "machine.closed", 1 << 30),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.closed", 0),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.steps", LAST),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.id_calls", [-1]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.ends.12", 52),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.ends.0", -LAST),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.carried_spans", [0, 12]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.mark", 53),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.start", 53),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.recover", 0),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.holds", "raw"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.holds", "read"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.step", 5),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.stack", "[" * 512),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.quote", "'"),
+    (COUNTED, HELD, "machine.frames.0.left", 0),
+    (COUNTED, HELD, "machine.frames.0.at", 68),
+    (COUNTED, HELD, "machine.frames.0.spans", 8),
+    (COUNTED, HELD, "machine.frames.0.spans", 0),
+    (COUNTED, HELD, "machine.frames.0.whole", True),
+    (COUNTED, HELD, "machine.scanner.state", 9),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "path", "value"), ACCEPTED, ids=[f"{path}={value!r:.20}" for _, _, path, value in ACCEPTED]
+)
+def test_the_greatest_and_the_least_are_accepted(family: Family, text: str, path: str, value: Any) -> None:
+    """And they are there again when the parser is saved."""
+    state = changed(state_of(family, text), path, value)
+    again = restored(family, state).state()
+    at: Any = again
+    for key in path.split("."):
+        at = at[int(key)] if key.isdigit() else at[key]
+
+    assert at == value
+
+
+EVENTS = [
+    ReasoningText("a"),
+    ContentText("b"),
+    BrokenText("c"),
+    ToolCallStarted(2, "id", "now", False),
+    ArgumentsText(2, "{}"),
+    ToolCallFinished(2, CallStatus.TRUNCATED),
+    Malformed("x", -3, "'y'"),
+    MessageFinished(),
+]
+SAVED = [
+    {"kind": "reasoning", "text": "a"},
+    {"kind": "content", "text": "b"},
+    {"kind": "broken", "text": "c"},
+    {"kind": "started", "index": 2, "id": "id", "name": "now", "known": False},
+    {"kind": "arguments", "index": 2, "text": "{}"},
+    {"kind": "finished", "index": 2, "status": "truncated"},
+    {"kind": "malformed", "text": "x", "position": -3, "expected": "'y'"},
+    {"kind": "end"},
+]
+
+
+def test_events_are_saved_and_read() -> None:
+    """Of every kind; with how many calls had begun before each."""
+    assert save_events(EVENTS) == SAVED
+    assert read_events([Saved(item) for item in SAVED], 2, 10) == (EVENTS, [2, 2, 2, 2, 3, 3, 3, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("saved", "calls"),
+    [
+        ({"kind": "started", "index": 0, "id": "", "name": "", "known": True}, 1),
+        ({"kind": "started", "index": 2, "id": "", "name": "", "known": True}, 1),
+        ({"kind": "arguments", "index": 0, "text": ""}, 0),
+        ({"kind": "arguments", "index": 1, "text": ""}, 1),
+        ({"kind": "arguments", "index": -1, "text": ""}, 1),
+        ({"kind": "finished", "index": 1, "status": "complete"}, 1),
+        ({"kind": "finished", "index": -1, "status": "complete"}, 1),
+        ({"kind": "finished", "index": 0, "status": "done"}, 1),
+        ({"kind": "malformed", "text": "", "position": 11, "expected": ""}, 1),
+        ({"kind": "malformed", "text": "", "position": -MOST - 1, "expected": ""}, 1),
+        ({"kind": "content"}, 1),
+        ({"kind": "nothing"}, 1),
+    ],
+)
+def test_events_that_no_parser_has_written(saved: dict[str, Any], calls: int) -> None:
+    """A call that has not begun has no arguments and no end."""
+    with pytest.raises(StateError):
+        read_events([Saved(saved)], calls, 10)
+
+
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        (JSON_WITH_IDS, '<|ACTION|>[{"call_id": "0", "call_id": "1", "parameters": {"a": 1}, "tool": "no'),
+        (JSON_ENVELOPE, '<tool_call>{"function": {"name": "now", "name": [1'),
+        (TAGGED, "A\n\n<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_c"),
+        (JSON_ENVELOPE, '<tool_call>```json\n{"name": "now", "arguments": {}}\n'),
+        (TAGGED, "<function=now>\n<parameter=city>\nRome\n</parameter>\n<parameter=city>\nOs"),
+    ],
+)
+def test_a_state_is_the_same_after_a_journey(family: Family, text: str) -> None:
+    """What is restored is saved as it was."""
+    state = state_of(family, text)
+
+    assert json.loads(json.dumps(restored(family, state).state())) == state
