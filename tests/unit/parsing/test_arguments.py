@@ -442,7 +442,7 @@ def test_a_word_beside_the_value_says_its_type(kind: str, text: str, json: str) 
     ("suffix", "stops", "ends"),
     [
         (Finder(("</v>", "\n</v>")), ("<",), ("<",)),
-        (Finder(("|", ",", "end", "_x", ".", "+", "-")), (",", "|"), ("+", ",", "-", ".", "_", "e", "|")),
+        (Finder(("|", ",", "end", "_x", ".", "+", "-")), (",", "_x", "end", "|"), ("+", ",", "-", ".", "_", "e", "|")),
         (Finder(("\n",)), (), ()),
         (Follow(OPTIONS), (), ()),
     ],
