@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -151,3 +152,205 @@ def test_a_word_is_known_by_its_beginning() -> None:
 def test_what_may_follow_a_value_ends_it(text: str, behind: str) -> None:
     """Numbers and words have no end of their own; any of several characters may be what follows."""
     assert scanned(text + behind, LiteralStyle(stops=("/", ">", "|"))) == (text, behind, Status.DONE)
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "final", "expected"),
+    [
+        ('"ab', LENIENT, False, (3, '"ab', Status.MORE)),
+        ('"a\\', LENIENT, False, (2, '"a', Status.MORE)),
+        ('"a\\', LENIENT, True, (3, '"a\\\\', Status.MORE)),
+        ('"a\nb"x', LENIENT, False, (5, '"a\\nb"', Status.DONE)),
+        ('"a\nb"x', STRICT, False, (2, '"a', Status.FAILED)),
+        ("'a\"b'x", LENIENT, False, (5, '"a\\"b"', Status.DONE)),
+        ("12", LENIENT, False, (0, "", Status.MORE)),
+        ("12", LENIENT, True, (2, "12", Status.DONE)),
+        ("12 ", LENIENT, False, (2, "12", Status.DONE)),
+        ("12x", LENIENT, False, (0, "", Status.FAILED)),
+        ("x", LENIENT, False, (0, "", Status.FAILED)),
+        ("tr", LENIENT, True, (0, "", Status.FAILED)),
+        (" \n12 ", LENIENT, False, (4, "12", Status.DONE)),
+        ("  ", LENIENT, False, (2, "", Status.MORE)),
+        ("[1, ", LENIENT, False, (4, "[1", Status.MORE)),
+        ("[1,  2", LENIENT, False, (5, "[1", Status.MORE)),
+        ("[1,  ]", LENIENT, False, (6, "[1]", Status.DONE)),
+        ("[1,  ]", STRICT, False, (5, "[1", Status.FAILED)),
+        ('{"a": 1, }', STRICT, False, (9, '{"a": 1', Status.FAILED)),
+        ('{"a"', LENIENT, False, (4, '{"a"', Status.MORE)),
+        ('{"a": ', LENIENT, False, (6, '{"a": ', Status.MORE)),
+        ("{a: 1}", LENIENT, False, (1, "{", Status.FAILED)),
+        ("{a: 1}", LiteralStyle(loose_keys=True), False, (6, '{"a": 1}', Status.DONE)),
+        ("{two words: 1}", LiteralStyle(loose_keys=True), False, (14, '{"two words": 1}', Status.DONE)),
+        ("{a", LiteralStyle(loose_keys=True), False, (1, "{", Status.MORE)),
+        ("{a   ", LiteralStyle(loose_keys=True), False, (1, "{", Status.MORE)),
+        ("{a      ", LiteralStyle(loose_keys=True), False, (8, '{"a"      ', Status.MORE)),
+        ("{" + "a" * 257, LiteralStyle(loose_keys=True), False, (1, "{", Status.FAILED)),
+        ("{" + "a" * 256 + ":", LiteralStyle(loose_keys=True), False, (258, '{"' + "a" * 256 + '":', Status.MORE)),
+        ("{=", LiteralStyle(loose_keys=True), False, (1, "{", Status.FAILED)),
+        ("{'a': 1}", STRICT, False, (1, "{", Status.FAILED)),
+        ("{'a': 1}", LENIENT, False, (8, '{"a": 1}', Status.DONE)),
+        ('{"a" 1}', LENIENT, False, (5, '{"a" ', Status.FAILED)),
+        ("[1}", LENIENT, False, (2, "[1", Status.FAILED)),
+        ('{"a": 1]', LENIENT, False, (7, '{"a": 1', Status.FAILED)),
+        ("[1 2]", LENIENT, False, (3, "[1 ", Status.FAILED)),
+        ("[", LENIENT, True, (1, "[", Status.MORE)),
+        ("<|", BARE, False, (0, "", Status.MORE)),
+        ("<|", BARE, True, (0, "", Status.FAILED)),
+        ("<|x", BARE, False, (0, "", Status.FAILED)),
+        ("{<|", BARE, False, (1, "{", Status.MORE)),
+        ("{<|", BARE, True, (3, '{"<|"', Status.MORE)),
+        ('<|"|>a<|"', BARE, False, (6, '"a', Status.MORE)),
+        ('<|"|>a<|"', BARE, True, (9, '"a<|\\"', Status.MORE)),
+        ('<|"|>a<|"|>', BARE, False, (11, '"a"', Status.DONE)),
+        ("{k:1}", BARE, False, (5, '{"k": 1}', Status.DONE)),
+        ('{"k":1}', BARE, False, (7, '{"k": 1}', Status.DONE)),
+    ],
+)
+def test_one_scan(text: str, style: LiteralStyle, final: bool, expected: tuple[int, str, Status]) -> None:
+    """How far it goes, what it gives, and whether there is more: from any place in the buffer."""
+    assert LiteralScanner(style).scan(text, 0, final=final) == expected
+    at, json_text, status = LiteralScanner(style).scan("~~" + text, 2, final=final)
+    assert (at - 2, json_text, status) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "final", "expected"),
+    [
+        ("'a'", (), False, (2, '"a', Status.MORE)),
+        ("'a'", (), True, (3, '"a"', Status.DONE)),
+        ("'a' ", (), False, (2, '"a', Status.MORE)),
+        ("'a'  ", (), True, (3, '"a"', Status.DONE)),
+        ("'a',", (), False, (3, '"a"', Status.DONE)),
+        ("'a' \n)", (), False, (3, '"a"', Status.DONE)),
+        ("'a':", (), False, (3, '"a"', Status.DONE)),
+        ("'a']", (), False, (3, '"a"', Status.DONE)),
+        ("'a'}", (), False, (3, '"a"', Status.DONE)),
+        ("'a'|", (), False, (4, "\"a'|", Status.MORE)),
+        ("'a'|", ("|",), False, (3, '"a"', Status.DONE)),
+        ("'a' |", ("|",), False, (3, '"a"', Status.DONE)),
+        ("'a'b',", (), False, (5, '"a\'b"', Status.DONE)),
+        ("'a'" + " " * 255 + ",", (), False, (3, '"a"', Status.DONE)),
+        ("'a'" + " " * 256 + ",", (), False, (260, "\"a'" + " " * 256 + ",", Status.MORE)),
+    ],
+)
+def test_a_delimiter_of_one_character(text: str, ends: tuple[str, ...], final: bool, expected: Any) -> None:
+    """It closes the string where a value can end, at the end of the output, or before what may follow."""
+    style = LiteralStyle(quote_open="'", quote_close="'", ends=ends)
+
+    assert LiteralScanner(style).scan(text, 0, final=final) == expected
+
+
+def test_inside_lists_strings_have_standard_quotes() -> None:
+    """There a backslash escapes, even where a string of its own is verbatim."""
+    assert LiteralScanner(PYTHON).scan("['a\\'b']", 0, final=False) == (8, '["a\'b"]', Status.DONE)
+    assert LiteralScanner(PYTHON).scan("'a\\n',", 0, final=False)[1] == '"a\\\\n"'
+
+
+def test_delimiters_of_several_characters_are_for_bare_keys_inside_lists() -> None:
+    """Elsewhere they stand outside of lists and objects alone."""
+    own = LiteralStyle(quote_open="<<", quote_close=">>")
+
+    assert LiteralScanner(own).scan("<<a>>", 0, final=False) == (5, '"a"', Status.DONE)
+    assert LiteralScanner(own).scan("[<<a>>]", 0, final=False)[2] is Status.FAILED
+    assert LiteralScanner(BARE).scan('[<|"|>a<|"|>]', 0, final=False) == (13, '["a"]', Status.DONE)
+
+
+@pytest.mark.parametrize(("depth", "status"), [(MAX_DEPTH, Status.MORE), (MAX_DEPTH + 1, Status.FAILED)])
+@pytest.mark.parametrize("style", [LENIENT, STRICT, BARE])
+def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> None:
+    """The same at every chunking, and in every notation."""
+    text = "[" * depth
+    whole, single, given = LiteralScanner(style), LiteralScanner(style), ""
+    for character in text:
+        _, piece, found = single.scan(character, 0, final=False)
+        given += piece
+
+    assert whole.scan(text, 0, final=False) == (min(depth, 512), "[" * min(depth, 512), status)
+    assert (given, found) == ("[" * min(depth, 512), status)
+
+
+@pytest.mark.parametrize(
+    ("begun", "text", "taken"),
+    [
+        ('{"a": "', "more text", ("more text", 9)),
+        ('{"a": "', 'b", "c', ('b", "c', 6)),
+        ('{"a": "', "b\\", None),
+        ('{"a": [', "1, 2", ("1", 3)),
+        ('{"a": [', "1, ", ("1", 3)),
+        ('{"a": [1,', " 2,", (", 2", 3)),
+        ('{"a": [1,', " ]", None),
+        ('{"a": 1', "", None),
+        ('{"a": [', "tr", ("", 0)),
+        ('{"a": [', "x", None),
+        ('{"a": [', "'b'", None),
+        ('{"a": [1', "}", None),
+        ('{"a": "b"', "}", None),
+        ('{"a"', ": ", (": ", 2)),
+        ("{", '"a', ('"a', 2)),
+        ("{", "  ", ("  ", 2)),
+        ("[1,", "  ", ("", 2)),
+        ('{"a": [', '"' + "b" * 40, ('"' + "b" * 40, 41)),
+    ],
+)
+def test_well_formed_text_goes_straight_through(begun: str, text: str, taken: tuple[str, int] | None) -> None:
+    """What is taken is what `scan` would give; where that is anything else, nothing is taken."""
+    scanner = LiteralScanner(LENIENT)
+    scanner.scan(begun, 0, final=False)
+    other = scanner.copy()
+    if not text:
+        assert scanner.flow is not None
+        return
+
+    assert scanner.take(text) == taken
+    if taken is not None:
+        end, json_text, _ = other.scan(text, 0, final=False)
+        assert (json_text, end) == taken
+        assert [getattr(scanner, name) for name in ("state", "stack", "comma")] == [
+            getattr(other, name) for name in ("state", "stack", "comma")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("begun", "style", "flows"),
+    [
+        ("", LENIENT, False),
+        ("[", LENIENT, True),
+        ("[", BARE, False),
+        ('"a', LENIENT, True),
+        ("'a", LENIENT, False),
+        ('["a', LENIENT, True),
+        ("['a", LENIENT, False),
+        ('{"a', LENIENT, True),
+        ('"a', LiteralStyle(quote_open='"', quote_close='"'), False),
+        ("[" * 509, LENIENT, True),
+        ("[" * 510, LENIENT, False),
+    ],
+)
+def test_what_goes_straight_through(begun: str, style: LiteralStyle, flows: bool) -> None:
+    """Text inside brackets, or in a string with JSON's quotes; not where depth is nearly at its limit."""
+    scanner = LiteralScanner(style)
+    scanner.scan(begun, 0, final=False)
+
+    assert (scanner.flow is scanner) is flows
+
+
+def test_a_value_that_has_begun_is_not_untouched() -> None:
+    """White space does not begin one."""
+    blank, opened, string = (LiteralScanner(LENIENT) for _ in range(3))
+    blank.scan("  ", 0, final=False)
+    opened.scan("[", 0, final=False)
+    string.scan('"', 0, final=False)
+
+    assert [scanner.untouched for scanner in (blank, opened, string)] == [True, False, False]
+
+
+def test_a_copy_of_a_scanner_goes_on_alone() -> None:
+    """With everything that it remembers."""
+    scanner = LiteralScanner(LENIENT)
+    scanner.scan("['a', ", 0, final=False)
+    other = scanner.copy()
+    other.scan("'b", 0, final=False)
+
+    assert (scanner.state, scanner.stack, scanner.quote, scanner.comma) == (2, "[", '"', ", ")
+    assert (other.stack, other.quote, other.comma) == ("[", "'", "")
+    assert other.style is scanner.style
