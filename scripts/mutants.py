@@ -6,7 +6,7 @@ one module; the module's unit tests run in a process of their own, up to the fir
 
 Strategy: all tests are collected once. Each mutant is a fork in which the changed function gets its new code; what is
 outside functions (defaults of classes, tables) is changed by importing the module anew, which takes longer. Tests that have
-noticed a mutant before are asked first.
+noticed a mutant before are asked first; of tests that are named after behaviours, those that enter the changed function.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
 import os
 import random
 import resource
 import sys
+import tempfile
 import time
 import tomllib
 from collections import Counter
@@ -330,6 +332,8 @@ class Trials:
         """How many mutants of a module, and of all ("") each test has killed: such tests are asked first."""
         self.heard, self.told = os.pipe()
         os.set_blocking(self.heard, False)
+        self.entered = dict[str, frozenset[str]]()
+        """By test: the functions that it has entered when nothing was changed. Others cannot notice a change in a function."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -337,7 +341,7 @@ class Trials:
         items = [item for item in session.items if not _is_slow(item)]
         session.items[:] = items
         gc.freeze()  # Forks share what was imported for as long as nobody writes to it.
-        self.begun = not self.check or _status(partial(self._passes, session, items), 20 * _SECONDS) == 0
+        self.begun = not self.check or self._passes_unchanged(session, items)
         for number, (path, mutant) in enumerate(self.sample if self.begun else (), 1):
             status = _status(partial(self._try, session, path, mutant), _SECONDS)
             self._note_killers(path)
@@ -350,13 +354,38 @@ class Trials:
                 _say(f"{mutant.module}:{mutant.line} {mutant.function}: {mutant.change}")
         return True
 
+    def _passes_unchanged(self, session: pytest.Session, items: Sequence[pytest.Item]) -> bool:
+        """Return whether all tests pass without any change; notes what they enter where tests are named after behaviours."""
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as notes:
+            if _status(partial(self._passes_noting, session, items, Path(notes.name)), 20 * _SECONDS):
+                return False
+            if all(path.parent.name in _BY_BEHAVIOUR for path, _ in self.sample):
+                self.entered = {test: frozenset(found) for test, found in json.load(notes).items()}
+        return True
+
+    def _passes_noting(self, session: pytest.Session, items: Sequence[pytest.Item], notes: Path) -> bool:
+        """Run all tests as if each were alone; write down which functions each enters."""
+        entered, caches = {}, _caches()
+        for item in items:
+            for cache in caches:
+                cache.cache_clear()
+            codes = set[CodeType]()
+            sys.settrace(lambda frame, _event, _arg, codes=codes: codes.add(frame.f_code))  # type: ignore[misc]
+            passes = self._passes(session, [item])
+            sys.settrace(None)
+            if not passes:
+                return False
+            entered[item.nodeid] = sorted({_entry(code) for code in codes if code.co_filename.startswith(str(SOURCE))})
+        notes.write_text(json.dumps(entered), "utf-8")
+        return True
+
     def _try(self, session: pytest.Session, path: Path, mutant: Mutant) -> bool:
         tree = ast.parse(path.read_text("utf-8"))
         function = outermost(mutant, tree)
         code = mutated(tree, places(tree)[mutant.number], str(path))
         module = importlib.import_module(f"unrender.{mutant.module}")
         if function and changed_in_place(module, function, code):
-            return self._run(session, path)
+            return self._run(session, path, f"{path}:{function}")
         tests = sorted(own_tests(path, alone=not self.golden), key=lambda test: -self.kills[path.stem, str(test)])
         return _run_anew(tests, mutant, code, golden=self.asks_golden(path), teller=_Teller(self.told))
 
@@ -364,10 +393,11 @@ class Trials:
         """Return whether golden formats are asked about a module: not about what is made of formats."""
         return path.parent.name == "analysis" and self.golden
 
-    def _run(self, session: pytest.Session, path: Path) -> bool:
-        """Return whether the module's tests pass, its own first."""
+    def _run(self, session: pytest.Session, path: Path, entry: str) -> bool:
+        """Return whether the module's tests pass, as far as they enter the changed function: its own first."""
         own = own_tests(path, alone=not self.golden)
         items = [item for test in own for item in session.items if item.path == test]
+        items = [item for item in items if not self.entered or entry in self.entered[item.nodeid]]
         items.sort(key=lambda item: (-self.kills[path.stem, item.nodeid], -self.kills["", item.nodeid]))
         golden = [item for item in session.items if getattr(item, "originalname", "") == _GOLDEN]
         return self._passes(session, [*items, *(golden if self.asks_golden(path) else ())])
@@ -385,6 +415,17 @@ class Trials:
             if session.testsfailed:
                 return False
         return True
+
+
+def _caches() -> list[Any]:
+    """Return what remembers results from one test to the next."""
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "unrender"]
+    return [value for module in modules for value in vars(module).values() if hasattr(value, "cache_clear")]
+
+
+def _entry(code: CodeType) -> str:
+    """Return the file of a function, and the name of the outermost function that it is in."""
+    return f"{code.co_filename}:{code.co_qualname.partition('.<locals>')[0]}"
 
 
 class _Teller:
