@@ -274,7 +274,7 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def own_tests(path: Path, *, alone: bool = False) -> list[Path]:
-    """Return the test modules of a module; `alone`: without those of other modules that are asked as well."""
+    """Return the test modules of a module; `alone`, without those of its package that are named after something else."""
     package = _UNIT / path.relative_to(SOURCE).parent
     names = [f"test_{path.stem}.py", *_MORE.get(path.stem, ()), _RECORDS]
     if package.name in _BY_BEHAVIOUR:
@@ -384,7 +384,8 @@ class Trials:
         function = outermost(mutant, tree)
         code = mutated(tree, places(tree)[mutant.number], str(path))
         module = importlib.import_module(f"unrender.{mutant.module}")
-        if function and changed_in_place(module, function, code):
+        # A function inside of another may have been made when the module was imported.
+        if function == mutant.function and changed_in_place(module, function, code):
             return self._run(session, path, f"{path}:{function}")
         tests = sorted(own_tests(path, alone=not self.golden), key=lambda test: -self.kills[path.stem, str(test)])
         return _run_anew(tests, mutant, code, golden=self.asks_golden(path), teller=_Teller(self.told))

@@ -51,3 +51,61 @@ def test_an_empty_string_means_no_arguments(text: str) -> None:
 def test_what_is_no_object_fails_where_it_breaks(text: str, place: int) -> None:
     """Anything but one object fails, and the position says where in the output."""
     assert scanned(text)[1:] == (place, Status.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("text", "final", "expected"),
+    [
+        ('"', False, (1, "", Status.MORE)),
+        ('"{', False, (2, "{", Status.MORE)),
+        ('"{\\', False, (2, "{", Status.MORE)),
+        ('"{\\"a\\": \\"x\\u00', False, (12, '{"a": "x', Status.MORE)),
+        ('"{\\"a\\": \\"\\ud83c', False, (11, '{"a": "', Status.MORE)),
+        ('"{\\"a\\": \\"\\u00e9', False, (17, '{"a": "é', Status.MORE)),
+        ('"{\\"a\\": \\"\\ud83c\\udf0d', False, (23, '{"a": "🌍', Status.MORE)),
+        ('"{}', False, (3, "{}", Status.MORE)),
+        ('"{} ', False, (4, "{}", Status.MORE)),
+        ('"{}"x', False, (4, "{}", Status.DONE)),
+        ('"{} "x', False, (5, "{}", Status.DONE)),
+        ('" {}"x', False, (5, "{}", Status.DONE)),
+        ('""x', False, (2, "{}", Status.DONE)),
+        ('"{}x', False, (3, "{}", Status.FAILED)),
+        ('"x', False, (1, "", Status.FAILED)),
+        ('"{"', False, (2, "{", Status.FAILED)),
+    ],
+)
+def test_one_scan(text: str, final: bool, expected: tuple[int, str, Status]) -> None:
+    """How far it goes, what it gives, and whether there is more: from any place in the buffer."""
+    assert QuotedScanner(LiteralStyle()).scan(text, 0, final=final) == expected
+    at, piece, status = QuotedScanner(LiteralStyle()).scan("~~" + text, 2, final=final)
+    assert (at - 2, piece, status) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "json"),
+    [
+        (r'"{\"a\": \"\\n\\\\\"}"', r'{"a": "\n\\"}'),
+        (r'"{\"a\": \"\q\"}"', r'{"a": "\\q"}'),
+        ('"{\\"a\\":\\n1}"', '{"a":\n1}'),
+        (r'"{\"a\": \"\ud83c\"}"', None),
+    ],
+)
+def test_escapes_inside(text: str, json: str | None) -> None:
+    """Those of the string are read first; what is left is read as JSON."""
+    scanner = QuotedScanner(LiteralStyle())
+    _, found, status = scanner.scan(text, 0, final=True)
+
+    assert status is Status.DONE
+    if json is not None:
+        assert found == json
+
+
+def test_a_value_that_is_complete_takes_white_space_alone() -> None:
+    """In the next chunk as well, and in a copy."""
+    scanner = QuotedScanner(LiteralStyle())
+    scanner.scan('"{}', 0, final=False)
+    assert (scanner.done, scanner.opened, scanner.flow) == (True, True, None)
+    other = scanner.copy()
+
+    assert scanner.scan(" x", 0, final=False) == (1, "", Status.FAILED)
+    assert other.scan(' "', 0, final=False) == (2, "", Status.DONE)
