@@ -48,7 +48,7 @@ _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
     """Return the grammar of one answer, from the end of the assistant's header to the end of the turn.
 
-    `known` are markers of reasoning that are read at the answer's start where the format does not have them.
+    `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them.
     """
     calls = calls_of(format, request)
     parts = tuple(_parts(format, request, calls, known))
@@ -117,7 +117,7 @@ def _openers(format: Format) -> Iterator[str]:
 
 
 def calls_of(format: Format, request: Request) -> list[Calls]:
-    """Return the calls that may be made in this turn, in the primary syntax first."""
+    """Return the calls that may be made in this turn, those in the primary syntax first."""
     if not request.calls_allowed:
         return []
     tools = offered(request)
@@ -144,7 +144,10 @@ def _joints(turn: TurnTexts, syntax: CallSyntax) -> tuple[str, ...]:
 
 
 def names_matter(format: Format) -> bool:
-    """Return whether the names of the tools decide where a call begins: no marker shows it, only a name on a line does."""
+    """Return whether the tools' names decide where a call begins.
+
+    They do where a call has no marker and begins with a name on a line of its own.
+    """
     return any(_on_lines(format.turn, syntax) for syntax in (format.tools, *format.tolerated))
 
 
@@ -154,7 +157,7 @@ def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
 
 
 def generated_calls(calls: Calls, request: Request) -> Calls:
-    """Return as many of these calls as the request allows."""
+    """Return the same calls, limited to as many as the request allows."""
     return replace(calls, maximum=1 if request.one_call or not calls.syntax.parallel else None)
 
 
@@ -190,7 +193,7 @@ def _spellings(format: Format, marker: str) -> list[str]:
 
 
 def ending(format: Format) -> Node:
-    """Return the layout between a closing marker and the token that ends the turn, which a model writes, or the end of it."""
+    """Return the layout that a model writes between a closing marker and the token that ends the turn, or its end."""
     trail = _trail(format)
     ways = tuple(Literal(trail[at:]) for at in range(len(trail) + 1))
     return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if trail else Literal("")

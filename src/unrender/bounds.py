@@ -22,7 +22,7 @@ __all__ = ["Allowance", "Bounds", "Budget", "Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Three sets of bounds; each has a default for every bound. What lies beyond is said where a bound is listed."""
+    """Three sets of bounds; each bound has a default. Each bound's own text says what happens beyond it."""
 
     rendering: Limits = Limits()  # noqa: RUF009 -- frozen
     """What one rendering of a prompt may cost, and the template's source. Beyond is a `TemplateError`."""
@@ -33,5 +33,5 @@ class Bounds:
 
     @property
     def analyses_as_usual(self) -> bool:
-        """Whether an analysis that others have made is as good as one within these bounds."""
+        """Whether an analysis made under the default bounds can be used for these."""
         return self.analysis == Allowance()

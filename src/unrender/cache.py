@@ -16,9 +16,9 @@ Value = TypeVar("Value")
 
 
 class Cache(Generic[Value]):
-    """The values that were used last, as many as together weigh no more than `limit`.
+    """The values used most recently, as many as weigh no more than `limit` together.
 
-    One that weighs more than a quarter of it is not kept at all: it would drive out too many others.
+    A value that weighs more than a quarter of the limit is not kept: it would drive out too many others.
     """
 
     def __init__(self, limit: int) -> None:
@@ -37,7 +37,7 @@ class Cache(Generic[Value]):
             return found[0]
 
     def put(self, key: Hashable, value: Value, weight: int) -> None:
-        """Keep `value` under `key`, and drop what was not used for longest where it becomes too much."""
+        """Keep `value` under `key`. While the total is over the limit, drop the value that was unused for longest."""
         if weight > self.limit // 4:
             return
         with self._lock:
@@ -49,7 +49,7 @@ class Cache(Generic[Value]):
                 self._weight -= dropped
 
     def made(self, key: Hashable, make: Callable[[], Value], weigh: Callable[[Value], int]) -> Value:
-        """Return the value of `key`, made by `make` where none is kept; what `make` raises is not kept."""
+        """Return the value of `key`; when none is kept, make it with `make`. Nothing is kept when `make` raises."""
         found = self.get(key)
         if found is None:
             found = make()
@@ -67,10 +67,10 @@ class Cache(Generic[Value]):
 
 
 def content_key(value: Any) -> bytes:
-    """Return bytes that are equal for no two plain values that differ, be it in the type of a number; else b"".
+    """Return bytes that differ for any two different plain values, even if only a number's type differs; else b"".
 
-    Equal values that share their parts in different ways may have different keys. It takes time linear in the number of
-    distinct parts, whatever holds what.
+    Equal values may have different keys when they share their parts differently. It takes time linear in the number of
+    distinct parts, no matter how they are nested.
 
     >>> content_key([1]) == content_key([True])
     False

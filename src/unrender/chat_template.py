@@ -89,9 +89,10 @@ class ChatTemplate:
     ) -> ChatTemplate:
         """Load the template of a model directory, a single file, a GGUF file or a hub id.
 
-        Raises `TemplateError`, naming the path and what was looked for, when there is none. A `format` given is used
-        instead of the one that analysis would derive; a `grammar`, to read and write answers. What
-        analysis finds is kept on disk for later processes, unless `cache` is False or the environment's `UNRENDER_CACHE` is `off`.
+        A given `format` is used instead of the one that analysis would derive; a given `grammar` is used to read and
+        write answers. What analysis finds is kept on disk for later processes, unless `cache` is False or the
+        environment's `UNRENDER_CACHE` is `off`. Raises `TemplateError`, naming the path and what was looked for, when
+        there is no template.
         """
         return cls(load_pretrained(path_or_id), format=format, grammar=grammar, cache=cache, bounds=bounds)
 
@@ -107,7 +108,7 @@ class ChatTemplate:
         cache: bool = True,
         bounds: Bounds | None = None,
     ) -> ChatTemplate:
-        """Load a `.jinja`, `.json` or `.gguf` file; tokens that are given win over those in the file.
+        """Load a `.jinja`, `.json` or `.gguf` file. Tokens given here replace those in the file.
 
         Raises `TemplateError` when the file is missing or holds no template.
         """
@@ -128,7 +129,7 @@ class ChatTemplate:
         cache: bool = True,
         bounds: Bounds | None = None,
     ) -> ChatTemplate:
-        """Take the template's source itself."""
+        """Make a chat template from its source."""
         loaded = LoadedTemplates(sources={"default": source}, bos_token=bos_token, eos_token=eos_token)
         return cls(loaded, format=format, grammar=grammar, cache=cache, bounds=bounds)
 
@@ -143,13 +144,14 @@ class ChatTemplate:
         format: Format | None = None,
         bounds: Bounds | None = None,
     ) -> ChatTemplate:
-        """Take a function that writes conversations, for models without a Jinja template.
+        """Make a chat template from a function that writes conversations, for models without a Jinja template.
 
-        `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. By name it gets what
-        it has parameters for: `tools`, `add_generation_prompt` (without it, it has to write what asks for an answer when
-        the last message is not the assistant's), and switches such as `enable_thinking`; those that it takes in
-        `**keywords` are named in `switches`. What it raises is a refusal. It runs without limits of time, and what is
-        learnt of it is not kept on disk. Raises `TemplateError` when it takes no messages.
+        `render(messages, …)` gets OpenAI's messages and returns the whole text, special tokens included. It is also
+        given, by name, whatever it has parameters for: `tools`, `add_generation_prompt`, and switches such as
+        `enable_thinking`. Without a parameter `add_generation_prompt` it has to write what asks for an answer whenever
+        the last message is not the assistant's. Switches that it takes in `**keywords` are named in `switches`. An
+        exception that it raises counts as a refusal. It runs without limits of time, and what is learnt about it is not
+        kept on disk. Raises `TemplateError` when it takes no messages.
 
         >>> def render(messages, add_generation_prompt=True):
         ...     return "".join(f"<{m['role']}>{m['content']}</>" for m in messages) + "<assistant>" * add_generation_prompt
@@ -163,7 +165,7 @@ class ChatTemplate:
 
     @property
     def loaded(self) -> LoadedTemplates:
-        """All that was loaded: the named sources, the tokens, a declared response template."""
+        """All that was loaded: the named sources, the tokens, and a declared response template."""
         return self._loaded
 
     @property
@@ -173,7 +175,7 @@ class ChatTemplate:
 
     @property
     def analysis(self) -> Analysis:
-        """What was learnt of the template that is used when tools are given."""
+        """What was learnt about the template that is used when tools are given."""
         from unrender.preparation import analysis_of  # noqa: PLC0415 -- loaded when it is used
 
         return analysis_of(self._with_tools, self._bounds, cache=self._cache)
@@ -182,8 +184,8 @@ class ChatTemplate:
     def format(self) -> Format:
         """How answers are written: derived from the template, or as given.
 
-        What was found in the template and does not hold for what it writes is left out, with a `FormatWarning`; none where
-        a grammar made by hand says instead how answers are written.
+        Findings that do not hold for the template's own answers are left out, each with a `FormatWarning`. There is no
+        warning with a grammar made by hand, since that says how answers are written.
         """
         if self._given_format:
             return self._given_format
@@ -198,12 +200,12 @@ class ChatTemplate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the template renders, and the shape in which it wants it."""
+        """What the template renders, and in which shape it wants its input."""
         return self.analysis.capabilities
 
     @property
     def variables(self) -> Mapping[str, Variable]:
-        """The template's own variables by name, e.g. `enable_thinking`: what they default to, and what changes the prompt."""
+        """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
         from unrender.variables import variables_of  # noqa: PLC0415 -- loaded when it is used
 
         return variables_of(self._with_tools, self.capabilities)
@@ -323,9 +325,10 @@ class ChatTemplate:
         )
 
     def response_template(self, *, target: Target | str = "transformers") -> Exported:
-        """Return the format as the response template that transformers ("transformers") or vLLM and SGLang ("vllm") read.
+        """Return the format as a response template, which an engine reads.
 
-        Raises `ExportError`, which says what is in the way, when it cannot be expressed.
+        `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, which says what is
+        in the way, when the format cannot be expressed.
         """
         from unrender.emit.response_template import response_template  # noqa: PLC0415 -- loaded when it is used
 

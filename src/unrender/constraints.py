@@ -29,10 +29,10 @@ def constraint(
     grammar: Grammar | None = None,
     budget: Budget | None = None,
 ) -> Any:
-    """Return what the model may write after `begun`: the text of a grammar, or a structural tag, which the caller may change.
+    """Return the constraint on the text after `begun`: a grammar, or a structural tag that the caller may change.
 
-    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Answer` does. What is not enforced is a
-    `SchemaWarning` each time, with the line of the code that called the caller.
+    With a `grammar` made by hand the format does not matter. Raises `GrammarError` as `Answer` does. Each keyword that
+    is not enforced is a `SchemaWarning` every time, with the line of the code that called the caller.
     """
     answer = Answer(format=format, request=request, begun=begun, handmade=grammar, budget=budget or STANDARD)
     found: Written = _cached(answer, dialect, lambda: _immutable(answer, Dialect(dialect)), lambda one: len(one.said))
@@ -41,7 +41,7 @@ def constraint(
 
 
 def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...]:
-    """Return what tells an engine that a call begins."""
+    """Return the triggers: how an engine notices that a call begins."""
     answer = Answer(format=format, request=request, begun=begun)
     found: tuple[Trigger, ...] = _cached(answer, "triggers", lambda: answer.triggers, len)
     return found

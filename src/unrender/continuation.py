@@ -18,8 +18,8 @@ def begun_text(
 ) -> str:
     """Return what the model has already written when the message's content or reasoning is to be continued.
 
-    Without a format nobody knows what is around content; then it is alone. Raises `MessageError`, naming `where`,
-    for a message that cannot be continued so.
+    Without a format it is the bare content, since nobody knows what surrounds it. Raises `MessageError`, naming
+    `where`, for a message that cannot be continued so.
     """
     if continued not in (True, "content", "reasoning"):
         raise MessageError(f"continue_final_message: expected 'content' or 'reasoning', found {continued!r}")

@@ -21,7 +21,7 @@ class MessageError(UnrenderError):
 class FormatError(UnrenderError):
     """A `Format` (or its JSON) is inconsistent.
 
-    `where` is the path of the field at fault, e.g. `format.reasoning.end`; "" when no field is.
+    `where` is the path of the wrong field, e.g. `format.reasoning.end`; "" when it is not a single field.
     """
 
     def __init__(self, message: str, where: str = "") -> None:
@@ -34,7 +34,7 @@ class FormatVersionError(FormatError):
 
 
 class StateError(UnrenderError):
-    """A saved state of a parser is not one that this release, format and request can go on from; the message says why."""
+    """A parser's saved state cannot be continued with this release, format and request; the message says why."""
 
 
 class GrammarError(UnrenderError):
@@ -46,11 +46,14 @@ class ExportError(UnrenderError):
 
 
 class FormatWarning(UserWarning):
-    """Something that was found in a template does not hold for what it writes: the format claims less, and the message says what."""
+    """A finding about a template does not hold for its own answers.
+
+    The format claims less because of it, and the message says what.
+    """
 
 
 class TemplateWarning(UserWarning):
-    """Something that was asked for is not what the template can do, and changes nothing; the message names it."""
+    """The template cannot do what was asked for, so that has no effect; the message names it."""
 
 
 class SchemaWarning(UserWarning):
@@ -60,7 +63,7 @@ class SchemaWarning(UserWarning):
 class MalformedOutput(UnrenderError):
     """Strict parsing met text that the format does not allow.
 
-    `position` counts characters from the start of the output, `expected` is what could have been there, in the
+    `position` counts characters from the start of the output, `expected` says what the format allows there, in the
     user's words, and `context` is the text around the position.
     """
 

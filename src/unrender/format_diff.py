@@ -29,7 +29,7 @@ class Difference:
 
 
 def differences(before: Format, after: Format) -> tuple[Difference, ...]:
-    r"""Return what differs between two Formats, in the order of the Format's fields; nothing when they are equal.
+    r"""Return the differences between two Formats, in the order of the Format's fields; none when they are equal.
 
     >>> from unrender.format import TurnTexts
     >>> print(*differences(Format(turn=TurnTexts(end="<|end|>")), Format(turn=TurnTexts(end="<|end|>\n"))))

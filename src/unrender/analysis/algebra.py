@@ -30,7 +30,7 @@ class Solution:
 
 
 def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution:
-    """Solve for prefix, suffix and separator.
+    """Find prefix, suffix and separator of the items in a row.
 
     >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
     Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')

@@ -52,7 +52,7 @@ class Spent:
 
     @property
     def is_over(self) -> bool:
-        """The allowance is used up; once it is, it stays so."""
+        """Return whether the allowance is used up; once it is, it stays so."""
         self.reason = self.reason or self._why_over()
         return bool(self.reason)
 

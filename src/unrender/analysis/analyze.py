@@ -58,9 +58,9 @@ class _Findings:
 def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:  # noqa: B008 -- frozen
     """Derive format and capabilities of a template by rendering probes and comparing. Raises nothing.
 
-    What cannot be determined is left at its default and said in `diagnostics`. The result does not depend on the
-    template's BOS and EOS tokens, on the clock, or on the probes' own words. It ends within the `allowance`: for what lies
-    beyond, the answer is the default, and a diagnostic says which limit was met.
+    What cannot be determined is left at its default and explained in `diagnostics`. The result does not depend on the
+    template's BOS and EOS tokens, on the clock, or on the probes' own words. The analysis ends within the `allowance`:
+    what it does not reach keeps its default, and a diagnostic says which limit was met.
     """
     prober = Prober.within(allowance, template)
     try:
@@ -266,7 +266,7 @@ def _observed(found: _Findings) -> dict[str, Any]:
 
 
 def special_tokens(texts: Iterable[str]) -> Iterator[str]:
-    """Yield what looks like a token of its own in `texts`."""
+    """Yield the parts of `texts` that look like single tokens, e.g. `<think>`."""
     return (part for text in texts for part in lexemes(text) if _SPECIAL.fullmatch(part))
 
 

@@ -29,9 +29,9 @@ from unrender.format import Format, ToolMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What is after the header in answers of each shape, to the end of the text; None where a shape is not rendered.
+    """What follows the header in answers of each shape, to the end of the text; None for a shape that is not rendered.
 
-    A call has one argument, where nothing else is said.
+    Unless said otherwise, a call has one argument.
     """
 
     content: str | None = None
@@ -60,7 +60,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a template writes for one call with other values than numbers, by these; None where it refuses."""
+    """What a template writes for one call with values that are not numbers, by these values; None where it refuses."""
 
     kinds: Mapping[str, str | None] = field(default_factory=dict)
     """By name of a JSON type: one argument of that type."""
@@ -71,7 +71,10 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variants:
-    """What a template writes for a call that differs in one respect from `Answers.call`; None where nothing shows it."""
+    """What a template writes for a call that differs in one respect from `Answers.call`.
+
+    None where no rendering shows it.
+    """
 
     other_name: str | None = None
     other_id: str | None = None
@@ -152,7 +155,7 @@ def render_written(prober: Prober, frame: Frame, *, tagged: bool) -> Written:
 
 
 def render_variants(prober: Prober, frame: Frame, fmt: Format) -> Variants:
-    """Render the calls that show single parts of a call syntax apart; nothing where the format has no calls."""
+    """Render calls that each show one part of a call syntax; return nothing when the format has no calls."""
     if fmt.tools.mode is ToolMode.NONE:
         return Variants()
     (call,) = make_calls(1)

@@ -34,7 +34,7 @@ class ArgumentsFinding:
 
 
 def find_json_arguments(written: Written) -> ArgumentsFinding:
-    """Find how arguments are written that are one JSON object (or Python dictionary)."""
+    """Find how arguments are written when they are one JSON object (or Python dictionary)."""
     for values, body in written.many:
         span = None if body is None else arguments_span(body, values) or literal_span(body, values)
         if body is None or span is None:
@@ -49,7 +49,10 @@ def find_json_arguments(written: Written) -> ArgumentsFinding:
 
 
 def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFinding:
-    """Find the skeleton of an argument, what separates two, and the codec of values; no entry where that fails."""
+    """Find how tagged arguments are written: the skeleton of one, the separator, and the codec of values.
+
+    The result has no entry when that fails.
+    """
     solved = _solve_entry(answers)
     if solved is None:
         return ArgumentsFinding(arguments=Arguments())
@@ -97,7 +100,7 @@ def _numbers_row(body: str | None, count: int) -> Row | None:
 
 
 def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
-    """Find names, keys and values; a token's owner is the argument's number, -1 for the name."""
+    """Find names, keys and values in `text`. A token's owner is the number of its argument, or -1 for the name."""
     words = {NAMES[0]: (Slot.NAME, -1)}
     for number, (key, value) in enumerate(values.items()):
         words |= {key: (Slot.KEY, number), str(value): (Slot.VALUE, number)}

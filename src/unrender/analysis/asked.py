@@ -67,7 +67,7 @@ class Turns:
 
 
 def render_turns(prober: Prober) -> Turns:
-    """Render questions, results and answers, and return what follows them."""
+    """Render questions, results and answers, and return what follows each."""
     (call,) = make_calls(1)
     takes_results = prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role
     called = [user(), assistant(calls=[call]), result(call)]

@@ -11,10 +11,10 @@ from unrender.format import Content, ContentMode
 
 
 def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> Content | None:
-    """Return how content is wrapped before calls; None where it is wrapped as it is alone, or no rendering shows both.
+    """Return the wrapper of content before calls; None when it is the usual wrapper, or when no rendering shows both.
 
-    What is before and after content there is compared with what a call alone has in the same place: a wrapper that is
-    also written around nothing shows its end. Else it ends with the marker that closes what it opened.
+    The text before and after such content is compared with the text around a call alone. A wrapper that is also written
+    around empty content shows its end that way. Otherwise it ends with the marker that closes its opener.
     """
     mixed = answers.mixed
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:

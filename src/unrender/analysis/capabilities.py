@@ -27,7 +27,10 @@ class ReasoningPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a template does with its input, as probes show it: what it renders, and the shape in which it wants messages."""
+    """What a template does with its input, as probes show it.
+
+    It says what the template renders, and in which shape it wants messages.
+    """
 
     supports_tools: bool = False
     """The offered tools are written into the prompt."""

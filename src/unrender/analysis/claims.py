@@ -26,7 +26,7 @@ _FALSE, _UNCLAIMED = 10, 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """A Format that was read with, and what came of it."""
+    """A Format, and the answers that are misread with it."""
 
     format: Format
     given_up: tuple[str, ...] = ()
@@ -62,7 +62,10 @@ class _Trial:
 
 
 def prove(prober: Prober, format: Format) -> Proof:
-    """Read the template's answers, and weaken the format until what it claims of them is true, as far as possible."""
+    """Read the template's answers with the format, and weaken the format until its claims about them are true.
+
+    Claims that no weaker format mends are left.
+    """
     shown = cut_outs(prober)
     wrong = misread(prober, format, shown)
     given_up: list[str] = []
@@ -123,12 +126,12 @@ def _cost(format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> 
 
 
 def claims(format: Format, said: Said) -> bool:
-    """Return whether a format claims to read answers like this one."""
+    """Return whether a format claims to read answers with the same parts as `said`."""
     return claims_to_read(format, reasoning=bool(said.reasoning), calls=len(said.calls))
 
 
 def claims_to_read(format: Format, *, reasoning: bool, calls: int) -> bool:
-    """Return whether a format claims to read answers with so many calls, and with reasoning or without."""
+    """Return whether a format claims to read answers with `calls` calls, and with reasoning if `reasoning`."""
     return not _lacking(format, reasoning=reasoning, calls=calls)
 
 

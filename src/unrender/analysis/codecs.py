@@ -62,7 +62,10 @@ def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecF
 
 
 def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: Mapping[str, Any]) -> CodecFinding:
-    """Find the codec in which each of `values` is written as in `written`; `arguments` has what is known so far."""
+    """Find the codec that writes each of `values` as in `written`.
+
+    `arguments` holds what is known of the syntax so far.
+    """
     seen = {key: value for key, value in values.items() if key in written}
     codec = arguments.codec
     codec = replace(codec, **_strings(written, seen, codec))

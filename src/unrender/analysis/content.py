@@ -16,7 +16,7 @@ from unrender.format import Content, ContentMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tails:
-    """What is after the last needle of an answer, up to the end of the turn."""
+    """The text after the last needle of an answer, up to the end of the turn."""
 
     content: str
     calls: str
@@ -29,7 +29,7 @@ class Tails:
     """The last answer of a conversation is not ended; the tail of content is that of an earlier one."""
 
     def end_of_calls(self, end: str) -> str:
-        """Return the end of a turn as far as a turn of calls in the last place shows it."""
+        """Return how a turn of calls ends; empty when `end` is not shown after calls in the last message."""
         return "" if self.unended and not self.calls.endswith(end) else end
 
 
@@ -52,7 +52,7 @@ def _marked(end: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentFinding:
-    """How content is wrapped, and what ends a turn of it."""
+    """How content is wrapped, and what ends a turn that has content."""
 
     content: Content
     turn_end: str
@@ -63,14 +63,14 @@ class ContentFinding:
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
-    """Return what ends content and nothing else: the closer of its wrapper, if other answers show one."""
+    """Return content's closer: the text that ends content and no other part. Empty when there is none."""
     return _end("", tails, openings, _COMPARED)[0]
 
 
 def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> ContentFinding:
     """Return the content's wrapper and the end of the turn.
 
-    A closer alone does not make a wrapper: without an opener, what is after content ends the turn.
+    A closer alone does not make a wrapper: without an opener, the text after content ends the turn.
     """
     reasoning = found.reasoning
     plain = without_reasoning(openings.content or "", found)
@@ -116,7 +116,7 @@ _COMPARED: tuple[tuple[str, _Ending], ...] = (
 
 
 def without_reasoning(opening: str, found: ReasoningFinding) -> str:
-    """Return what is left of an opening when the empty form of reasoning, or its markers, are taken away."""
+    """Remove the empty form of reasoning, or its markers, from an opening."""
     start, end, empty = found.reasoning.start, found.reasoning.end, found.reasoning.empty
     if empty and opening.startswith(empty):
         return opening[len(empty) :].removeprefix(found.to_content)

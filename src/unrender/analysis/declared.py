@@ -15,7 +15,7 @@ from unrender.formats import Declared, declared_formats
 
 
 def complete(format: Format, source: str) -> Format:
-    """Return `format` with everything that the declared formats matching the template's `source` add to it."""
+    """Return `format` with all that is added by the declared formats that match the template's `source`."""
     for declared in declared_formats():
         if declared.evidence and declared.evidence.found_in(source):
             with suppress(FormatError):  # What does not go together with the derived parts adds nothing.

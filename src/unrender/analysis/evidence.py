@@ -195,7 +195,10 @@ _COMPARISONS = (
 
 
 def collect_evidence(record: Record, fmt: Format, rules: Mapping[str, str]) -> tuple[Evidence, ...]:
-    """Return all comparisons that say something of `fmt`; `rules` are the heuristics that decided, by comparison."""
+    """Return all comparisons that are evidence for `fmt`.
+
+    `rules` are the heuristics that decided, by comparison.
+    """
     return tuple(_evidence(_texts(record), fmt, rules))
 
 

@@ -18,7 +18,10 @@ _log = logging.getLogger("unrender.analysis")
 
 
 def tell(analysis: Analysis, *, part_opener: str) -> None:
-    """Log the decisions of an analysis; `part_opener` is the marker because of which the template was asked again."""
+    """Log the decisions of an analysis.
+
+    `part_opener` is the marker because of which the template was analysed a second time; empty when there was none.
+    """
     if not _log.isEnabledFor(logging.DEBUG):
         return
     for item in fields(analysis.capabilities):

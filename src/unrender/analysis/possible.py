@@ -17,7 +17,7 @@ _PLACE = re.compile(r"format\.(\w+)(?:\.(\w+))?")
 
 
 def possible(format: Format, **parts: Any) -> tuple[Format, tuple[str, ...]]:
-    """Return `format` with `parts` in it as far as such a Format can exist, and what was given up, in words.
+    """Return `format` with `parts` in it, as far as such a Format can exist, and sentences about what was given up.
 
     >>> from unrender.format import Reasoning, ReasoningMode
     >>> possible(Format(), reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end=" "))[0] == Format()

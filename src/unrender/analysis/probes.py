@@ -99,7 +99,7 @@ class Prober:
 
     @classmethod
     def within(cls, allowance: Allowance, template: Template) -> Prober:
-        """Return a prober that asks the template no more than the allowance lets it."""
+        """Return a prober whose renderings stay within the allowance."""
         return cls(template=template.limited(allowance.each), _memory=_Memory(spent=Spent(allowance)))
 
     @property
@@ -114,7 +114,7 @@ class Prober:
 
     @property
     def given_up(self) -> bool:
-        """The template costs so much that it is asked no more."""
+        """Whether the allowance is used up, so that the template is no longer rendered."""
         return self._memory.spent.is_over
 
     @property
@@ -123,7 +123,7 @@ class Prober:
         return self._memory.spent.reason
 
     def with_capabilities(self, **changes: Any) -> Prober:
-        """Return a prober for other capabilities that shares what was rendered."""
+        """Return a prober with changed capabilities that shares the memory of renderings."""
         capabilities = replace(self.capabilities, **changes)
         return Prober(template=self.template, capabilities=capabilities, _memory=self._memory)
 
@@ -135,7 +135,7 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
-        """Return the rendering, with the generation prompt when `prompt`; None when the template refuses."""
+        """Return the rendering, with the generation prompt if `prompt` is true; None when the template refuses."""
         shaped = shape_messages(messages, self.capabilities)
         context = shape_context(tools, self.capabilities, thinking=thinking)
         return self.render_raw(shaped, context, prompt=prompt)
@@ -164,7 +164,7 @@ class Prober:
         prompt: bool = False,
         thinking: bool | None = True,
     ) -> str | None:
-        """Return what is after the last input of [*before or a user, message, *after], or None.
+        """Return the text after the last input in the rendering of [*before or a user, message, *after], or None.
 
         The last input is the user's needle, or the tool's when `before` ends in a result.
         """

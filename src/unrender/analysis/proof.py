@@ -68,7 +68,7 @@ def _squeeze(text: str) -> str:
 
 
 def calls_are_refuted(doubts: Sequence[Doubt], fmt: Format) -> bool:
-    """Return whether not even a bare call, or two, can be written again: then the derived syntax is worth nothing."""
+    """Return whether neither one call nor two can be written again: the derived syntax is then worthless."""
     refuted = {doubt.shape for doubt in doubts}
     needed = {"one call", "two calls"} if fmt.tools.parallel else {"one call"}
     return fmt.tools.mode is not ToolMode.NONE and needed <= refuted

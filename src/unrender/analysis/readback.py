@@ -43,7 +43,7 @@ _WORDS = re.compile(r"\w{4,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What an answer says."""
+    """What a probe's answer says: its content, reasoning and calls."""
 
     name: str
     """e.g. `content and a call`."""
@@ -52,7 +52,7 @@ class Said:
     calls: tuple[Call, ...] = ()
 
     def is_in(self, text: str, question: str) -> bool:
-        """Return whether a text shows all of it, once, and not the question as well."""
+        """Return whether `text` shows all needles of the answer, its content once, and not the question."""
         needles = [self.content, self.reasoning]
         for call in self.calls:
             # Only words: what is between those of a text may be written otherwise.
@@ -62,19 +62,19 @@ class Said:
 
     @property
     def request(self) -> Request:
-        """What is asked for, with the types of the arguments in its tools."""
+        """The request with which the answer is read: its tools, and the types of their arguments."""
         texts = any(isinstance(value, str) for call in self.calls for value in call.arguments.values())
         return _TEXT_REQUEST if texts else _REQUEST
 
     def is_said_by(self, message: Message) -> bool:
-        """Return whether a message says just this."""
+        """Return whether a parsed message says exactly this."""
         calls = [(call.name, dict(call.arguments)) for call in self.calls]
         return (message.content, message.reasoning, _calls_in(message)) == (self.content, self.reasoning, calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOut:
-    """An answer in a rendering, and what is before it."""
+    """An answer cut out of a rendering, and the text before it."""
 
     said: Said
     before: tuple[dict[str, Any], ...]
@@ -88,24 +88,24 @@ class CutOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misread:
-    """An answer that was read as something else."""
+    """An answer that was read as something else than it says."""
 
     cut_out: CutOut
     message: Message
 
     @property
     def said(self) -> Said:
-        """What it was made to say."""
+        """What the answer really says."""
         return self.cut_out.said
 
     @property
     def calls_are_wrong(self) -> bool:
-        """Whether the calls are not those that were made; text around them may be wrong all the same."""
+        """Whether the calls were misread. The text around them may be wrong without that."""
         return _calls_in(self.message) != [(call.name, dict(call.arguments)) for call in self.said.calls]
 
     @property
     def reasoning_is_wrong(self) -> bool:
-        """Whether the reasoning is not the one that was meant."""
+        """Whether the reasoning was misread."""
         return self.message.reasoning != self.said.reasoning
 
 
@@ -132,7 +132,7 @@ _LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and 
 
 
 def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
-    """Render every answer to a question, and the usual ones to a second question and to a tool's result; cut them out."""
+    """Render every answer to a question, and the usual ones to a later question or tool result; cut them out."""
     (call,) = make_calls(1)
     turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
         ([user()], (*SAID, TOLD)),
@@ -168,9 +168,9 @@ def _message(said: Said) -> dict[str, Any]:
 
 
 def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Misread, ...]:
-    """Return the answers that do not mean what they were made to say; those that no reader could tell apart are left out.
+    """Return the answers that are not read as they were meant; answers that no reader could tell apart are left out.
 
-    They are read in the format's own call syntax: others that it reads as well prove nothing of it.
+    They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it.
     """
     ended = replace(format.ended_by(EOS), tolerated=())
     return tuple(found for cut_out in shown if (found := _misread(prober, ended, cut_out)))

@@ -25,7 +25,7 @@ UNSEEN_JOINT = "\n\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Openings:
-    """What is, after the header, before the first visible part of an answer; None when that shape is not rendered."""
+    """Text between the header and the first visible part of an answer; None when that shape is not rendered."""
 
     content: str | None
     """Before content, without reasoning."""
@@ -76,7 +76,7 @@ class Seen:
 
 
 def find_openings(answers: Answers, frame: Frame) -> Openings:
-    """Note what is before and between the parts of answers."""
+    """Find the text before and between the parts of answers."""
     both, reasoned_calls = answers.reasoned, answers.reasoned_call
     return Openings(
         content=_before(answers.content, CONTENT),

@@ -39,7 +39,7 @@ class Evidence:
 
     @property
     def split(self) -> Split:
-        """What both texts begin with, what each has alone, and what both end in."""
+        """The common start of both texts, what is only in each, and their common end."""
         from unrender.analysis.split import calculate_diff_split  # noqa: PLC0415 -- only who looks at it needs it
 
         return calculate_diff_split(self.left.text, self.right.text)
@@ -47,7 +47,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What was learnt of a template."""
+    """What was learnt about a template."""
 
     format: Format
     capabilities: Capabilities

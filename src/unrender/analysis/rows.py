@@ -14,7 +14,7 @@ from unrender.format import Part, Skeleton, Slot, ToolMode
 
 
 def find_row(text: str, calls: Sequence[Call], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
-    """Find `calls` in `text`; None when they are not all there. `entry` is the skeleton of an argument in tags."""
+    """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
     tokens: list[Token] = []
     position = 0
     for owner, call in enumerate(calls):

@@ -26,7 +26,8 @@ _SHORT_ID = 9
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
     """Return copies of `messages` in the shape that the template wants.
 
-    Fits arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and roles.
+    Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and
+    roles.
     """
     copies = [dict(message) for message in messages]
     _name_results(copies)
@@ -43,9 +44,9 @@ def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabili
 def shape_context(
     tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None
 ) -> dict[str, Any]:
-    """Return the variables to render with: tools under the template's own name, its thinking switch, what it requires.
+    """Return the variables to render with: tools, the thinking switch, and what the template requires.
 
-    `thinking` None leaves the switch to the template.
+    Each has the template's own name. With `thinking` None, the switch is left to the template.
     """
     context: dict[str, Any] = dict(capabilities.required_context)
     if thinking is not None:

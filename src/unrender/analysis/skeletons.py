@@ -33,7 +33,7 @@ def split_opener(text: str) -> tuple[str, str]:
 
 
 def split_closer(text: str, call_start: str) -> tuple[str, str]:
-    """Split what is after arguments: as many markers as the call's opener has close the call."""
+    """Split what follows arguments: the call is closed by as many markers as its opener has."""
     size = sum(map(is_tag, lexemes(call_start)))
     parts = lexemes(text)
     tags = [i for i, part in enumerate(parts) if is_tag(part)]
@@ -46,7 +46,7 @@ def split_closer(text: str, call_start: str) -> tuple[str, str]:
 
 
 def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Give brackets around the arguments to these: `call:f{…}`, `f(…)`."""
+    """Move brackets around the arguments from the call to its arguments: `call:f{…}`, `f(…)`."""
     if not arguments.entry:
         return function, arguments
     at = function.index(Slot.ARGUMENTS)
@@ -60,7 +60,7 @@ def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, A
 
 
 def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Give a quote that opens before each value back to its end: `" KEY="VALUE` in a row is ` KEY="VALUE"`."""
+    """Move a quote that opens before each value to the value's other end: `" KEY="VALUE` in a row is ` KEY="VALUE"`."""
     entry, at = arguments.entry, function.index(Slot.ARGUMENTS)
     right = literal_after(function, Slot.ARGUMENTS)
     first, opener = str(entry[0]) if entry else "", str(entry[-2]) if len(entry) > 1 else ""
@@ -76,7 +76,7 @@ def close_quotes(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Ar
 
 
 def lead_layout(tools: CallSyntax) -> CallSyntax:
-    """Give the white space after a value that nothing closes to what follows: to the next argument, and to what ends them."""
+    """Move white space after a value that has no closer: to the next argument, and to the end of the arguments."""
     function, arguments = tools.function, tools.arguments
     at, entry = function.index(Slot.ARGUMENTS), arguments.entry
     if not at or not entry or isinstance(entry[-1], Slot):
@@ -99,10 +99,10 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
 
 
 def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSyntax | None:
-    """Return the syntax in which more than the arguments is left out when there are none; None where nothing says so.
+    """Return the syntax that leaves out more than the arguments when a call has none; None when nothing shows one.
 
-    `before` and `after` are around the arguments of an answer with one call, as far as its name and to its end; `empty` is
-    what is after the name where the call has no arguments.
+    `before` and `after` are the texts around the arguments in an answer with one call: `before` up to and including the
+    name, `after` to the end. `empty` is what follows the name of a call without arguments.
     """
     function, arguments = tools.function, tools.arguments
     at = function.index(Slot.ARGUMENTS)
@@ -132,7 +132,10 @@ def _shared_lexemes(left: list[str], right: list[str]) -> list[str]:
 
 
 def id_parts(tools: CallSyntax) -> tuple[int, int] | None:
-    """A name joined to a counter by punctuation is the call's id, with the namespace before it."""
+    """Return where the call's id starts and ends in the function's skeleton; None when the name is not part of it.
+
+    A name joined to a counter by punctuation is an id, with the namespace before it: `functions.f:0`.
+    """
     if tools.mode is ToolMode.JSON_NATIVE or Slot.NAME not in tools.function or Slot.INDEX not in tools.function:
         return None
     name, index = tools.function.index(Slot.NAME), tools.function.index(Slot.INDEX)

@@ -27,7 +27,7 @@ class Span:
 
 
 def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
-    """Yield the JSON values that begin with one of `opener`'s characters left of `before`, from the left."""
+    """Yield the JSON values that begin with a character of `opener`, left of the position `before`, in order."""
     trials = 0
     for match in re.finditer(f"[{re.escape(opener)}]", text[:before]):
         trials += 1
@@ -41,7 +41,7 @@ def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
 
 
 def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
-    """Find where `arguments` is written as one JSON object, or as JSON text inside a JSON string."""
+    """Find where `arguments` is written as one JSON object, or as such an object inside a JSON string."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:

@@ -23,7 +23,7 @@ _MARKER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Two texts compared: what both start with, what each has alone, what both end in."""
+    """Two texts compared: their common start, what is only in each, and their common end."""
 
     prefix: str
     left: str
@@ -33,7 +33,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of text that is one marker (`<…>`, `[…]`), or has none."""
+    """A piece of text that is either one marker (`<…>`, `[…]`) or has no marker in it."""
 
     text: str
     is_marker: bool
@@ -74,7 +74,7 @@ def shared_start(sequences: Sequence[Sequence[T]]) -> list[T]:
 
 
 def calculate_diff_split(left: str, right: str) -> Split:
-    """Split two texts into common prefix, both middles and common suffix, without cutting a marker apart.
+    """Split two texts into common prefix, both middles and common suffix. No marker is cut in two.
 
     >>> calculate_diff_split("<a>one</a>", "<a>two</a>")
     Split(prefix='<a>', left='one', right='two', suffix='</a>')
@@ -104,7 +104,7 @@ def segmentize_markers(text: str) -> tuple[Segment, ...]:
 
 
 def until_common_prefix(text: str, left: str, right: str) -> str:
-    """Return what is in `text` before the first place where the common prefix of `left` and `right` begins.
+    """Return the part of `text` before the common prefix of `left` and `right`.
 
     >>> until_common_prefix("<args><k>one</k>", "<k>one", "<k>two")
     '<args>'
@@ -113,7 +113,7 @@ def until_common_prefix(text: str, left: str, right: str) -> str:
 
 
 def after_common_suffix(text: str, left: str, right: str) -> str:
-    """Return what is in `text` after the last place where the common suffix of `left` and `right` ends."""
+    """Return the part of `text` after the last common suffix of `left` and `right`."""
     return text.rpartition(common_suffix([left, right]) or "\0")[2]
 
 

@@ -39,7 +39,7 @@ _DECIDING = ("analysis", "format", "formats", "grammar", "parsing", "template")
 
 
 def cache_folder() -> Path | None:
-    """Return the folder for analyses, which may not be there yet; None where none is to be kept."""
+    """Return the folder for analyses, which need not exist yet; None when analyses are not kept."""
     named = os.environ.get(VARIABLE, "")
     if named.lower() in _OFF:
         return None
@@ -53,7 +53,7 @@ def cache_folder() -> Path | None:
 
 
 def load(template: Template) -> Analysis | None:
-    """Return the analysis of a template that is on disk; None where there is none that can be trusted."""
+    """Return the stored analysis of a template; None when there is none, or none that can be trusted."""
     path = _path(template)
     try:
         if path is None or path.stat().st_size > LARGEST_FILE:
@@ -64,7 +64,7 @@ def load(template: Template) -> Analysis | None:
 
 
 def store(template: Template, analysis: Analysis) -> None:
-    """Keep an analysis on disk, whole or not at all; one that stopped early is not kept."""
+    """Keep an analysis on disk, completely or not at all. An analysis that stopped early is not kept."""
     path = _path(template)
     if path is None or analysis.stopped_early:
         return

@@ -28,7 +28,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Items in a row, each from its first slot to its last, and the literals around them."""
+    """Items in a row, each from its first slot to its last, with the literals around them."""
 
     before: str
     items: tuple[Skeleton, ...]
@@ -37,7 +37,10 @@ class Row:
 
 
 def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Sequence[Token] = ()) -> list[Token]:
-    """Find all `words` (text → slot, owner) in `text`, outside the `covered` ones, and return both in order."""
+    """Find all `words` in `text` outside the `covered` tokens; return both in order.
+
+    `words` gives the slot and the owner of each text.
+    """
     if not words:
         return sorted(covered, key=lambda token: token.start)
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
@@ -50,7 +53,7 @@ def find_tokens(text: str, words: Mapping[str, tuple[Slot, int]], covered: Seque
 
 
 def make_row(text: str, tokens: Sequence[Token], count: int) -> Row | None:
-    """Cut `text` into items by their owners 0 … `count`-1; None when one is missing or they are interleaved."""
+    """Cut `text` into items by their owners 0 … `count`-1; None when one is missing or two are interleaved."""
     groups = [[token for token in tokens if token.owner == owner] for owner in range(count)]
     if not all(groups):
         return None
@@ -91,7 +94,7 @@ def merge(parts: Iterable[Part]) -> Skeleton:
 
 
 def mark_counters(row: Row) -> tuple[Row, int | None]:
-    """Replace numbers that count the items by `COUNTER`; return the first number, or None when nothing counts."""
+    """Replace numbers that count the items by `COUNTER`. Also returns the first number; None when nothing counts."""
     starts: list[int] = []
     heads = _mark([row.before, *row.betweens], starts, backwards=True)
     tails = _mark([*(text for text in heads[1:]), row.after], starts, backwards=False)

@@ -40,7 +40,7 @@ NOT_RENDERED = "tool calls are not rendered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsFinding:
-    """The call syntax, the joints before it, and what is left open."""
+    """The call syntax, the joints before it, and what could not be determined."""
 
     tools: CallSyntax
     start_to_tools: str = ""
@@ -63,7 +63,7 @@ class ToolsFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of an answer's other parts when calls are looked at."""
+    """What is known about the other parts of an answer when calls are looked at."""
 
     reasoning: ReasoningFinding
     content: Content
@@ -72,7 +72,7 @@ class Known:
 
 
 def find_mode(body: str | None, longer: str | None = None) -> ToolMode:
-    """T1: tell what a call is made of, in an answer of one call with one argument, and of one with two (`longer`)."""
+    """Find the mode of calls (T1) from a call with one argument, and from a call with two (`longer`)."""
     shown = [(text, make_calls(1, count)[0]) for count, text in ((1, body), (2, longer)) if text is not None]
     if body is None or NAMES[0] not in body:
         return ToolMode.NONE
@@ -99,7 +99,7 @@ _MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
 
 
 def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
-    """Find the call syntax; mode NONE, with a diagnostic, when calls are not rendered or not understood."""
+    """Find the call syntax; mode NONE and a diagnostic when calls are not rendered or not understood."""
     if mode is ToolMode.NONE:
         return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
     tagged = mode is ToolMode.TAG_WITH_TAGGED

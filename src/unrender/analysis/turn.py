@@ -39,7 +39,7 @@ class Frame:
     """What the template appends to a whole conversation, after the end of the last turn."""
 
     def body(self, text: str | None) -> str | None:
-        """Return the answer in a rendering of [user, answer], without the lead; None when it has another lead.
+        """Return the answer in a rendering of [user, answer], without the lead; None when it begins with another lead.
 
         Some templates write other white space in the lead before one kind of answer than before another.
         """
@@ -47,7 +47,10 @@ class Frame:
 
 
 def find_frame(turns: Turns, *, part_opener: str) -> Frame:
-    """Find lead, headers and prefills. `part_opener` is a marker that opens every part and so is not in the header, if any."""
+    """Find lead, headers and prefills.
+
+    `part_opener` is a marker that opens every part of an answer, so it is not in the header; empty when there is none.
+    """
     asked = turns.question
     lead = _lead(asked).removesuffix(part_opener)
     tool_lead = _lead(turns.result).removesuffix(part_opener) if turns.result else ""
@@ -64,9 +67,9 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
 
 
 def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[str]:
-    """Yield, in words, how answers in the history begin otherwise than the generation prompt does.
+    """Yield a sentence for each way in which answers in the history begin unlike the generation prompt.
 
-    `content_start` is the marker that opens content, if any does.
+    `content_start` is the marker that opens content; empty when there is none.
     """
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt
@@ -79,12 +82,12 @@ def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[s
 
 
 def tail_of(body: str | None, needle: str, frame: Frame) -> str:
-    """Return what is after an answer's last needle, up to the end of its turn."""
+    """Return the text after an answer's last needle, up to the end of its turn."""
     return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
 
 
 def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
-    """Yield the markers with which the turns after an answer open, for templates that end an answer with nothing."""
+    """Yield the markers that open the turn after an answer, for templates that do not end an answer."""
     followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
     for text in (followed.removeprefix(content_end), _between_call_and_result(turns)):
         first = next((part for part in lexemes(text) if part.strip()), "")
@@ -101,7 +104,7 @@ def _between_call_and_result(turns: Turns) -> str:
 
 
 def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
-    """Yield what is before content in answers to a tool's result, without and with another call."""
+    """Yield the text before content in answers to a tool's result, first without and then with another call."""
     for text in turns.after_result if frame.tool_lead else ():
         body = text_after_lead(text, frame.tool_lead)
         if body is not None and CONTENT in body:
@@ -109,7 +112,7 @@ def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
 
 
 def end_in_history(turns: Turns) -> str:
-    """Return what ends an answer that another question follows: some templates do not end the last answer."""
+    """Return what ends an answer when another question follows it: some templates do not end the last answer."""
     followed = _tail(turns.followed, CONTENT)
     if USER2 not in followed:
         return ""
@@ -119,7 +122,7 @@ def end_in_history(turns: Turns) -> str:
 
 
 def until_sentinel(text: str) -> str:
-    """Return `text` up to the first EOS or BOS: what follows them is another turn."""
+    """Return `text` up to the first EOS or BOS: another turn follows these."""
     return text.partition(EOS)[0].partition(BOS)[0]
 
 
@@ -146,7 +149,9 @@ def _answer_to_same_question(asked: Asked) -> str | None:
 
 
 def text_after_lead(text: str, lead: str) -> str | None:
-    r"""Return what follows `lead` at the start of `text`, where white space inside the lead may differ; None without it.
+    r"""Return what follows `lead` at the start of `text`; None when `text` does not start with it.
+
+    White space inside the lead may differ.
 
     >>> text_after_lead("<end>\n<bot>Hi", "<end><bot>")
     'Hi'

@@ -30,7 +30,7 @@ _SHOWN = 600
 
 
 class Loss(StrEnum):
-    """What a server did to an answer; the order is that of reports."""
+    """What a server did to an answer, in the order of reports."""
 
     MESSAGE = "no message at all"
     CALL_DROPPED = "a call is missing"
@@ -50,7 +50,7 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One loss: what the answer means, and what was recorded."""
+    """One loss: what the answer means, and what was recorded instead."""
 
     loss: Loss
     meant: str
@@ -69,7 +69,7 @@ class Example:
 
 @dataclass(slots=True)
 class Audit:
-    """What a server lost."""
+    """The count of all that a server lost."""
 
     rows: int = 0
     """Answers that were compared."""
@@ -97,7 +97,7 @@ class Audit:
             self._keep(finding.loss.value, [Example(place=place, finding=finding)])
 
     def merge(self, other: Audit) -> None:
-        """Add what was found elsewhere, later in the files."""
+        """Add another audit, of rows later in the files."""
         self.rows += other.rows
         self.same += other.same
         self.losses.update(other.losses)
@@ -116,7 +116,7 @@ class Audit:
         kept.extend(examples[: _EXAMPLES - len(kept)])
 
     def data(self) -> dict[str, Any]:
-        """Return it as plain JSON data, without examples."""
+        """Return the counts as plain JSON data, without examples."""
         return {
             "rows": self.rows,
             "same": self.same,
@@ -135,10 +135,11 @@ def audit_files(
     jobs: int = 1,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> Audit:
-    """Compare the answers in files with the messages that were recorded beside them, in the column `message`.
+    """Compare the answers in files with the messages recorded beside them in the column `message`.
 
-    Files are as for `read_files`. A recorded message is OpenAI's, as an object or as JSON text, or a whole chat completion;
-    null where the server gave none. Memory does not grow with the input. Raises `BatchError` when a file cannot be read.
+    Files are as for `read_files`. A recorded message is OpenAI's, as an object or as JSON text, or a whole chat
+    completion; null where the server gave none. Memory does not grow with the input. Raises `BatchError` when a file
+    cannot be read.
     """
     whole = Audit()
     pace = Pace(files, total_size(files), 0, on_progress)
@@ -169,7 +170,7 @@ class _Work:
 
 
 def compared(meant: Message, recorded: Any, format: Format) -> list[Finding]:
-    """Return what a recorded message lost of what an answer means."""
+    """Return the losses in a recorded message: what the answer means and the message does not say."""
     message = _message(recorded)
     if message is None:
         return [_finding(Loss.MESSAGE, meant.to_openai(), recorded)]

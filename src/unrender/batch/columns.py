@@ -33,7 +33,7 @@ Added = Mapping[str, tuple[Kind, list[Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch of whatever library."""
+    """A batch of any library."""
 
     rows: int
     column: Callable[[str], Values | None]
@@ -43,9 +43,10 @@ class Batch:
 
 
 def opened(batch: Any) -> Batch:
-    """Return a batch of pyarrow, pandas or polars, a mapping of columns, or a list of mappings as a `Batch`.
+    """Return any supported batch as a `Batch`.
 
-    Raises `MessageError` when it is none of these.
+    Supported are batches of pyarrow, pandas and polars, mappings of columns, and lists of mappings. Raises
+    `MessageError` for anything else.
     """
     library = type(batch).__module__.partition(".")[0]
     kind = type(batch).__name__
@@ -101,7 +102,10 @@ def arrow_types() -> dict[Kind, Any]:
 
 
 def arrow_array(values: Values, kind: Any) -> Any:
-    """Return values as an array of a type of pyarrow's; half characters, which Arrow does not hold, become U+FFFD."""
+    """Return values as a pyarrow array of the type `kind`.
+
+    Half characters (lone surrogates), which Arrow cannot hold, become U+FFFD.
+    """
     array = importlib.import_module("pyarrow").array
     try:
         return array(values, type=kind)

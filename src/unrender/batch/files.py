@@ -42,15 +42,15 @@ class Piece:
     """Bytes that had been read of its file then, as far as that is known."""
 
     def emptied(self) -> Piece:
-        """Return the same without its rows, to tell where it was."""
+        """Return the same piece without its rows, which still says where it was."""
         return replace(self, rows=None)
 
 
 def pieces(paths: Sequence[str], columns: Sequence[str], skip: int = 0) -> Iterator[Piece]:
-    """Yield the rows of all files in pieces, without the first `skip`; of tables only the `columns`.
+    """Yield the rows of all files in pieces, without the first `skip` rows. Of tables only `columns` are read.
 
-    Lines are read from JSONL, plain or compressed (`.gz`, `.zst`), and from standard input for "-"; tables from `.parquet`.
-    Raises `BatchError`, naming the file, when one cannot be read.
+    Lines are read from JSONL, plain or compressed (`.gz`, `.zst`), and from standard input for "-"; tables from
+    `.parquet`. Raises `BatchError`, naming the file, when one cannot be read.
     """
     for path in paths:
         with _named(path):
@@ -66,14 +66,14 @@ def is_table(path: str) -> bool:
 
 
 def total_size(paths: Sequence[str]) -> int | None:
-    """Return the bytes of all files; None where standard input is among them. Raises `BatchError` when one is missing."""
+    """Return the size of all files in bytes; None with standard input. Raises `BatchError` when a file is missing."""
     if STDIN in paths:
         return None
     return sum(size_of(path) for path in paths)
 
 
 def size_of(path: str) -> int:
-    """Return a file's bytes. Raises `BatchError` when there is no such file."""
+    """Return a file's size in bytes. Raises `BatchError` when there is no such file."""
     with _named(path):
         return Path(path).stat().st_size
 
@@ -106,7 +106,7 @@ def _tables(path: str, columns: Sequence[str]) -> Iterator[Piece]:
 
 
 def arrow(module: str, path: str) -> Any:
-    """Return a module of pyarrow. Raises `BatchError` where that is not installed, naming what needed it."""
+    """Import a module of pyarrow for `path`. Raises `BatchError`, naming the path, when pyarrow is not installed."""
     try:
         return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
     except ModuleNotFoundError as error:

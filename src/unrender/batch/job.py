@@ -27,7 +27,7 @@ _QUOTED = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a job is."""
+    """How far a job has come."""
 
     rows: int
     """Rows that are done, those of earlier runs included."""
@@ -41,7 +41,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What one piece came to."""
+    """The results of one piece."""
 
     piece: Piece
     """Without its rows."""
@@ -60,17 +60,18 @@ def read_files(
     force: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> Tally:
-    """Read the answers of all files into `output`, and return what they add up to.
+    """Read the answers of all files into `output`, and return the totals.
 
-    Files are JSONL, plain or compressed (`.gz`, `.zst`), `.parquet`, or "-" for JSONL on standard input; `output` is any of
-    these forms. Each row gives one record, in order: the values of the columns in `keep`, then `content`, `reasoning`,
-    `tool_calls` (a list of objects with `id`, `name` and `arguments`), `status` and `warnings`. In Parquet, kept values are
-    texts. Rows that cannot be read are in `<output>.bad.jsonl` instead, with the file, the line (from 1) or row (from 0),
-    and the reason. Memory does not grow with the input.
+    Files are JSONL, plain or compressed (`.gz`, `.zst`), `.parquet`, or "-" for JSONL on standard input; `output` is
+    any of these forms. Each row gives one record, in order: the values of the columns in `keep`, then `content`,
+    `reasoning`, `tool_calls` (a list of objects with `id`, `name` and `arguments`), `status` and `warnings`. In
+    Parquet, kept values are texts. Rows that cannot be read go to `<output>.bad.jsonl` instead, with the file, the line
+    (from 1) or row (from 0), and the reason. Memory does not grow with the input.
 
-    Work is done in `jobs` processes. When a run was ended, `<output>.part` and `<output>.journal` are left, and the next one with
-    the same arguments goes on; standard input must then bring the same rows again. `force` begins anew. Raises `BatchError`
-    when a file cannot be read or written, `output` exists already, or what was left is another job's.
+    Work is done in `jobs` processes. A run that is interrupted leaves `<output>.part` and `<output>.journal`, and the
+    next run with the same arguments continues it; standard input must then bring the same rows again. `force` starts
+    anew. Raises `BatchError` when a file cannot be read or written, when `output` exists already, or when these
+    leftovers are another job's.
     """
     taken = [name for name in keep if name in COLUMNS]
     if taken:
@@ -133,7 +134,7 @@ def _bad(piece: Piece, row: RawRow, reason: str) -> dict[str, Any]:
 
 
 class Pace:
-    """Tells how fast a job is."""
+    """Measures how fast a job is, and reports it."""
 
     def __init__(
         self, files: Sequence[str], total: int | None, rows: int, tell: Callable[[Progress], object] | None
@@ -143,7 +144,7 @@ class Pace:
         self._begun, self._first, self._share = time.monotonic(), rows, -1.0
 
     def show(self, piece: Piece) -> None:
-        """Tell it after a piece."""
+        """Report progress after a piece."""
         self._rows += piece.size
         if self._tell is None:
             return

@@ -102,13 +102,13 @@ class Reader:
         return tuple(self._columns.values())
 
     def described(self) -> list[Any]:
-        """Return all that decides what rows mean, as plain data."""
+        """Return everything that decides what rows mean, as plain data."""
         said = [self._tools, self._columns, self.begun, self._policy, self._variables]
         return [self.format.to_json(indent=None), *said]
 
     @property
     def begun(self) -> str:
-        """What the generation prompt has written of an answer whose row does not show it."""
+        """The beginning that the generation prompt has written of an answer, used for rows that do not show it."""
         if self._begun is None:
             self._begun = self._usual_beginning()
         return self._begun
@@ -137,7 +137,7 @@ class Reader:
         return given.extended({self._prefix + name: column for name, column in columns.items()})
 
     def read(self, record: Mapping[str, Any]) -> Reading:
-        """Return what one row means: its values by the names of the columns. Raises nothing."""
+        """Return what one row means: its values by column name. Raises nothing."""
         try:
             return self._reader().read(_row({role: record.get(name) for role, name in self._columns.items()}))
         except UnrenderError as error:

@@ -23,13 +23,13 @@ class RawRow:
     """What it is instead."""
 
     def shown(self, most: int) -> str:
-        """Return so many characters of it, for people."""
+        """Return the first `most` characters of the row, for people."""
         raw = self.raw.decode("utf-8", "replace") if isinstance(self.raw, bytes) else repr(self.raw)
         return raw[:most].rstrip("\n")
 
 
 def raw_rows(piece: Piece) -> Iterator[RawRow]:
-    """Yield the rows of a piece; empty lines are none."""
+    """Yield the rows of a piece; empty lines are skipped."""
     if is_table(piece.file):
         for at, row in enumerate(piece.rows.to_pylist(), piece.first):
             yield RawRow(at=at, raw=row, record=row)
@@ -40,7 +40,7 @@ def raw_rows(piece: Piece) -> Iterator[RawRow]:
 
 
 def place_word(file: str) -> str:
-    """Return what the place of a row is called."""
+    """Return the word for the place of a row in a file: "row" or "line"."""
     return "row" if is_table(file) else "line"
 
 
@@ -60,7 +60,7 @@ def _decoded(at: int, line: bytes | None) -> RawRow:
 
 
 def kind_of(reason: str) -> str:
-    """Return a reason without what differs from row to row.
+    """Return a reason without the details that differ from row to row.
 
     >>> kind_of("text: expected the answer's text, found nothing")
     "text: expected the answer's text"

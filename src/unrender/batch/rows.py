@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One recorded answer, and what is known of the request."""
+    """One recorded answer, and what is known about its request."""
 
     text: str
     prompt: str | None = None
@@ -102,7 +102,10 @@ class RowReader:
         self._parsers: Cache[Parser] = Cache(_PARSERS)
 
     def read(self, row: Row) -> Reading:
-        """Return what the row means. Raises `MessageError` or `TemplateError` when its request is malformed, never for the answer."""
+        """Return what the row means.
+
+        Raises `MessageError` or `TemplateError` when its request is malformed, but nothing because of the answer.
+        """
         parser = self._parser(row)
         events = parser.feed(row.text)
         events += parser.finish(row.finish_reason)

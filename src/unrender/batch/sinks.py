@@ -54,13 +54,13 @@ class Paths:
 
     @property
     def journal(self) -> Path:
-        """How far the job is."""
+        """The file that says how far the job has come."""
         return self.out.with_name(f"{self.out.name}.journal")
 
 
 @dataclass(slots=True)
 class Journal:
-    """How far a job is; what it says has been written."""
+    """How far a job has come: all that it counts has been written."""
 
     job: str
     """Digest of all that decides the output."""
@@ -86,7 +86,10 @@ class Journal:
 
     @classmethod
     def read(cls, path: Path, job: str) -> Journal | None:
-        """Return the journal of an earlier run, None where there is none. Raises `BatchError` when it is another job's."""
+        """Return the journal of an earlier run; None when there is none.
+
+        Raises `BatchError` when it is another job's.
+        """
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             rows, part, bad = (int(found[name]) for name in ("rows", "part", "bad"))
@@ -131,7 +134,7 @@ class Sink:
                 file.close()
 
     def take(self, rows: int, output: bytes, bad: bytes, tally: Tally) -> None:
-        """Append what one piece came to."""
+        """Append the results of one piece."""
         assert self._part is not None
         self._part.write(output)
         self._bad.write(bad)
@@ -154,7 +157,7 @@ class Sink:
         self._noted = time.monotonic()
 
     def finish(self, form: Form) -> None:
-        """Make the output of what was written, and leave nothing else but the bad rows."""
+        """Turn what was written into the output file, and leave only the bad rows beside it."""
         self.journal.done = True
         self._note()
         self._close()
@@ -187,7 +190,7 @@ def _remove(*paths: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of output: how a piece is written in a worker, and what makes a file of the pieces."""
+    """A form of output: how a worker writes a piece, and how a file is made of the pieces."""
 
     written: Callable[[Records, Sequence[str]], bytes]
     """Takes records and the names of the columns that are kept from the input."""
@@ -206,7 +209,7 @@ def _as_lines(records: Records, _kept: Sequence[str]) -> bytes:
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:
-    """Return a record as a line of JSON; half characters, which UTF-8 has not, are written as their numbers."""
+    """Return a record as a line of JSON. Half characters, which UTF-8 cannot encode, are written as JSON escapes."""
     try:
         return json.dumps(record, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:

@@ -19,7 +19,7 @@ REST = "(others)"
 
 @dataclass(slots=True)
 class Tally:
-    """What was read."""
+    """Counts of the rows that were read."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     """Rows by status."""
@@ -49,7 +49,7 @@ class Tally:
         count(self.refusals, [reason])
 
     def merge(self, other: Tally) -> None:
-        """Add what was counted elsewhere."""
+        """Add the counts of another tally."""
         self.statuses.update(other.statuses)
         for name, statuses in other.calls.items():
             self._calls_of(name).update(statuses)
@@ -62,7 +62,7 @@ class Tally:
         return self.calls.setdefault(known, Counter())
 
     def data(self) -> dict[str, Any]:
-        """Return it as plain JSON data."""
+        """Return the counts as plain JSON data."""
         return {
             "statuses": dict(self.statuses),
             "calls": {name: dict(statuses) for name, statuses in self.calls.items()},
@@ -72,7 +72,7 @@ class Tally:
 
     @classmethod
     def restore(cls, data: Mapping[str, Any]) -> Tally:
-        """Return what `data` was made of."""
+        """Return the tally that `data` was made from."""
         return cls(
             statuses=Counter(data["statuses"]),
             calls={name: Counter(statuses) for name, statuses in data["calls"].items()},
@@ -82,7 +82,7 @@ class Tally:
 
 
 def count(counter: Counter[str], names: Iterable[str], times: int = 1) -> None:
-    """Count names so many times each, the latest that are too many together."""
+    """Add `times` to the count of each name; names beyond the limit are counted together."""
     for name in names:
         counter[_within(name, counter)] += times
 
@@ -93,5 +93,5 @@ def _within(name: str, known: Mapping[str, Any]) -> str:
 
 
 def named(name: str) -> str:
-    """Return a name as it is counted: not too much of it."""
+    """Return the name under which something is counted: a name that is too long is cut."""
     return name[:_LONGEST_NAME]

@@ -24,9 +24,9 @@ _AHEAD = 4
 
 
 def mapped(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    """Yield `work` of each item, in order, from `jobs` new processes, or from this one if that is 1.
+    """Yield `work` of each item, in order, from `jobs` new processes; with one job, from this process.
 
-    `work` has to pickle. Raises `BatchError` when a worker dies or `work` raises.
+    `work` must be picklable. Raises `BatchError` when a worker dies or `work` raises.
     """
     if jobs == 1:
         yield from map(work, items)

@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; exits with a sentence when the extra `cli` is not installed."""
+    """Run the command line; without the extra `cli`, exit with a sentence that says so."""
     try:
         from unrender.cli.app import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:

@@ -35,7 +35,7 @@ from unrender.errors import SchemaWarning
 
 
 class Commands(click.Group):
-    """Commands that end in a line and an exit code, whatever happens; no exception and no traceback leaves them."""
+    """Commands that always end in a line and an exit code; no exception and no traceback leaves them."""
 
     def main(  # type: ignore[override]  # it never returns, in whichever mode
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any

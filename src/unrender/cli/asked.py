@@ -37,12 +37,12 @@ class Asked:
 
     @property
     def conversation(self) -> Sequence[Any]:
-        """The messages, or a single question where none were given."""
+        """The messages; a single question when none were given."""
         return QUESTION if self.messages is None else self.messages
 
     @property
     def request(self) -> dict[str, Any]:
-        """What `ChatTemplate.prepare` takes beside messages."""
+        """The arguments of `ChatTemplate.prepare` other than the messages."""
         return {
             "tools": self.tools,
             "tool_choice": self.tool_choice,
@@ -52,7 +52,7 @@ class Asked:
         }
 
     def turn(self) -> Turn:
-        """Return the turn that answers. Raises what `ChatTemplate.prepare` does."""
+        """Return the turn of the answer. Raises what `ChatTemplate.prepare` raises."""
         return self.load().prepare(self.conversation, **self.request)
 
 
@@ -126,10 +126,10 @@ def _asked(command: Command, options: Sequence[Decorator]) -> Command:
 
 
 def request_options(command: Command) -> Command:
-    """Give a command the argument TEMPLATE and the options of a request, all handed over as one `asked`."""
+    """Give a command the argument TEMPLATE and the options of a request; the command gets all of them as `asked`."""
     return _asked(command, _REQUEST)
 
 
 def asked_options(command: Command) -> Command:
-    """Do the same, with an option for the messages."""
+    """Give a command the argument TEMPLATE, the options of a request and one for messages; it gets them as `asked`."""
     return _asked(command, (_MESSAGES, *_REQUEST))

@@ -49,9 +49,9 @@ _UNSET: Mapping[str, Any] = {
 def chat(conversation: str, *, asked: Asked, answer: str | None, seed: int, only_prompt: bool, as_json: bool) -> None:
     """Render a conversation, answer it as a model that is always right, and read the answer back.
 
-    CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI server,
-    whose tools and choices count where no option says otherwise. The exit code is 1 when a part of the answer could not be
-    read.
+    CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI
+    server. The request's tools and choices are used where no option is given. The exit code is 1 when a part of the
+    answer could not be read.
     """
     turn = _with_body(asked, conversation).turn()
     if only_prompt:

@@ -19,10 +19,10 @@ from unrender.verify import verify_format
 @click.argument("files", nargs=-1, type=click.Path())
 @json_option
 def declared(files: tuple[str, ...], *, as_json: bool) -> None:
-    """List the declared formats that are in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
+    """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
-    With FILES, check these instead, each as if it were one of them; the exit code is 1 when one is malformed, its name is taken, or
-    an answer that its grammars generate is not read.
+    With FILES, check these instead, as if they were in effect. The exit code is 1 when a file is malformed, when its
+    name is taken, or when an answer that its grammars generate cannot be read.
     """
     found = [_checked(file) for file in files] if files else list(declared_formats())
     if as_json:

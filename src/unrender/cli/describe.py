@@ -63,7 +63,10 @@ def sections(format_: Format) -> Iterator[Section]:
 
 
 def capability_rows(capabilities: Capabilities) -> list[Row]:
-    """Return what the template does, does not do and demands in three rows, and all else that is not the default."""
+    """Return three rows on what the template does, does not do and requires, and a row for each other capability.
+
+    Capabilities at their default have no row.
+    """
     values = {item.name: (getattr(capabilities, item.name), item.default) for item in fields(capabilities)}
     kinds = {name: value for name, (value, _) in values.items() if isinstance(value, bool)}
     yes = [name.removeprefix("supports_") for name, value in kinds.items() if value and name.startswith("supports_")]
@@ -78,7 +81,7 @@ def capability_rows(capabilities: Capabilities) -> list[Row]:
 
 
 def help_rows(plan: Plan) -> list[Row]:
-    """Return what `prepare` does about tools because the template does not; nothing where the template does it all."""
+    """Return what `prepare` does about tools in place of the template; no rows when the template does everything."""
     rows = []
     if plan.offers:
         whose = f"the declared format {plan.format_name}" if plan.format_name else "the template's own syntax"

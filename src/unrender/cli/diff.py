@@ -21,7 +21,7 @@ from unrender.format_diff import differences
 def diff_(before: str, after: str, *, as_json: bool) -> None:
     """Compare the formats of A and B, each a template or a file written by `unrender format`.
 
-    Names each part that differs as the Format does. The exit code is 1 when anything differs.
+    Every part that differs is named as in the Format. The exit code is 1 when anything differs.
     """
     found = differences(_format(before), _format(after))
     if as_json:

@@ -22,7 +22,7 @@ class Ending:
 
 
 def ending(error: Exception) -> Ending:
-    """Return what to say of an exception, of whatever kind."""
+    """Return the sentence and the exit code for an exception of any kind."""
     match error:
         case click.ClickException():
             return Ending(code=UNUSABLE, text=error.format_message())

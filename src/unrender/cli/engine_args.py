@@ -45,21 +45,21 @@ class Subject:
 
     @property
     def quoted(self) -> str:
-        """The model as a word of a shell."""
+        """The model, quoted for a shell."""
         return shlex.quote(self.model)
 
     @property
     def served(self) -> str:
-        """What the engine loads, as a word of a shell; MODEL where the user named a template's file."""
+        """The model that the engine loads, quoted for a shell; MODEL when the user named a template's file."""
         return "MODEL" if Path(self.model).is_file() else self.quoted
 
     @property
     def folder(self) -> str:
-        """The model's folder as a word of a shell; DIR where that is not what the user named."""
+        """The model's folder, quoted for a shell; DIR when the user did not name a folder."""
         return self.quoted if Path(self.model).is_dir() else "DIR"
 
     def export(self, target: Target) -> tuple[tuple[str, ...], str]:
-        """Return what a response template would leave out, and why there can be none, or ""."""
+        """Return what a response template would leave out, and the reason why there can be none, or ""."""
         try:
             return tuple(omission.what for omission in self.template.response_template(target=target).omissions), ""
         except ExportError as error:
@@ -74,10 +74,10 @@ class Subject:
 @template_name_option
 @json_option
 def engine_args(template: str, *, engine: str, template_name: str | None, as_json: bool) -> None:
-    """Print the exact commands, or the code, with which an engine serves this model, and why they are so.
+    """Print the exact commands, or the code, with which an engine serves this model, and the reasons for them.
 
-    The plug-in and the gateway read answers with the whole format. An engine that reads response templates can also do without
-    them, where the format can be expressed as one; what is lost then is named. The proof is that of `unrender verify`.
+    The plug-in and the gateway read answers with the whole format. An engine that reads response templates needs
+    neither, if the format can be written as one; what that loses is listed. The proof is that of `unrender verify`.
     """
     loaded = load(template, name=template_name)
     ways = tuple(_ENGINES[engine](Subject(model=template, template=loaded)))

@@ -45,7 +45,7 @@ jobs_option = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[T]):
-    """What came of one template: a result, or a failure."""
+    """The outcome for one template: a result, or a failure."""
 
     name: str
     result: T | None
@@ -55,7 +55,10 @@ class Outcome(Generic[T]):
 
 
 def examine(names: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
-    """Return the outcome of `ask` for each name; a terminal sees how far it is. `ask` and its results can be pickled."""
+    """Return the outcome of `ask` for each name, and show the progress on a terminal.
+
+    `ask` and its results must be picklable.
+    """
     if len(names) == 1 and timeout is None:
         started = time.monotonic()
         with progress(1) as shown:

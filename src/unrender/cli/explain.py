@@ -55,8 +55,8 @@ _LONGEST = 240
 def explain_(output: str, *, asked: Asked, prompt: str | None, program: bool, as_json: bool) -> None:
     """Show how an output is read, where reading a call stopped, and what would help.
 
-    OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The exit code is
-    1 when something could not be read, or looks wrong.
+    OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The
+    exit code is 1 when something could not be read, or looks wrong.
     """
     if program:
         _print_program(listing(asked.turn().parser()), as_json=as_json)

@@ -60,9 +60,9 @@ def export(
 ) -> None:
     """Print the format as a Hugging Face response template.
 
-    What the response template cannot express is named on standard error; a format whose calls it cannot express at all is
-    refused with exit code 2. With --check or --declared, which need transformers, prints what held instead; when
-    transformers reads something else than unrender does, the exit code is 1 and nothing is written.
+    Parts that the response template cannot express are listed on standard error. A format whose calls it cannot express
+    at all is refused with exit code 2. With --check or --declared, which need transformers, the result of the check is
+    printed instead; if transformers reads an answer otherwise than unrender, the exit code is 1 and nothing is written.
     """
     loaded = load(template, name=template_name)
     exported = loaded.response_template(target=Target(field_names)) if declared is None else _declared(declared)

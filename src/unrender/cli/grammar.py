@@ -17,8 +17,9 @@ _DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.struct
 def grammar(*, asked: Asked, dialect: str) -> None:
     """Print the grammar that constrains an answer to the derived format.
 
-    It starts where the prompt ends: with --messages after that conversation, else after a single question. What of a tool's
-    schema the dialect cannot express is named on standard error, and wider in the grammar.
+    The grammar starts where the prompt ends: after the conversation in --messages, or after a single question. Parts of
+    a tool's schema that the dialect cannot express are listed on standard error; there the grammar allows more than the
+    schema.
     """
     emitted = _DIALECTS[dialect](asked.turn())
     if isinstance(emitted, str):

@@ -27,7 +27,7 @@ class BadInput(click.ClickException):
 
 
 def read_json(_context: click.Context, _option: click.Parameter, path: str | None) -> Any:
-    """Return what a JSON file holds, None for no file; a usage error names what is wrong with it."""
+    """Return the content of a JSON file; None without a file. A usage error says what is wrong with it."""
     if path is None:
         return None
     try:
@@ -48,7 +48,7 @@ def read_text(path: str) -> str:
 
 
 def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
-    """Return `NAME=VALUE` settings as a mapping, the values read as JSON where they are JSON, else as text."""
+    """Return `NAME=VALUE` settings as a mapping. A value that is valid JSON is read as JSON, any other as text."""
     return dict(map(_setting, settings))
 
 
@@ -60,9 +60,9 @@ QUESTION = [{"role": "user", "content": "Hello"}]
 
 
 def load(source: str, *, name: str | None = None) -> ChatTemplate:
-    """Return the template at a path (file, model directory, GGUF) or under a hub id; of several, the one of that name.
+    """Return the template at a path (file, model directory, GGUF) or under a hub id.
 
-    Raises `BadInput`, naming the source, when there is none.
+    `name` chooses one of several templates. Raises `BadInput`, naming the source, when there is none.
     """
     try:
         return ChatTemplate.from_pretrained(source) if name is None else _named(source, name)
@@ -90,7 +90,7 @@ _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.j
 
 
 def expanded(template: str) -> Iterator[str]:
-    """Yield the template itself, or all templates of a directory that does not hold a model."""
+    """Yield the path itself; for a directory that does not hold a model, yield all templates in it."""
     path = Path(template)
     found = sorted(path.glob("*.jinja")) if path.is_dir() and not any((path / f).exists() for f in _MODEL_FILES) else []
     yield from map(str, found) if found else (template,)

@@ -29,7 +29,7 @@ from unrender.verify import Report, verify
 def inspect(template: str, *, template_name: str | None, compare: str | None, as_json: bool) -> None:
     """Show what was derived: answers, markers, capabilities, proof and evidence.
 
-    With --compare, show instead one of the comparisons of the analysis: both renderings side by side, and what differs.
+    With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.
     """
     loaded = load(template, name=template_name)
     if compare:

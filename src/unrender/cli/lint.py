@@ -51,9 +51,10 @@ def lint_(
 ) -> None:
     """Render ordinary conversations, and report what goes wrong.
 
-    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and end in a table.
-    Every finding comes with the conversation that shows it, and what to do about it. Errors make the exit code 1; warnings and
-    notes do not, unless --fail-on says so. It is 2 when a template could not be examined.
+    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and a
+    table sums them up. Every finding comes with the conversation that shows it, and what to do about it. Errors make
+    the exit code 1; warnings and notes do not, unless --fail-on says so. The exit code is 2 when a template could not
+    be examined.
     """
     if only_rules:
         print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in RULES])

@@ -23,7 +23,7 @@ _WIDEST = 40
 
 
 def print_heading(title: str, summary: str = "") -> None:
-    """Print an empty line, a title, and beside it a few words that sum up what follows."""
+    """Print an empty line, then a title with a short summary beside it."""
     print_line()
     print_line((title, BOLD), "  " if summary else "", summary)
 
@@ -46,7 +46,7 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below their heads: names at the left, numbers at the right of their columns, words in the last."""
+    """Print a table: names aligned left, numbers aligned right, and words in the last column."""
     shown = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
     margin = sum(widths) + 2 * len(widths)
@@ -67,7 +67,7 @@ def _cut(name: str) -> str:
 
 
 def event_line(event: ev.Event) -> str:
-    """Return an event as one line of text, quoted where it carries the model's text."""
+    """Return an event as one line of text. The model's text is quoted."""
     match event:
         case ev.ReasoningText(text):
             return f"reasoning   {text!r}"
@@ -86,12 +86,12 @@ def event_line(event: ev.Event) -> str:
 
 
 def event_data(event: ev.Event) -> dict[str, Any]:
-    """Return an event as plain JSON data, its kind under `event`."""
+    """Return an event as plain JSON data, with its kind under `event`."""
     return {"event": type(event).__name__, **asdict(event)}
 
 
 def unfinished(message: Message) -> Iterator[str]:
-    """Yield a sentence about each call that is not whole."""
+    """Yield a sentence about each call that is not complete."""
     for index, call in enumerate(message.tool_calls):
         if call.status is not CallStatus.COMPLETE:
             yield f"call {index} ({call.name}) is {call.status} and left out of the message"

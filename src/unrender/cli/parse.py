@@ -28,8 +28,8 @@ READ_AT_MOST = 65536
 def parse(*, asked: Asked, stream: bool, as_json: bool) -> None:
     """Read a model's output from standard input and print the message it means.
 
-    With --stream, prints events instead, one on a line, while the output comes in; with --json as well, each line is
-    JSON. The exit code is 1 when a part of the output could not be read.
+    With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
+    is JSON. The exit code is 1 when a part of the output could not be read.
     """
     parser = asked.turn().parser()
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
@@ -45,7 +45,7 @@ def parse(*, asked: Asked, stream: bool, as_json: bool) -> None:
 
 
 def chunks(source: BufferedIOBase) -> Iterator[str]:
-    """Yield text as its bytes arrive; a character whose bytes are split comes whole with the later chunk."""
+    """Yield text as its bytes arrive. A character whose bytes are split over chunks comes with the later chunk."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := source.read1(READ_AT_MOST):
         yield decoder.decode(data)

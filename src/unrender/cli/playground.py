@@ -30,8 +30,8 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 def playground(templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str) -> None:
     """Show on a page how a template's answers are written, and how an output is read as it streams in.
 
-    Each TEMPLATE is offered on the page; others can be pasted there. The page is served at 127.0.0.1 alone and works
-    without a network. With --static, Python runs in the browser instead, on Pyodide.
+    Each TEMPLATE can be chosen on the page, and others can be pasted there. The page is served at 127.0.0.1 only and
+    needs no network. With --static, Python runs in the browser instead, on Pyodide.
     """
     if static is not None:
         _write(Path(static), pyodide)

@@ -79,10 +79,10 @@ def read(
 ) -> None:
     """Read the answers in FILES and write the messages they mean to OUT, in the same order.
 
-    FILES are JSONL, also compressed (.gz, .zst), Parquet, or - for JSONL on standard input; OUT is any of these forms. A row
-    holds the answer in `text`, and may hold its `prompt` or `messages`, its `tools` and its `finish_reason`.
+    FILES are JSONL, also compressed (.gz, .zst), Parquet, or - for JSONL on standard input; OUT is any of these forms.
+    A row holds the answer in `text`, and may hold its `prompt` or `messages`, its `tools` and its `finish_reason`.
 
-    A command that was ended goes on where it was when it is given again. Rows that cannot be read are written to
+    A command that was interrupted continues where it was when you run it again. Rows that cannot be read are written to
     OUT.bad.jsonl, with the reason. The exit code is 1 when there are such rows.
     """
     reader = Reader(load(template, name=template_name), tools=tools, **{**columns, **settings})
@@ -104,7 +104,7 @@ def read(
 
 
 def pace(at: Progress) -> str:
-    """Return how far a job is, in words."""
+    """Return in words how far a job has come."""
     share = "" if at.share is None else f"  {at.share:.0%}"
     remaining = "" if at.remaining is None else f"  {_time(at.remaining)} left"
     return f"{at.rows:,} answers  {at.rate:,.0f} a second{share}{remaining}"

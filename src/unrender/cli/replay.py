@@ -35,7 +35,7 @@ def replay_(chunks: str, *, asked: Asked, as_json: bool) -> None:
 
 
 def read_chunks(path: str) -> list[str]:
-    """Return the chunks of a file. Raises `BadInput`, naming the chunk, when one is not a text."""
+    """Return the chunks in a file. Raises `BadInput`, naming the chunk, when one has no text."""
     text = read_text(path)
     try:
         found = json.loads(text)

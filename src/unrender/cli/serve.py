@@ -56,9 +56,9 @@ def serve(
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.
 
     URL is the engine's address. Without one there is no model: answers are random, but well-formed, so that clients,
-    tools and load can be tried. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers that are on
-    their way are finished first; at SIGHUP, the file of settings is read again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces
-    and durations go there.
+    tools and load can be tried. A key for the engine is read from UNRENDER_ENGINE_KEY. At SIGTERM, answers in progress
+    are finished first; at SIGHUP, the file of settings is read again. With OTEL_EXPORTER_OTLP_ENDPOINT, traces and
+    durations are sent there.
     """
     try:
         from unrender.gateway.config import read, read_file  # noqa: PLC0415 - an extra

@@ -45,24 +45,27 @@ def plainly() -> Iterator[None]:
 
 
 def width() -> int:
-    """Return the terminal's columns: those in COLUMNS, the terminal's own, or 80."""
+    """Return the width in columns: that in COLUMNS, else the terminal's, else 80."""
     return shutil.get_terminal_size().columns
 
 
 def print_line(*pieces: str | Piece) -> None:
-    """Print pieces of text as one line; a line break in them is shown as such."""
+    """Print pieces of text as one line. A line break in a piece is shown as an escape."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
     _write(sys.stdout, _rendered([(printable(text), style) for text, style in parts], sys.stdout) + "\n")
 
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
-    """Print text with its own line breaks, indented, long lines folded; empty lines at its end are left out."""
+    """Print text with its own line breaks, indented and with long lines folded. Empty lines at its end are left out."""
     for line in _shown_lines(pieces, max(width() - len(indent), NARROWEST)):
         _write(sys.stdout, indent + _rendered(line, sys.stdout) + "\n")
 
 
 def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "   ") -> None:
-    """Print two texts with their own line breaks beside each other, long lines folded; below each other where it is narrow."""
+    """Print two texts side by side, with their own line breaks and long lines folded.
+
+    On a narrow terminal, the right text is printed below the left one.
+    """
     columns = (width() - len(indent) - len(gap)) // 2
     if columns < NARROWEST:
         print_block(left, indent=indent)
@@ -78,7 +81,10 @@ def print_columns(left: Styled, right: Styled, *, indent: str = "", gap: str = "
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a value as JSON, non-ASCII text as it is where it can be shown; `indent=None` makes one line of it."""
+    """Print a value as JSON; `indent=None` prints it on one line.
+
+    Non-ASCII text is printed unescaped where the output's encoding allows it.
+    """
     text = printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -88,7 +94,10 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_document(text: str) -> None:
-    """Print a text that programs read: exactly as it is, but to a terminal as it can be shown."""
+    """Print a text that programs read.
+
+    It is printed exactly as it is, but on a terminal unprintable characters are escaped.
+    """
     _write(sys.stdout, (printable_lines(text) if sys.stdout.isatty() else text) + "\n")
 
 
@@ -98,7 +107,7 @@ def remark(text: str) -> None:
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning, in the place of `warnings.showwarning`."""
+    """Print a warning; replaces `warnings.showwarning`."""
     remark(f"warning: {message}")
 
 
@@ -112,7 +121,7 @@ class LogHandler(logging.Handler):
 
 @contextmanager
 def logged() -> Iterator[None]:
-    """Print what is logged in this block: warnings, and worse, of anything."""
+    """Print all log records of level WARNING and above while the block runs."""
     handler, root = LogHandler(logging.WARNING), logging.getLogger()
     root.addHandler(handler)
     try:
@@ -123,7 +132,7 @@ def logged() -> Iterator[None]:
 
 @contextmanager
 def verbosely() -> Iterator[None]:
-    """Print in this block what unrender logs of its decisions."""
+    """Print unrender's own log records, of any level, while the block runs."""
     handler, own = LogHandler(), logging.getLogger("unrender")
     before, own.propagate, level = own.propagate, False, own.level
     own.addHandler(handler)
@@ -138,7 +147,10 @@ def verbosely() -> Iterator[None]:
 
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
-    """Show on standard error how much of `total` is done while the block runs; only to a terminal, and never plainly."""
+    """Show on standard error how much of `total` is done while the block runs.
+
+    Nothing is shown when standard error is not a terminal, or inside `plainly`.
+    """
     shown = Progress(total=total, stream=sys.stderr if sys.stderr.isatty() and not _PLAIN.get() else None)
     try:
         yield shown
@@ -147,26 +159,26 @@ def progress(total: int) -> Iterator[Progress]:
 
 
 class Progress:
-    """A line that is written over: how many are done, and which was the last."""
+    """A line of progress, written over again and again: how many items are done, and which was the last."""
 
     def __init__(self, *, total: int, stream: TextIO | None) -> None:
         self._total, self._done, self._stream, self._shown = total, 0, stream, 0
 
     def advance(self, name: str) -> None:
-        """Count one more that is done."""
+        """Count one more item as done, and show its name."""
         self._done += 1
         self.say(name)
 
     def say(self, name: str) -> None:
-        """Show what is worked on."""
+        """Show the name of the item in work."""
         self._replace(f"{self._done}/{self._total}  {printable(name)}"[: width() - 1])
 
     def show(self, line: str) -> None:
-        """Show a line of the caller's instead."""
+        """Show a line given by the caller instead of the progress."""
         self._replace(printable(line)[: width() - 1])
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown:
             self._replace("")
 
@@ -177,7 +189,7 @@ class Progress:
 
 
 def let_go() -> None:
-    """Give standard output up, which nobody reads any more; what is still to be written to it disappears."""
+    """Stop using standard output after its reader has gone: what is still written to it is dropped."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -237,7 +249,7 @@ def _folded(line: Styled, columns: int) -> Iterator[list[Piece]]:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of about so many characters at most: of a longer one the beginning and the end."""
+    """Shorten a text to about `longest` characters, keeping its beginning and end."""
     if len(text) <= longest:
         return text
     half = longest // 2

@@ -45,9 +45,9 @@ def verify_(
 ) -> None:
     """Render random answers with a template, parse them back, and compare.
 
-    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and end in a table.
-    Grammars are checked with the engines that are installed. The exit code is 1 when a capability is refuted, and 2 when a
-    template could not be examined; what is found of the template's history does not change it.
+    Each of TEMPLATES may also be a directory of templates; several are examined at a time, each in a process, and a
+    table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a capability
+    is refuted, and 2 when a template could not be examined; findings about the template's history do not change it.
     """
     names = [name for template in templates for name in expanded(template)]
     outcomes = examine(names, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
@@ -71,7 +71,7 @@ def finding_row(finding: CapabilityFinding) -> Row:
 
 
 def history_row(finding: CapabilityFinding) -> Row:
-    """Return a kind of turn, and whether the next prompt keeps it as it was."""
+    """Return a kind of turn, and whether the next prompt repeats it unchanged."""
     word = HISTORY_WORDS.get(finding.verdict, f"{finding.verdict}: {finding.reason}")
     return finding.capability, word
 

@@ -36,7 +36,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer in one dialect."""
+    """An answer in one dialect, and the keywords that the dialect does not enforce."""
 
     said: Any
     """The grammar's text, or the structural tag."""
@@ -49,11 +49,12 @@ class Answer:
     """What may be generated in one turn, after `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
-    known, the prompt begins the answer with something that the format does not write, a grammar made by hand is nested too
-    deep, or all tools together are more than `budget` allows.
+    known, the prompt begins the answer with something that the format does not write, a grammar made by hand is nested
+    too deep, or all tools together are more than `budget` allows.
 
-    A keyword of a tool's schema that is not enforced is a `SchemaWarning`, which names tool, path and keyword; so is a tool
-    that alone is more than the budget allows, and takes more than its schema says, and Lark in which a lexer may lose answers.
+    A `SchemaWarning` names the tool, the path and the keyword of a tool's schema that is not enforced. There is also a
+    `SchemaWarning` for a tool that is by itself more than the budget allows, so that its arguments may break its
+    schema, and for Lark in which a lexer may lose answers.
     """
 
     format: Format
@@ -65,13 +66,13 @@ class Answer:
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
-        """What tells an engine that a call begins; empty when the grammar has to hold from the start."""
+        """The triggers: how an engine notices that a call begins. Empty when the grammar must hold from the start."""
         return () if self.handmade else triggers(self.format, self.request, self.begun)
 
     @property
     @bounded_nesting
     def unsupported(self) -> tuple[Unsupported, ...]:
-        """The keywords of schemas that some dialect does not enforce."""
+        """The keywords of schemas that are not enforced in at least one dialect."""
         found = (item for values in Values for item in self._expansion(values).unsupported)
         return tuple(dict.fromkeys(found))
 
@@ -79,7 +80,8 @@ class Answer:
     def gbnf(self) -> str:
         """Return the answer in GBNF.
 
-        Where there are `triggers` it also accepts what begins at one, so it serves from the start and lazily alike.
+        Where there are `triggers`, the grammar also accepts text that begins at one, so it works both from the start
+        and lazily.
         """
         text: str = self._warned(Dialect.GBNF)
         return text
@@ -97,7 +99,7 @@ class Answer:
         return tag
 
     def written(self, dialect: Dialect) -> Written:
-        """Return the answer in a dialect, with what it does not enforce; warns of nothing."""
+        """Return the answer in a dialect, with the keywords that are not enforced. No warning is given."""
         if dialect is Dialect.LARK:
             native = self._expansion(Values.NATIVE)
             text, uncompared = write_lark(native)
@@ -119,12 +121,12 @@ class Answer:
 
     @bounded_nesting
     def draw(self, seed: int) -> Sample:
-        """Return the answer that `sample` gives, with the parts that say what it means."""
+        """Return the answer that `sample` gives, with its parts and their roles."""
         return draw(self.grammar(), seed)
 
     @bounded_nesting
     def grammar(self, values: Values = Values.SPELLED) -> Grammar:
-        """Return the answer in plain nodes, JSON spelled out, or left to the engine as Lark does."""
+        """Return the answer in plain nodes; `values` says whether JSON is spelled out, or left to the engine."""
         return self._expansion(values).grammar
 
     def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
@@ -178,7 +180,7 @@ class Answer:
 
 
 def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:
-    """Warn of each keyword that is not enforced; `stacklevel` as for `warnings.warn`, counted from here."""
+    """Warn of each keyword that is not enforced; `stacklevel` is as for `warnings.warn`, counted from this function."""
     for item in unsupported:
         warnings.warn(str(item), SchemaWarning, stacklevel=stacklevel)
 

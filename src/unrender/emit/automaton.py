@@ -13,10 +13,10 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One state: where each next character leads.
+    """One state of the automaton: where each next character leads.
 
-    `finishing` maps a character to the stop that it completes, `onward` to another state; a character in `blocked`
-    would complete a stop after which nothing may follow; every other one leads back to the start.
+    `finishing` maps a character to the stop that it completes, `onward` to another state. A character in `blocked`
+    would complete a stop after which nothing may follow. Every other character leads back to the start.
     """
 
     prefix: str

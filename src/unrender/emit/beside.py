@@ -22,7 +22,7 @@ from unrender.grammar.nodes import Literal, Node, Ref, Until
 
 @dataclass(slots=True)
 class Beside:
-    """Free text up to `stops`, then one of `rests`, which begin at `place`; and what has been found beside it."""
+    """Free text up to `stops`, then one of `rests`, which begin at `place`; and the options beside it found so far."""
 
     stops: Stops
     rests: tuple[Rest, ...]
@@ -33,11 +33,11 @@ class Beside:
 
     @property
     def all_stops(self) -> Stops:
-        """The stops of the text, and those with which the rests begin."""
+        """The stops of the free text, and the stops with which the rests begin."""
         return tuple(dict.fromkeys((*self.stops, *self.place.found)))
 
     def take(self, leads: Iterable[Lead]) -> None:
-        """Sort out what is beside the text."""
+        """Separate the options `leads` from the free text beside them."""
         every = self.all_stops
         waiting = [(lead.text, lead.rest) for lead in leads]
         seen: set[tuple[str, Rest]] = set()
@@ -58,7 +58,7 @@ class Beside:
         self.settle()
 
     def one_step_on(self, text: str, rest: Rest) -> list[tuple[str, Rest]] | None:
-        """Return `rest` one step on; None where no literal follows."""
+        """Return `rest` one step further; None where something other than a literal follows."""
         if not rest:
             return None
         head, tail = rest[0], rest[1:]
@@ -72,7 +72,10 @@ class Beside:
         return None if ways is None else [(text, way) for way in ways]
 
     def is_said(self, text: str, rest: Rest) -> bool:
-        """Return whether free text says the same: `text` at the end, or more free text with the same after it."""
+        """Return whether free text covers `text` and what follows it.
+
+        It does if `text` is at the end, or if more free text with the same continuation follows.
+        """
         if not rest:
             return self.place.at_end
         head = rest[0]
@@ -81,7 +84,7 @@ class Beside:
         )
 
     def straddled(self, text: str) -> bool:
-        """Return whether a stop may begin in `text` and be complete after it, where it counts as another one."""
+        """Return whether a stop may begin in `text` and end in what follows, where it counts as another stop."""
         own = frozenset(self.stops)
         for stop in self.all_stops:
             cuts = (at for at in range(1, len(stop)) if text.endswith(stop[:at]))
@@ -90,7 +93,10 @@ class Beside:
         return False
 
     def settle(self) -> None:
-        """Add what may follow the same free text to each exact text; leave out those that add nothing to it."""
+        """Add to each exact text what may follow the same free text.
+
+        Exact texts that allow no more than the free text are left out.
+        """
         for text in list(self.exact):
             stop = max((stop for stop in self.all_stops if text.endswith(stop)), key=len)
             known = list(dict.fromkeys(followers(self.place, stop)))
@@ -102,7 +108,7 @@ class Beside:
 
 
 def followers(place: Place, stop: str, most: int = MOST) -> list[Rest]:
-    """Return what may follow `stop`; when it is more than `most`, about so many of it."""
+    """Return what may follow `stop`; with more than `most` options, only about that many."""
     found: list[Rest] = []
     waiting = [place]
     seen = {id(place)}

@@ -25,7 +25,10 @@ _END = 0
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Two lexemes of one place: after the text of `lost`, a lexer reads on in `kept` if one of `characters` follows."""
+    """Two lexemes at one place that a lexer confuses.
+
+    After the text of `lost`, the lexer reads on in `kept` if one of `characters` follows.
+    """
 
     lost: Lexeme
     kept: Lexeme
@@ -37,7 +40,7 @@ Stack = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One way to have read the text so far: the position in a rule, and where the rules above go on."""
+    """One way to have read the text so far: the position in a rule, and where the rules above it continue."""
 
     position: int
     stack: Stack
@@ -174,9 +177,9 @@ class _Search:
 
 
 def confusions(lowered: Lowered, terminals: frozenset[str]) -> Iterator[Confusion]:
-    """Yield what a lexer would confuse in rules of which `terminals` are one lexeme each, the first place first.
+    """Yield the lexemes that a lexer would confuse, in the order of their places.
 
-    Raises `GrammarError` when the rules have more than `MOST_PLACES` places.
+    Each rule in `terminals` is one lexeme. Raises `GrammarError` when the rules have more than `MOST_PLACES` places.
     """
     letters = alphabet(lowered.rules.values())
     positions = _Positions(lowered.rules, terminals)

@@ -12,9 +12,9 @@ ENDLESS = 10**9
 
 
 def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
-    """Return the cost of each rule, `ENDLESS` where no text of it ends.
+    """Return the cost of each rule; `ENDLESS` for a rule without a finite text.
 
-    A rule is looked at again when one that it refers to has become cheaper, the cheapest first.
+    The cost of a rule is computed again when a rule that it refers to has become cheaper, the cheapest first.
     """
     costs = dict.fromkeys(rules, ENDLESS)
     users: dict[str, list[str]] = {}

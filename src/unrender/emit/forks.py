@@ -22,7 +22,7 @@ from unrender.grammar.nodes import Choice, Literal, Node, Optional, Ref, Repeat,
 
 
 class Head(NamedTuple):
-    """The first literal of a node; `origin` is the rule in which it is, or the number of what follows it."""
+    """The first literal of a node; `origin` is the rule that holds it, or the number of what follows it."""
 
     text: str
     origin: int | str
@@ -40,7 +40,7 @@ _MANY: Heads = frozenset((Head("", 0),))
 
 
 class Forks:
-    """What is known of some rules; `add` makes others known."""
+    """How each of some rules begins and continues; `add` includes another rule."""
 
     def __init__(self, rules: Mapping[str, Node], openness: Openness) -> None:
         self.unsure: bool = False
@@ -72,7 +72,7 @@ class Forks:
         return True
 
     def add(self, name: str, node: Node) -> None:
-        """Make known a rule that refers to known ones and to itself alone."""
+        """Include a rule that refers only to included ones and to itself."""
         self._rules[name] = node
         while self._begins_in_more(name, node) or self._goes_on_in_more(name, node):
             continue
@@ -108,7 +108,7 @@ class Forks:
         return _union(found)
 
     def confused(self, options: Iterable[Node]) -> bool:
-        """Return whether a lexer would confuse some of several nodes that are at one place."""
+        """Return whether a lexer would confuse any of several nodes that are at one place."""
         by_text: dict[str, list[set[Head]]] = {}
         if self._compared > MOST_COMPARED:
             return False
@@ -124,9 +124,10 @@ class Forks:
         return any(self._part_ways(one, set().union(*before), DEPTH) for before, one in _each_after(by_text.values()))
 
     def clash(self, some: Heads, others: Heads, depth: int = DEPTH) -> bool:
-        """Return whether a lexer may confuse what begins so: a literal is longer than another, or is beside free text.
+        """Return whether a lexer may confuse nodes with these heads.
 
-        The same literal is one lexeme, after which both ways are open; so what follows it must not clash.
+        It does when a literal begins with another one, or is beside free text. The same literal in both is one lexeme,
+        after which both ways are open; then what follows it must not clash.
         """
         if not some or not others:
             return False
@@ -164,7 +165,7 @@ class Forks:
         return self._numbers[rest]
 
     def ends(self, node: Node) -> Heads:
-        """Return how `node` may go on where it might also have ended."""
+        """Return how `node` may continue at places where it might also have ended."""
         match node:
             case nodes.Tag(_, inner) | nodes.Atomic(inner):
                 return self.ends(inner)

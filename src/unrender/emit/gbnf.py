@@ -27,7 +27,7 @@ def gbnf(grammar: Grammar) -> str:
     """Return the grammar in GBNF; the start rule is `root`.
 
     Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known. Keywords of
-    JSON Schemas that cannot be said are in `expand(grammar, Values.SPELLED).unsupported`.
+    JSON Schemas that GBNF cannot express are in `expand(grammar, Values.SPELLED).unsupported`.
     """
     return write_gbnf(expand(grammar, Values.SPELLED))
 
@@ -121,10 +121,10 @@ _BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A
 
 
 def text_pieces(text: str) -> list[str]:
-    r"""Return a text in pieces that an engine reads as they are; most texts are one piece.
+    r"""Cut a text into pieces that an engine reads correctly; most texts are one piece.
 
-    xgrammar 0.2.8 writes a character below U+0100 as `\xE9` for itself, and then takes hexadecimal digits after it for more
-    of the same character: it refuses `Québec` as one text.
+    xgrammar 0.2.8 writes a character below U+0100 as `\xE9` for itself, and then takes hexadecimal digits after it for
+    more of the same character: it refuses `Québec` as one text.
 
     >>> text_pieces("Québec")
     ['Qué', 'bec']

@@ -50,13 +50,13 @@ def lark(grammar: Grammar) -> str:
 
 
 def terminals(lowered: Lowered) -> frozenset[str]:
-    """Return the rules that are one lexeme each; in other rules, each literal and each class of characters is one."""
+    """Return the rules that are one lexeme each. In other rules, each literal and each class of characters is one."""
     return _lexemes(lowered.rules, _regular(lowered))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncompared(Unsupported):
-    """Not every text that the grammar allows may be accepted."""
+    """A warning that the written grammar may refuse texts that the grammar allows."""
 
     def __str__(self) -> str:
         return f"{self.keyword}: {self.reason}"
@@ -71,7 +71,10 @@ UNCOMPARED = Uncompared(
 
 
 def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
-    """Return an expanded grammar in llguidance's Lark, and what it may not accept though the grammar allows it."""
+    """Return an expanded grammar in llguidance's Lark, and warnings about it.
+
+    The warnings say where it may refuse texts that the grammar allows.
+    """
     lowered = lower(expansion.grammar, steps=expansion.budget.steps)
     writer = _Writer(lowered, terminals(lowered))
     text = "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())

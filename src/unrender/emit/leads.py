@@ -21,7 +21,10 @@ MOST = 256
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """One way in which an option begins: literal text, then `rest`; `at` says which option, `rule` where the text is."""
+    """One way in which an option begins: literal text, then `rest`.
+
+    `at` is the number of the option; `rule` is the rule that holds the text.
+    """
 
     text: str
     rest: Rest
@@ -30,7 +33,7 @@ class Lead:
 
     @property
     def origin(self) -> object:
-        """What tells two leads with the same text apart."""
+        """What distinguishes two leads with the same text."""
         return self.rule or self.rest
 
     def after(self, length: int) -> Rest:
@@ -41,7 +44,10 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Options that begin with the same text: what they share, and what is left of each; or one option as it was."""
+    """Options that begin with the same text: the text they share, and the rest of each.
+
+    A group may also be one option, unchanged.
+    """
 
     shared: str
     options: tuple[Rest, ...]
@@ -49,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Free text up to `stops` with one of `rests` after it, and what else may be there."""
+    """Free text up to `stops` with one of `rests` after it, and the other options at the same place."""
 
     stops: tuple[str, ...]
     rests: tuple[Rest, ...]
@@ -58,12 +64,18 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """Tells how options begin; `rule` returns the node of a rule, None for one that is not looked into."""
+    """Finds how options begin.
+
+    `rule` returns the node of a rule; None for a rule that is not looked into.
+    """
 
     rule: Callable[[str], Node | None]
 
     def mixture(self, options: list[Rest]) -> Mixture | None:
-        """Return free text and what is beside it; None where there is none, or where its stops are not the same."""
+        """Return free text and the options beside it.
+
+        None when no option is free text, or when two options have different stops.
+        """
         leads: list[Lead] = []
         for at, option in enumerate(options):
             found = self.leads(option, at)
@@ -80,7 +92,7 @@ class Beginnings:
         return Mixture(until.stops, rests, tuple(lead for lead in leads if lead not in texts))
 
     def groups(self, options: list[Rest]) -> list[Group]:
-        """Return the options in groups, none of which begins as another one does."""
+        """Return the options in groups, no two of which begin alike."""
         leads = [lead for at, option in enumerate(options) for lead in self.leads(option, at)]
         clashing: set[int] = set()
         if all(lead.text or not lead.rest for lead in leads):
@@ -90,7 +102,10 @@ class Beginnings:
         return groups + [_group(group) for group in _grouped(lead for lead in leads if lead.at in clashing)]
 
     def leads(self, option: Rest, at: int) -> list[Lead]:
-        """Return the ways in which an option begins, without text where it is free text; none when they are too many."""
+        """Return the ways in which an option begins; none when there are too many.
+
+        A way that begins with free text has no text of its own.
+        """
         found: list[Lead] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()

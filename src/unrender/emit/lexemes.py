@@ -22,9 +22,9 @@ MOST_STATES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The text up to and with `stop`, the first of `stops` that is complete in it, but not the texts in `but`.
+    """The text up to and including `stop`, the first of `stops` to be complete in it, without the texts in `but`.
 
-    Where `stop` is "", the text without any of `stops`, which is not empty.
+    When `stop` is "", it is any text that is not empty and holds none of `stops`.
     """
 
     stops: tuple[str, ...]
@@ -34,7 +34,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A JSON value that the engine reads by its schema: no more is known than the characters that it may begin with."""
+    """A JSON value that the engine reads by its own schema.
+
+    Only the characters with which it may begin are known.
+    """
 
     first: frozenset[str]
 
@@ -44,7 +47,10 @@ Lexeme = Node | Ending | Json
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How far free text has been read: what of a stop, and the whole text as long as it may be an exception."""
+    """How far free text has been read.
+
+    `prefix` is the part of a stop that was just read. `text` is the whole text, as long as it may be an exception.
+    """
 
     prefix: str
     text: str | None
@@ -56,9 +62,10 @@ Reading = frozenset[Rest] | Read
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """What two lexemes from the same place do to each other.
+    """How two lexemes at the same place get in each other's way.
 
-    `onward`: the characters with which the second goes on after a text that the first one is. `shared`: some text is both.
+    `onward`: the characters with which the second goes on after a text of the first. `shared`: some text belongs to
+    both.
     """
 
     onward: frozenset[str]
@@ -67,7 +74,7 @@ class Clash:
 
 @dataclass(slots=True)
 class Lexemes:
-    """The lexemes of one grammar; `rules` are those that lexemes refer to."""
+    """The lexemes of one grammar; `rules` are those that the lexemes refer to."""
 
     rules: Mapping[str, Node | Stopped]
     alphabet: tuple[str, ...]
@@ -81,25 +88,25 @@ class Lexemes:
         return frozenset(self.steps(lexeme, self.start(lexeme)))
 
     def clash(self, one: Lexeme, other: Lexeme) -> Clash:
-        """Return what becomes of `one` where `other` is at the same place."""
+        """Return how `one` is affected by `other` at the same place."""
         if (one, other) not in self._clashes:
             json = isinstance(one, Json) or isinstance(other, Json)
             self._clashes[one, other] = self._beside_json(one, other) if json else self._compared(one, other)
         return self._clashes[one, other]
 
     def is_empty(self, lexeme: Lexeme) -> bool:
-        """Return whether the empty text is one of it."""
+        """Return whether the lexeme may be empty."""
         return not isinstance(lexeme, Json) and self.accepts(lexeme, self.start(lexeme))
 
     def start(self, lexeme: Lexeme) -> Reading:
-        """Return the reading before the first character."""
+        """Return the state of reading before the first character."""
         if isinstance(lexeme, Ending):
             return Read("", "" if lexeme.but else None)
         assert not isinstance(lexeme, Json)
         return self._opened([(lexeme,)])
 
     def accepts(self, lexeme: Lexeme, reading: Reading) -> bool:
-        """Return whether what has been read is the whole lexeme."""
+        """Return whether the text read so far is a whole lexeme."""
         if isinstance(reading, Read):
             assert isinstance(lexeme, Ending)
             whole = reading.prefix == lexeme.stop if lexeme.stop else reading.begun
@@ -107,7 +114,7 @@ class Lexemes:
         return () in reading
 
     def steps(self, lexeme: Lexeme, reading: Reading) -> Mapping[str, Reading]:
-        """Return where each character leads from a reading."""
+        """Return the reading that each next character leads to."""
         key = (lexeme, reading)
         if key not in self._steps:
             assert isinstance(reading, frozenset) or isinstance(lexeme, Ending)
@@ -195,7 +202,7 @@ class Lexemes:
 
 
 def alphabet(lexemes: Iterable[Node | Stopped]) -> tuple[str, ...]:
-    """Return characters that stand for all: those that some lexeme names, and one of each range between them."""
+    """Return characters that stand for all others: those that a lexeme names, and one from each range between them."""
     edges = {0, *map(ord, _JSON)}
     for node in lexemes:
         for below in () if isinstance(node, Stopped) else walk(node):
@@ -216,7 +223,7 @@ _FIRST_OF_JSON = {"object": "{", "array": "[", "string": '"', "boolean": "tf", "
 
 
 def json_lexeme(node: JsonValue) -> Json:
-    """Return what a lexer sees of a JSON value."""
+    """Return a JSON value as a lexer sees it."""
     kinds = node.schema.get("type") if isinstance(node.schema, Mapping) else None
     named = [kinds] if isinstance(kinds, str) else kinds or (*_FIRST_OF_JSON, "number")
     return Json(frozenset("".join(_FIRST_OF_JSON.get(kind, _DIGITS) for kind in named)))

@@ -45,9 +45,9 @@ from unrender.grammar.rules import Rules
 class Stopped:
     """Text up to the first of `stops`, which are not part of it.
 
-    `branches` says which of them may follow, and the rule after each; the text that would be cut at any other stop is
-    no part of the language. `at_end`: the text may also run to the end of the output, without any stop. `exact` are
-    whole texts up to and with a stop, each with the rule after it, which count instead of the branch of that stop.
+    `branches` says which stops may follow, and gives the rule after each; a text that any other stop would cut is not
+    in the language. `at_end`: the text may also run to the end of the output, without any stop. `exact` are whole texts
+    up to and with a stop, each with the rule after it; they take the place of that stop's branch.
     """
 
     stops: tuple[str, ...]
@@ -57,7 +57,7 @@ class Stopped:
 
 
 def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return, for each stop that others end with, those others: they are met instead of it where they are."""
+    """Return, for each stop that other stops end with, those others: where they are in the text, they win."""
     found: dict[str, tuple[str, ...]] = {}
     known = frozenset(stops)
     for other in stops:
@@ -69,7 +69,7 @@ def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Context-free rules, all of them reachable from `root`; `Stopped` is only at the top of a rule.
+    """Context-free rules, all of them reachable from `root`; `Stopped` occurs only at the top of a rule.
 
     Other rules are made of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref`
     and `JsonValue`.
@@ -84,10 +84,10 @@ class Lowered:
 def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
     """Return the context-free form of a grammar that `expand` has freed of calls.
 
-    `for_lexer`: beside each other are only literals that a lexer tells apart, which prefers the longest.
+    `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
 
-    Raises `GrammarError` for a lookahead that no context-free rule can say, for a rule that is not defined, and for a
-    grammar that takes more than so many steps.
+    Raises `GrammarError` for a lookahead that no context-free rule can express, for a rule that is not defined, and for
+    a grammar that takes more than `steps` steps.
     """
     lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
     root = lowering.rest((grammar.root,))
@@ -96,7 +96,7 @@ def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.ste
 
 
 def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
-    """Return the rules of `table` that `root` needs, itself first."""
+    """Return the rules of `table` that `root` needs, with `root` first."""
     found: dict[str, Node | Stopped] = {}
     queue = [root]
     for name in queue:

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def bounded_nesting(write: Callable[P, R]) -> Callable[P, R]:
-    """Return `write`, which raises `GrammarError` where nodes inside each other are more than the interpreter can follow."""
+    """Return `write` with a `GrammarError` in place of the recursion error for nodes that are nested too deep."""
 
     @wraps(write)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> R:

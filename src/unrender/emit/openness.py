@@ -16,7 +16,7 @@ _NONE: frozenset[Stops] = frozenset()
 
 
 class Openness:
-    """What is known of some rules; `add` makes others known."""
+    """Which of some rules may be empty, and how each may end; `add` includes another rule."""
 
     def __init__(self, rules: Mapping[str, Node]) -> None:
         self._empty: set[str] = set()
@@ -40,13 +40,13 @@ class Openness:
         return True
 
     def add(self, name: str, node: Node) -> None:
-        """Make known a rule that refers to known ones and to itself alone."""
+        """Include a rule that refers only to included ones and to itself."""
         if self.nullable(node):
             self._empty.add(name)
         self._endings[name] = self._find(node)
 
     def nullable(self, node: Node) -> bool:
-        """Return whether `node` generates the empty text; text up to a stop does not count."""
+        """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
         match node:
             case Ref(name):
                 return name in self._empty
@@ -67,7 +67,7 @@ class Openness:
         return False
 
     def endings(self, node: Node) -> frozenset[Stops]:
-        """Return the stops of each text that `node` may end in."""
+        """Return the stops of each free text that `node` may end in."""
         known = self._known.get(id(node))
         if known is None:
             known = self._known[id(node)] = (node, self._find(node))
@@ -99,12 +99,15 @@ class Openness:
 
 
 def generated(options: tuple[Node, ...]) -> list[Node]:
-    """Return the options that are not only read."""
+    """Return the options that are also generated, not only read."""
     return [option for option in options if not isinstance(option, nodes.Tolerated)]
 
 
 def recursive_rules(rules: Mapping[str, Node]) -> frozenset[str]:
-    """Return the rules that refer to themselves, by way of others or not, and those that are between two such rules."""
+    """Return the recursive rules, and the rules that lie between two of them.
+
+    A rule is recursive if it refers to itself, directly or through other rules.
+    """
     below = {name: {other for other in nodes.references(node) if other in rules} for name, node in rules.items()}
     above: dict[str, set[str]] = {name: set() for name in rules}
     for name, others in below.items():
@@ -135,9 +138,9 @@ def users_of(rules: Mapping[str, Node]) -> dict[str, list[str]]:
 
 
 def settle(rules: Mapping[str, Node], users: Mapping[str, list[str]], changed: Callable[[str, Node], bool]) -> None:
-    """Call `changed` for every rule, and again for the users of those that did change, until none does.
+    """Call `changed` for every rule, and again for the users of each rule that changed, until none does.
 
-    A rule comes after those that it refers to, so that a chain of rules is settled in one round.
+    A rule comes after the rules that it refers to, so a chain of rules is settled in one round.
     """
     order = _leaves_first(rules, users)
     waiting = set(order)

@@ -13,7 +13,10 @@ EMPTY = Literal("")
 
 
 def flat(parts: Rest) -> Rest:
-    """Return `parts`, sequences and tags taken apart, neighbouring literals joined, what says nothing left out."""
+    """Return `parts` as a flat list.
+
+    Sequences and tags are taken apart, neighbouring literals are joined, and nodes without text are left out.
+    """
     found: list[Node] = []
     queue = list(reversed(parts))
     while queue:
@@ -36,7 +39,7 @@ def flat(parts: Rest) -> Rest:
 
 
 def sequence(parts: list[Node]) -> Node:
-    """Return `parts` in sequence, nested ones and neighbouring literals joined."""
+    """Return `parts` as a sequence. Nested sequences are merged and neighbouring literals joined."""
     merged: list[Node] = []
     for item in (item for part in parts for item in (part.parts if isinstance(part, Sequence) else (part,))):
         if not isinstance(item, Literal):
@@ -51,5 +54,5 @@ def sequence(parts: list[Node]) -> Node:
 
 
 def choice(options: list[Node]) -> Node:
-    """Return one of `options`."""
+    """Return a node for one of `options`."""
     return options[0] if len(options) == 1 else Choice(tuple(options))

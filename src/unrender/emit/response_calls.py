@@ -53,9 +53,9 @@ def calls_field(format: Format) -> Field:
 
 
 def between_calls(format: Format) -> list[str]:
-    """Return the patterns of what is outside of calls and belongs to none: ends of sections, separators.
+    """Return patterns of the text between calls that belongs to no call: ends of sections, separators.
 
-    Raises `ExportError` where that is common in text.
+    Raises `ExportError` when such a text is also common in ordinary text.
     """
     tools = format.tools
     if tools.envelope is not None and tools.envelope.array_wrapped:
@@ -68,9 +68,9 @@ def between_calls(format: Format) -> list[str]:
 
 
 def calls_opener(format: Format) -> str:
-    """Return the pattern that opens a call, capturing nothing: another field that ends there has no use for a name.
+    """Return the pattern that opens a call, without a group for its name.
 
-    Raises `ExportError` as `calls_field` does.
+    Another field that ends at a call does not need the name. Raises `ExportError` as `calls_field` does.
     """
     return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format)["open_pattern"]))
 

@@ -11,7 +11,7 @@ from unrender.grammar.notations import notation_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """Something of the Format that its response template does not express."""
+    """A part of the Format that its response template does not express."""
 
     what: str
     """In a sentence, e.g. `lists and objects are Python literals: those that are no JSON come as text`."""
@@ -20,7 +20,7 @@ class Omission:
 
 
 def omissions(format: Format) -> tuple[Omission, ...]:
-    """Return what the format's response template leaves out."""
+    """Return the parts of the format that its response template leaves out."""
     return tuple(_omissions(format))
 
 

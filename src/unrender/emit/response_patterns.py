@@ -20,7 +20,7 @@ ANYWHERE = r"\s*"
 
 
 def escape(text: str) -> str:
-    r"""Return a pattern for the text itself, as readable as can be.
+    r"""Return a pattern for exactly this text, as readable as possible.
 
     >>> print(escape('<|x|> {"a"'))
     <\|x\|> \{"a"
@@ -36,12 +36,12 @@ def any_of(patterns: Iterable[str]) -> str:
 
 
 def maybe(pattern: str) -> str:
-    """Return a pattern for what may be there."""
+    """Return a pattern that makes `pattern` optional."""
     return f"(?:{pattern})?" if pattern else ""
 
 
 def at_most(layout: str) -> str:
-    r"""Return a pattern for no more white space than there is in `layout`.
+    r"""Return a pattern for at most as much white space as there is in `layout`.
 
     >>> at_most("\n\n")
     '\\s{0,2}'
@@ -50,14 +50,14 @@ def at_most(layout: str) -> str:
 
 
 def beside_text(marker: str, core: str) -> str:
-    """Return a pattern for a marker that is next to verbatim text; `core` is the pattern of it without layout."""
+    """Return a pattern for a marker next to verbatim text; `core` is the marker's pattern without its layout."""
     bare = marker.strip()
     before, after = marker[: len(marker) - len(marker.lstrip())], marker[len(marker.rstrip()) :] if bare else ""
     return at_most(before) + core + at_most(after)
 
 
 def beside_layout(parts: Sequence[Part]) -> str:
-    """Return a pattern for literals and slots that follow each other, layout of any width where they have some."""
+    """Return a pattern for a row of literals and slots; layout in them may have any width."""
     pattern = ""
     for i, part in enumerate(parts):
         if isinstance(part, Slot):
@@ -71,17 +71,17 @@ def beside_layout(parts: Sequence[Part]) -> str:
 
 
 def spelled(format: Format, marker: str) -> str:
-    """Return a pattern for the marker without its layout, in every way in which models spell it."""
+    """Return a pattern for the marker without its layout, in all its spellings."""
     bare = marker.strip()
     others = [other for spelling in format.spellings if spelling.marker.strip() == bare for other in spelling.others]
     return any_of(map(escape, (bare, *others))) if bare else ""
 
 
 def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iterable[Slot] = ()) -> str:
-    """Return a pattern for literals and slots, slots of `groups` named after themselves.
+    """Return a pattern for literals and slots. Each slot in `groups` becomes a group of its name.
 
-    `follows` are the texts of which one is after the last part: what a slot there ends at. A slot that is there twice
-    holds the same text twice.
+    One of the texts in `follows` comes after the last part: a slot there ends at it. A slot that occurs twice holds the
+    same text both times.
     """
     named, seen = set(groups), set()
     pattern = ""
@@ -99,7 +99,7 @@ def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iter
 
 
 def turn_ends(format: Format) -> list[str]:
-    """Return a pattern for each end of turn, with all that is white space after it."""
+    """Return a pattern for each end of turn, including all white space after it."""
     ends = [end for end in (format.turn.end, *format.turn.ends) if end.strip()]
     return [at_most(end[: len(end) - len(end.lstrip())]) + spelled(format, end) + ANYWHERE for end in ends]
 

@@ -23,7 +23,7 @@ _CONTENTS = ("text", "int", "float", "bool", "json", "xml-inline", "kv-lines")
 def read_response_template(data: Any) -> Exported:
     """Check the shape of a response template and return it.
 
-    Raises `ExportError`, naming the place, when it is none of version 1.
+    Raises `ExportError`, naming the place, when it is not a response template of version 1.
 
     >>> read_response_template({"start_anchor": "<|assistant|>", "fields": {"content": {"open": "a", "close": "b"}}})
     Exported(template={'start_anchor': '<|assistant|>', 'fields': {...}}, omissions=())

@@ -34,7 +34,7 @@ from unrender.format import Format, ReasoningMode, Slot, ToolMode
 
 
 class Target(StrEnum):
-    """Who reads the response template."""
+    """The engine that reads the response template."""
 
     TRANSFORMERS = "transformers"
     """Reasoning is called `reasoning_content`, as most chat templates read it back."""
@@ -47,7 +47,10 @@ REASONING_NAMES = {Target.TRANSFORMERS: "reasoning_content", Target.VLLM: "think
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The Format in the words of transformers, vLLM and SGLang, fields that patterns open and close; and what that leaves out."""
+    """The Format as a response template for transformers, vLLM and SGLang, and what that leaves out.
+
+    A response template has fields, which patterns open and close.
+    """
 
     template: dict[str, Any]
     """Plain JSON data: the value of `response_template` in a `tokenizer_config.json`."""
@@ -61,7 +64,8 @@ class Exported:
 def response_template(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
     r"""Return the Format as a response template of version 1.
 
-    Raises `ExportError`, saying what is in the way, when its calls cannot be expressed, or when there is no such target.
+    Raises `ExportError`, saying what is in the way, when the format's calls cannot be expressed, or when `target` is
+    not known.
 
     >>> from unrender.format import TurnTexts
     >>> exported = response_template(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))

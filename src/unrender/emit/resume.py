@@ -19,7 +19,7 @@ MAX_STEPS = 1_000_000
 
 
 def resume(grammar: Grammar, begun: str) -> Grammar:
-    """Return the grammar of what may follow `begun`; raises `GrammarError` when no answer begins so.
+    """Return the grammar of what may follow `begun`. Raises `GrammarError` when no answer begins with it.
 
     >>> resume(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
@@ -31,7 +31,7 @@ def resume(grammar: Grammar, begun: str) -> Grammar:
 
 
 def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
-    """Return the grammar of what may follow any of the texts in `begun`; None when no answer begins so.
+    """Return the grammar of what may follow any of the texts in `begun`; None when no answer begins with one.
 
     >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
     True

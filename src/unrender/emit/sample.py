@@ -74,7 +74,7 @@ _UNMARKED = str.maketrans("", "", MARKS)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`text[start:end]` of a drawn answer, which the grammar tags with `role`; parts may hold others."""
+    """`text[start:end]` of a drawn answer, tagged with `role` by the grammar. Parts may hold other parts."""
 
     role: Role
     start: int
@@ -83,7 +83,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A drawn text and, in the order in which they begin, the parts that say what it means."""
+    """A drawn text and its parts with their roles, in the order in which they begin."""
 
     text: str
     parts: tuple[Part, ...]
@@ -100,10 +100,10 @@ def sample(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
 
 @bounded_nesting
 def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
-    """Return a random text of an expanded grammar and its parts, the same for the same seed.
+    """Return a random text of an expanded grammar, with its parts; the same for the same seed.
 
-    `budget` bounds its size: about as many choices are made freely. Raises `GrammarError` when the grammar holds no text
-    that ends, or JSON values that are not spelled out.
+    `budget` bounds the size: about as many choices are made freely. Raises `GrammarError` when the grammar has no
+    finite text, or has JSON values that are not spelled out.
 
     >>> draw(Grammar(Tag(Role.CONTENT, Literal("Hi"))), seed=1)
     Sample(text='Hi', parts=(Part(role=<Role.CONTENT: 'content'>, start=0, end=2),))

@@ -28,14 +28,14 @@ Sight = tuple[int, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Text of a continuation that has been read since the free text ended, lookaheads that are not decided, and the rest."""
+    """The text of a continuation read since the free text ended, the lookaheads not yet decided, and the rest."""
 
     read: str
     sights: tuple[Sight, ...]
     rest: Rest
 
     def settled(self) -> State | None:
-        """Return the state without the lookaheads that can be decided; None when one of them is not met."""
+        """Return the state without the lookaheads that can be decided; None when one of these fails."""
         if not self.sights:
             return self
         open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
@@ -44,14 +44,14 @@ class State:
         return State(self.read, open_ones, self.rest) if met else None
 
     def after(self, stop: str) -> Rest:
-        """Return what is left after `stop`, with which the text begins."""
+        """Return what is left after `stop`, which must be the beginning of the text."""
         text = self.read[len(stop) :]
         return (Literal(text), *self.rest) if text else self.rest
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What tells places apart: the stops that are looked for, and where."""
+    """The stops that are looked for, and the state where; each place has its own key."""
 
     stops: Stops
     state: State
@@ -59,7 +59,7 @@ class Key:
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """The ways on from one state: `own` ones after each stop, and those of the places `below`."""
+    """The continuations of one state: its `own`, by the stop they begin with, and those of the places `below`."""
 
     own: dict[str, list[Rest]] = field(default_factory=dict)
     below: list[Place] = field(default_factory=list)
@@ -69,20 +69,20 @@ class Place:
     """The output may end here, without any stop."""
 
     def after(self, stop: str) -> tuple[list[Rest], list[Place]]:
-        """Return what may follow `stop`: ways of its own, and places below that know others."""
+        """Return what may follow `stop`: continuations of this place, and the places below that know more."""
         return self.own.get(stop, []), [place for place in self.below if stop in place.found]
 
 
 @dataclass(slots=True)
 class Places:
-    """All places that were asked for; `rule` returns the node of a rule, `step` counts the work."""
+    """All places made so far; `rule` returns the node of a rule, `step` counts the work."""
 
     rule: Callable[[str], Node]
     step: Callable[[], None]
     known: dict[Key, Place] = field(default_factory=dict)
 
     def place(self, stops: Stops, rest: Rest) -> Place:
-        """Return the place after free text that is cut at `stops`."""
+        """Return the place after free text that ends at `stops`."""
         fresh: list[Place] = []
         queue: list[tuple[Key, Place]] = []
         place = self._place(Key(stops, State("", (), rest)), queue, fresh)
@@ -188,7 +188,7 @@ def _hand_up(fresh: list[Place]) -> None:
 
 
 def unfolded(head: Node, tail: Rest) -> list[Rest] | None:
-    """Return the ways on where `head` is made of others; None where it is text, or a rule."""
+    """Return the options into which `head` unfolds, each followed by `tail`; None when `head` is text or a rule."""
     match head:
         case Sequence(parts):
             return [(*parts, *tail)]
@@ -218,9 +218,9 @@ def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
 
 
 def first_stop(text: str, stops: Stops) -> str:
-    """Return `text` up to the end of the stop that is complete first in it; nothing when it holds none.
+    """Return `text` up to the end of the first stop to be complete in it; "" when it holds none.
 
-    Marks are in nobody's way.
+    Marks in the text are ignored in the search, and kept in the result.
     """
     plain = text.translate(_UNMARKED)
     end = min((plain.index(stop) + len(stop) for stop in stops if stop in plain), default=0)

@@ -42,7 +42,10 @@ def structural_tag(grammar: Grammar) -> Tag:
 
 
 def is_long(spelled: Expansion) -> bool:
-    """Return whether a grammar is too long for a tree, and loses nothing as EBNF, which engines compile in half the time."""
+    """Return whether a grammar is better written as EBNF: too long for a tree, with nothing lost as EBNF.
+
+    Engines compile such EBNF in half the time.
+    """
     return not spelled.unsupported and spelled.weight.characters + _PART * spelled.weight.parts > SHORT
 
 
@@ -52,7 +55,10 @@ def write_ebnf(spelled: Expansion) -> Tag:
 
 
 def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
-    """Return an expanded grammar as a structural tag; `spelled` is the same grammar, for when it is better written so."""
+    """Return an expanded grammar as a structural tag.
+
+    `spelled` is the same grammar with JSON spelled out, used where that is better.
+    """
     lowered = lower(native.grammar, for_lexer=False, steps=native.budget.steps)
     body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
     return {"type": "structural_tag", "format": body}
@@ -195,7 +201,10 @@ def _json(schema: JsonSchema) -> Tag:
 
 
 def reads_exactly(schema: Any) -> bool:
-    """Return whether xgrammar enforces all of `schema`, which `write_schema` wrote; else it is spelled out for it."""
+    """Return whether xgrammar enforces all of `schema`; otherwise it has to be spelled out.
+
+    `schema` is one that `write_schema` wrote.
+    """
     if not isinstance(schema, Mapping):
         return True
     if False in schema.get("properties", {}).values():

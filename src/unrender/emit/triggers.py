@@ -33,14 +33,14 @@ class TriggerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A text or pattern that switches a lazy grammar on: a call begins there, and before it the model writes freely."""
+    """A text or pattern that activates a lazy grammar: a call begins there. Before it the model writes freely."""
 
     kind: TriggerKind
     value: str
 
 
 def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
-    """Return the triggers of a lazy grammar; none when the grammar holds from the start, or when there are no calls.
+    """Return the triggers of a lazy grammar; none when there are no calls, or when the grammar holds from the start.
 
     `begun` is what the prompt has already written of the answer.
     """

@@ -30,11 +30,11 @@ def explain(
     prompt: str | None = None,
     **template_kwargs: Any,
 ) -> Explanation:
-    """Say how `output` is read as an answer, where reading stopped, and what would have helped.
+    """Explain how `output` is read as an answer, where reading stopped, and what would have helped.
 
-    The answer is to `prompt` when that is given (the text that the model was really given, or its tail), else to
-    `messages`, else to a single question. `tools` are OpenAI's, and further keyword arguments are variables of the template, as
-    in `ChatTemplate.prepare`, which says what is raised on their account. No output raises.
+    The output answers `prompt` if that is given (the text that the model was really given, or its tail), else
+    `messages`, else a single question. `tools` are OpenAI's, and further keyword arguments are variables of the
+    template, as in `ChatTemplate.prepare`, which also says what errors they may raise. No output raises an error.
 
     >>> template = ChatTemplate.from_string("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}")
     >>> [str(span.role) for span in explain(template, "Hi!<|end|>").spans]

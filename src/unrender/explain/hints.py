@@ -28,7 +28,7 @@ Found = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a hint looks at."""
+    """The reading of an output that hints look at."""
 
     reading: Reading
     nearest: Nearest | None

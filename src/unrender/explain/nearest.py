@@ -20,7 +20,10 @@ from unrender.messages import CallStatus, ToolCall
 
 
 def find_nearest(reading: Reading) -> Nearest | None:
-    """Return the syntax that reads more calls than the template's own, or None when none does or nothing was left unread."""
+    """Return the syntax that reads more calls than the template's own.
+
+    None when there is no such syntax, or when the template's own left no text unread.
+    """
     if not reading.turn.request.calls_allowed or not reading.unread.strip():
         return None
     best, nearest = reading, None
@@ -34,7 +37,7 @@ def find_nearest(reading: Reading) -> Nearest | None:
 
 
 def read_as(reading: Reading, syntax: CallSyntax) -> Reading | None:
-    """Read the same output with another call syntax, and no other; None where no format may have that syntax."""
+    """Read the same output with only this call syntax; None when the format cannot have it."""
     try:
         format = replace(reading.turn.format, tools=syntax, tolerated=())
     except FormatError:
@@ -43,7 +46,7 @@ def read_as(reading: Reading, syntax: CallSyntax) -> Reading | None:
 
 
 def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
-    """Yield the template's own syntax as engines and tokenizers mutilate it, with words for what is missing."""
+    """Yield the template's own syntax as engines and tokenizers damage it, each with words for what is missing."""
     tools = format.tools
     if tools.mode is ToolMode.NONE:
         return

@@ -19,7 +19,7 @@ UNREAD = (Role.CONTENT, Role.REASONING, Role.MALFORMED)
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What became of `output` after a prompt."""
+    """How `output` was read as the answer to a prompt."""
 
     turn: Turn
     output: str
@@ -29,14 +29,14 @@ class Reading:
 
     @classmethod
     def of(cls, turn: Turn, output: str) -> Self:
-        """Read a whole output as the answer to `turn`; no text is an error."""
+        """Read a whole output as the answer to `turn`. No text raises an error."""
         parser = turn.parser(ids=numbered_id)
         events = (*parser.feed(output), *parser.finish())
         return cls(turn=turn, output=output, events=events, spans=parser.spans, message=parser.message)
 
     @cached_property
     def malformed(self) -> tuple[Malformed, ...]:
-        """What the format does not allow, in the order of the text."""
+        """The parts of the output that the format does not allow, in the order of the text."""
         return tuple(event for event in self.events if isinstance(event, Malformed))
 
     @cached_property
@@ -46,7 +46,7 @@ class Reading:
 
     @cached_property
     def unread(self) -> str:
-        """The text that no call was read from, everything else as white space, so that positions stay."""
+        """The text that no call was read from. All other text is white space in it, so that positions stay the same."""
         pieces = []
         for span in self.spans:
             text = self.output[max(span.start, 0) : span.end]
@@ -55,5 +55,5 @@ class Reading:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """More is better: whole calls, less that is malformed, less text left over."""
+        """A key for comparing readings, greater is better: more whole calls, less malformed, less text left over."""
         return len(self.whole_calls), -len(self.malformed), -len(self.unread.split())

@@ -20,7 +20,7 @@ _CHARACTERS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one chunk brought."""
+    """What came out after one chunk."""
 
     chunk: str | None
     """None for the end of the output."""
@@ -31,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Another chunking that gave something else."""
+    """Another chunking with a different result."""
 
     chunking: str
     """e.g. `single characters`, `cut at character 17`."""
@@ -41,7 +41,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """One recorded stream, and what other chunkings make of it."""
+    """One recorded stream, and the results of other chunkings of it."""
 
     steps: tuple[Step, ...]
     message: Message
@@ -55,7 +55,8 @@ class Replay:
 def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
     """Feed recorded chunks to a new `parser()`, then the same text in other chunks, and compare.
 
-    Tried are: all at once, single characters, and every cut in two (evenly spread cuts when there are too many).
+    The other chunkings are: all at once, single characters, and every cut in two (evenly spread cuts when there are too
+    many).
 
     >>> from unrender import ChatTemplate
     >>> template = ChatTemplate.from_string("{{ messages[-1].content }}")
@@ -79,7 +80,7 @@ def replay(parser: Callable[[], Parser], chunks: Sequence[str]) -> Replay:
 
 
 def joined(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Return the events with neighbouring pieces of the same text put together."""
+    """Return the events with neighbouring pieces of the same text joined."""
     found: list[Event] = []
     for event in events:
         last = found[-1] if found else None

@@ -74,7 +74,7 @@ class Explanation:
 
     @property
     def clean(self) -> bool:
-        """True when everything was read, every call is whole, and nothing looks like a call that was not read."""
+        """Whether everything was read, every call is whole, and nothing looks like a call that was not read."""
         whole = all(call.status is CallStatus.COMPLETE for call in self.message.tool_calls)
         return whole and not self.stops and not self.hints
 

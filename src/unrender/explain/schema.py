@@ -27,7 +27,7 @@ MAX_DEPTH = 32
 
 
 def complaints(arguments: Any, tool: Tool) -> Iterator[str]:
-    """Yield a sentence for each value that is missing, unknown, of another type, or against the schema otherwise."""
+    """Yield a sentence for each value that is missing, unknown, of the wrong type, or otherwise against the schema."""
     if not isinstance(arguments, Mapping):
         return
     try:

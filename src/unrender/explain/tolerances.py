@@ -10,7 +10,10 @@ from unrender.format import Format
 
 
 def find_tolerances(reading: Reading) -> tuple[str, ...]:
-    """Return a sentence for each deviation from the template's own way of writing that the format tolerates and the output needs."""
+    """Return a sentence for each tolerance that the output needed.
+
+    A tolerance is a deviation from the template's own way of writing that the format still reads.
+    """
     return tuple(sentence for sentence, format in _without_one(reading.turn.format) if _differs(reading, format))
 
 

@@ -68,10 +68,10 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a model's answers are written down: reasoning, content, calls and what is around them, as plain data.
+    """How a model's answers are written down: reasoning, content, calls and the text around them, as plain data.
 
-    A Format obeys the invariants of `unrender.format.checks` (bounded texts, complete skeletons, markers that can be told
-    apart): making one that breaks an invariant raises `FormatError`, which names the field.
+    A Format obeys the invariants of `unrender.format.checks` (bounded texts, complete skeletons, markers that can be
+    told apart): making one that breaks an invariant raises `FormatError`, which names the field.
     """
 
     version: int = FORMAT_VERSION
@@ -100,20 +100,23 @@ class Format:
 
     @property
     def wrappers(self) -> tuple[Content, ...]:
-        """The ways in which content is wrapped: alone, and beside calls where that is another."""
+        """The wrappers of content: the one used alone, and the one beside calls if that is different."""
         return (self.content,) if self.content_with_calls is None else (self.content, self.content_with_calls)
 
     def closed_in_words(self, begun: str) -> bool:
-        """Return whether `begun` is what the prompt writes for no reasoning: a closed block, with words of the template's."""
+        """Return whether `begun` is what the prompt writes to switch reasoning off: a closed block with words in it.
+
+        The words are the template's own.
+        """
         start, end = self.reasoning.start.strip(), self.reasoning.end.strip()
         if not self.reasoning.closed_in(begun) or begun != self.turn.prefill_no_thinking:
             return False
         return bool(begun.replace(start, "", 1).partition(end)[0].strip())
 
     def ended_by(self, eos_token: str) -> Self:
-        """Return the format with an end-of-sequence token as an end of turn: no format depends on it, but output shows it.
+        """Return the format with an end-of-sequence token as a further end of turn.
 
-        A token that no Format may hold as a marker, as it is too long, is left out.
+        No format depends on the token, but output may show it. A token that is too long for a marker is left out.
         """
         turn = self.turn
         if not eos_token.strip() or eos_token in (turn.end.strip(), *turn.ends) or text_problem(eos_token):
@@ -122,7 +125,7 @@ class Format:
         return replace(self, turn=replace(turn, ends=(*turn.ends, layout + eos_token)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data, defaults left out, slots as `{"slot": "name"}`."""
+        """Return plain JSON data. Defaults are left out, and slots are written as `{"slot": "name"}`."""
         return {"version": self.version, **encode(self)}
 
     def to_json(self, *, indent: int | None = 2) -> str:

@@ -21,7 +21,7 @@ _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
 
 
 def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    """Yield what is wrong with how the arguments of a call are written."""
+    """Yield the problems in the way a call's arguments are written."""
     arguments = tools.arguments
     tagged = tools.mode is ToolMode.TAG_WITH_TAGGED
     if tagged != bool(arguments.entry):

@@ -20,7 +20,7 @@ _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT, S
 
 
 def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    """Yield what is wrong with a call syntax by itself."""
+    """Yield the problems of one call syntax by itself."""
     if tools.mode is ToolMode.NONE:
         if tools != CallSyntax():
             yield f"{where}.mode", "calls are described, and their mode is `none`"
@@ -53,7 +53,7 @@ def _function(tools: CallSyntax, where: str) -> Iterator[Problem]:
 
 
 def is_marked(tools: CallSyntax) -> bool:
-    """Return whether a marker, or the bracket of JSON, is before the name of a call."""
+    """Return whether a marker, or a bracket of JSON, comes before the name of a call."""
     first = literal(tools.function[0]) if tools.function else ""
     return tools.envelope is not None or bool((tools.section_start + tools.call_start + first).strip())
 

@@ -44,7 +44,7 @@ def check(format: Format) -> None:
 
 
 def text_problem(text: str) -> str:
-    """Return what keeps `text` from being a marker, or "" when nothing does."""
+    """Return the reason why `text` cannot be a marker, or "" when it can."""
     if len(text) > MAX_MARKER:
         return f"expected at most {MAX_MARKER} characters, found {len(text)}"
     core = text.strip()

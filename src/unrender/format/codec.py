@@ -25,7 +25,7 @@ class Strings(StrEnum):
 
     @property
     def unquoted(self) -> bool:
-        """True where no quotes are around a string: a marker ends it."""
+        """Whether a string has no quotes around it, so that a marker must end it."""
         match self:
             case Strings.RAW | Strings.ESCAPED:
                 return True
@@ -64,7 +64,7 @@ class Containers(StrEnum):
 
 
 class Typing(StrEnum):
-    """What tells a string from a number."""
+    """How a string is told from a number."""
 
     SYNTAX = "syntax"
     """The value's own syntax: quotes."""
@@ -76,7 +76,7 @@ class Typing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """How one argument value is written: as JSON, as it is, as a Python literal, between quotes of its own."""
+    """How one argument value is written: as JSON, as raw text, as a Python literal, or between special quotes."""
 
     strings: Strings = Strings.JSON
     words: Words = Words.JSON

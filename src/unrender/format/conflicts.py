@@ -28,7 +28,10 @@ Named = tuple[str, str]
 def check_answer(
     turn: TurnTexts, reasoning: Reasoning, content: Content, tools: CallSyntax, ignored: tuple[str, ...]
 ) -> Iterator[Problem]:
-    """Yield the markers of an answer's parts that are the same as another part's, or as what says nothing."""
+    """Yield the markers of an answer's parts that the parser cannot tell apart.
+
+    They are the same text as another part's marker, or as an ignored marker.
+    """
     parts = _cores(
         [
             ("format.reasoning.start", reasoning.start),
@@ -128,7 +131,7 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
 
 
 def check_syntax(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    """Yield the markers of a call syntax that open a call and also close it, or are between two."""
+    """Yield the markers of a call syntax that open a call, and also close one or separate two."""
     function = tools.function
     last = max((at for at, part in enumerate(function) if isinstance(part, Slot)), default=-1)
     closing = (
@@ -157,7 +160,10 @@ def _twins(openers: list[Named], closers: list[Named]) -> set[str]:
 
 
 def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
-    """Yield a Markdown fence that closes without one that opens, or with a word: the parser takes it for nobody's."""
+    """Yield the problems of Markdown fences in a call syntax.
+
+    A closing fence must have an opening one, and no word after it: otherwise the parser takes it for text of no part.
+    """
     at = tools.function.index(Slot.ARGUMENTS) if Slot.ARGUMENTS in tools.function else 0
     before, behind = (
         "".join(part for part in parts if not isinstance(part, Slot))

@@ -87,7 +87,7 @@ def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
 
 
 def shown(data: Any) -> str:
-    """Return found data for a message: short, and never an error itself, however deep or long the data is."""
+    """Return found data for a message. It is short, and no data makes it fail, however deep or long."""
     if isinstance(data, str):
         return repr(data[:60])
     if isinstance(data, int) and abs(data) >= _LONG_NUMBER:

@@ -25,7 +25,10 @@ _LONGEST = len("&#1114111;")
 
 
 def unescape(text: str) -> str:
-    """Return the text that `text` stands for.
+    """Return `text` with its entities replaced by their characters.
+
+    >>> unescape("a &lt; b &amp; c & d &#39;e&#x27; &nbsp;")
+    "a < b & c & d 'e' &nbsp;"
 
     >>> unescape("a &lt; b &amp; c & d &#39;e&#x27; &nbsp;")
     "a < b & c & d 'e' &nbsp;"
@@ -34,7 +37,7 @@ def unescape(text: str) -> str:
 
 
 def unescaped_until(text: str) -> int:
-    """Return from where on `text` may be an entity that is not all there; its length if it cannot be.
+    """Return the position of an incomplete entity at the end of `text`; the length of `text` if there is none.
 
     >>> unescaped_until("a &l"), unescaped_until("a & b")
     (2, 5)

@@ -91,7 +91,7 @@ Skeleton = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """How the arguments of a call are written: as one JSON object, or each between markers of its own."""
+    """How the arguments of a call are written: as one JSON object, or each between its own markers."""
 
     start: str = ""
     """Before the first argument, e.g. `(`. Where the arguments are one JSON value: what is left out with it, see `when_empty`."""
@@ -110,19 +110,19 @@ class Arguments:
 
     @property
     def between(self) -> str:
-        """What is between a value and the next argument's name, e.g. `, ` or a line break."""
+        """The text between a value and the next argument's name, e.g. `, ` or a line break."""
         value, key = self.entry.index(Slot.VALUE), self.entry.index(Slot.KEY)
         around = (*self.entry[value + 1 :], self.separator, *self.entry[:key])
         return "".join(part for part in around if not isinstance(part, Slot))
 
     @property
     def in_code(self) -> bool:
-        """True where arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
+        """Whether arguments are between brackets and separators, as in code: `f(a=1, b=2)`."""
         return bool(self.separator.strip() and self.end.strip())
 
     @property
     def open_ended(self) -> bool:
-        """True where values have neither quotes nor a marker of their own that ends them: `a=Paris, b=3`."""
+        """Whether values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
         if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
             return False
         behind = self.entry[self.entry.index(Slot.VALUE) + 1 :]
@@ -149,13 +149,16 @@ class Envelope:
 
     @property
     def name_is_key(self) -> bool:
-        """True for `{"f": {…}}`."""
+        """Whether the name is a key of the object: `{"f": {…}}`."""
         return not self.name_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSyntax:
-    """How calls are written: the markers of all calls and of each, and the skeletons of one call and of its arguments."""
+    """How calls are written.
+
+    It holds the markers around all calls and around each, and the skeletons of a call and of its arguments.
+    """
 
     mode: ToolMode = ToolMode.NONE
     section_start: str = ""
@@ -182,7 +185,7 @@ class CallSyntax:
 
     @property
     def call_id(self) -> CallIdPosition:
-        """Where the id is in a tag format, derived from the skeleton."""
+        """The position of the id in a tag format, derived from the skeleton."""
         if Slot.ID not in self.function:
             return CallIdPosition.NONE
         order = [part for part in self.function if part in (Slot.NAME, Slot.ID, Slot.ARGUMENTS)]
@@ -214,7 +217,7 @@ class CallSyntax:
 
     @property
     def arg_name_suffix(self) -> str:
-        """The literal after an argument's name; up to the value when nothing else is between."""
+        """The literal after an argument's name. It reaches up to the value when nothing else is between."""
         return _literal_beside(self.arguments.entry, Slot.KEY, +1)
 
     @property
@@ -254,12 +257,15 @@ class Reasoning:
 
     @property
     def ends_within_start(self) -> bool:
-        """True where the end is part of the start, e.g. `~~` for both: after the start, the next one ends reasoning."""
+        """Whether the end marker is part of the start marker, e.g. `~~` for both.
+
+        After the start, the next occurrence of the end closes reasoning.
+        """
         end = self.end.strip()
         return bool(end) and end in self.start
 
     def closed_in(self, text: str) -> bool:
-        """Return whether `text` ends reasoning: the end is in it, and not only as part of the start."""
+        """Return whether `text` ends reasoning: it has the end marker, not only as part of the start marker."""
         end = self.end.strip()
         return bool(end) and end in text.replace(self.start.strip(), "", 1)
 

@@ -12,7 +12,10 @@ MAX_PARTS = 32
 
 
 def check_skeleton(parts: Skeleton, known: Sequence[Slot], where: str) -> Iterator[Problem]:
-    """Yield what holds for every skeleton: slots of its own, and between two of them one text at most."""
+    """Yield the problems that any skeleton can have.
+
+    Its slots must be among `known`, and between two slots there may be only one text.
+    """
     if len(parts) > MAX_PARTS:
         yield where, f"expected at most {MAX_PARTS} parts, found {len(parts)}"
     for at, part in enumerate(parts):
@@ -25,13 +28,16 @@ def check_skeleton(parts: Skeleton, known: Sequence[Slot], where: str) -> Iterat
 
 
 def check_once(parts: Skeleton, slot: Slot, where: str) -> Iterator[Problem]:
-    """Yield that `slot` is missing, or there more than once."""
+    """Yield a problem unless `slot` occurs exactly once."""
     if parts.count(slot) != 1:
         yield where, f"expected the slot `{slot.value}` once, found it {parts.count(slot)} times"
 
 
 def check_touching(parts: Skeleton, where: str, free: tuple[Slot, ...] = ()) -> Iterator[Problem]:
-    """Yield the slots that nothing but white space tells from the slot before, unless the parser knows where they begin."""
+    """Yield the slots that only white space, or nothing, separates from the slot before.
+
+    Slots in `free` may follow directly, since the parser knows where they begin.
+    """
     before: Part = ""
     for at, part in enumerate(parts):
         if not isinstance(part, Slot):
@@ -48,7 +54,10 @@ _WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.COUNT, Slot.KEY, Slot.TYPE)
 
 
 def check_after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iterator[Problem]:
-    """Yield the texts that go on a name or an id before them, as they begin with a letter or digit themselves."""
+    """Yield the texts after a name or an id that begin with a letter or digit.
+
+    The parser would take them for a part of that name or id.
+    """
     begins = arguments.start or "".join(map(_first_text, arguments.entry[:1])) or "{"
     for at, part in enumerate(parts[1:], start=1):
         text = begins if part is Slot.ARGUMENTS else literal(part)

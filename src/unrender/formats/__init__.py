@@ -23,16 +23,15 @@ __all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_dec
 def declared_formats() -> tuple[Declared, ...]:
     """Return all declared formats: the library's by name, then the users' by folder and file.
 
-    Files are read once in a process. Raises `FormatError`, naming the file, for one that is malformed or has a name that is
-    taken.
+    Files are read once in a process. Raises `FormatError`, naming the file, when one is malformed or its name is taken.
     """
     return _all(folders())
 
 
 def declared_format(name: str) -> Format:
-    """Return the declared format of that name, e.g. "qwen3".
+    """Return the declared format with a given name, e.g. "qwen3".
 
-    Raises `FormatError`, listing the names there are, when there is none, and as `declared_formats` does.
+    Raises `FormatError`, listing the known names, when there is none, and whenever `declared_formats` does.
     """
     known = {declared.name: declared.format for declared in declared_formats()}
     if name not in known:

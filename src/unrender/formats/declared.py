@@ -19,21 +19,21 @@ _KEYS = {"name", "why", "format", "evidence"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """What shows that a declared format applies: texts that the template's source has, and texts that it does not have."""
+    """Evidence for a declared format: texts that the template's source must contain, and texts that it must not."""
 
     all: tuple[str, ...] = ()
     any: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
 
     def found_in(self, source: str) -> bool:
-        """True when the source has all that it must have, and nothing that it must not."""
+        """Return whether the source contains all required texts and none of the forbidden ones."""
         some = not self.any or any(text in source for text in self.any)
         return some and all(text in source for text in self.all) and not any(text in source for text in self.none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A format, or a part of one, that no rendering shows: data written by hand, with the reason."""
+    """A format, or a part of one, written by hand as data, with the reason. No rendering shows it."""
 
     name: str
     why: str

@@ -22,9 +22,9 @@ VARIABLE = "UNRENDER_FORMATS"
 
 
 def folders() -> tuple[Path, ...]:
-    """Return the folders there are, in order: packages', the variable's, the user's own.
+    """Return the existing folders in order: packages', the variable's, the user's own.
 
-    Raises `FormatError`, naming its origin, for one that was named and is not there.
+    Raises `FormatError`, naming where it comes from, for a folder that is named and does not exist.
     """
     return (*_installed(), *_named(), *_own())
 

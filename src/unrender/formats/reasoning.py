@@ -11,7 +11,7 @@ from unrender.format import Reasoning, ReasoningMode
 
 @cache
 def known_reasoning() -> tuple[Reasoning, ...]:
-    """Return the markers, each pair as reasoning of its own; the file says why each is there."""
+    """Return the markers, each pair as a `Reasoning` of its own. The file says why each pair is there."""
     data = json.loads((resources.files("unrender.formats") / "markers" / "reasoning.json").read_text("utf-8"))
     pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
     return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)

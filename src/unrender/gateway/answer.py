@@ -60,7 +60,7 @@ class Answer:
 
     @property
     def usage(self) -> Usage:
-        """What all choices have cost together; they share one prompt."""
+        """The tokens of all choices together. The choices share one prompt, which counts once."""
         counted = [choice.counted for choice in self.choices]
         return replace(
             counted[0],
@@ -70,7 +70,7 @@ class Answer:
 
     @property
     def lacking(self) -> bool:
-        """Whether a finished choice lacks what was promised, and what the engine was not held to."""
+        """Whether a finished choice breaks a promise that no grammar bound the engine to."""
         return any(self._lacking(choice.outcome) for choice in self.choices)
 
     def _lacking(self, outcome: Outcome) -> tuple[str, ...]:

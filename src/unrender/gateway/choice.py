@@ -64,7 +64,7 @@ class Choice:
         """Tokens that may be content, with the place in the output where each ends."""
 
     def feed(self, piece: Piece) -> list[Event]:
-        """Take a piece; returns the events that are final now."""
+        """Take a piece; return the events that are final now."""
         text, tokens, finish, usage, logprobs, _ = piece
         if finish is not None:
             self.finish_reason = finish
@@ -78,19 +78,19 @@ class Choice:
         return self._taken(self.parser.feed(text), tokens)
 
     def finish(self) -> list[Event]:
-        """End the answer; returns the last events."""
+        """End the answer; return the last events."""
         return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended, after `finish`."""
+        """How the choice ended. Call it after `finish`."""
         message = self._fold.message if self._fold else self.parser.message
         reason = "stop" if self.stopped_by else self.finish_reason
         return Outcome(message=message, reason=reason, stopped_by=self.stopped_by)
 
     @property
     def counted(self) -> Usage:
-        """What was generated, by the engine's count where it gives one."""
+        """The tokens of the choice, by the engine's count if it gives one."""
         completion = self.usage.completion_tokens if self.usage else self._tokens
         whole = completion if self._thinking else 0
         return Usage(
@@ -101,7 +101,7 @@ class Choice:
         )
 
     def content_logprobs(self) -> list[Mapping[str, Any]]:
-        """Return the tokens of the content that has come out since the last time."""
+        """Return the tokens of content that have become final since the last call."""
         settled, found = self.parser.settled, []
         if not self._logprobs or self._logprobs[0][0] > settled:
             return []

@@ -40,7 +40,7 @@ _LONG = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What a gateway is made of."""
+    """The parts of a gateway, as its settings describe them."""
 
     models: tuple[Model, ...]
     limits: GatewayLimits = field(default_factory=GatewayLimits)
@@ -53,9 +53,10 @@ class Config:
 
 
 def read_file(path: str, before: Config | None = None) -> Config:
-    """Read a TOML file; raises `Failure` naming the setting at fault, and what loading a template raises.
+    """Read a TOML file.
 
-    Models whose settings are the same as `before` are the same, with their engines and grammars.
+    Models with the same settings as in `before` are taken over, with their engines and grammars. Raises `Failure`,
+    naming the wrong setting, and whatever loading a template raises.
     """
     try:
         return read(tomllib.loads(Path(path).read_text(encoding="utf-8")), before)
@@ -66,7 +67,7 @@ def read_file(path: str, before: Config | None = None) -> Config:
 
 
 def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
-    """Read settings, as `read_file` does; raises `Failure` naming the one at fault."""
+    """Read settings that are already parsed, as `read_file` does. Raises `Failure` that names the wrong setting."""
     fields = Fields(settings)
     described = tuple(fields.items("models", _MOST))
     known = list(zip(before.described, before.models, strict=True)) if before else []
@@ -90,7 +91,7 @@ def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
 
 
 def read_model(fields: Fields) -> Model:
-    """Return the model that the settings describe, its template loaded."""
+    """Return the model that the settings describe, and load its template."""
     kind = fields.word("backend", *BACKENDS) or "sampler"
     template, name = fields.text("template"), fields.text("name")
     backend, own = BACKENDS[kind](fields)
@@ -192,7 +193,7 @@ BACKENDS: Mapping[str, Callable[[Fields], Made]] = {
 
 
 def sampler_template() -> ChatTemplate:
-    """Return the template that is used without a model."""
+    """Return the template for a gateway without a model."""
     source = files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
     return ChatTemplate.from_string(source)
 

@@ -38,7 +38,7 @@ STATUSES = {
 
 
 class Failure(Exception):
-    """A request that gets an error; `param` is the field at fault, `code` a word for programs."""
+    """A request that gets an error. `param` is the wrong field, `code` a word for programs."""
 
     def __init__(self, kind: Kind, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -54,5 +54,5 @@ class Failure(Exception):
 
 
 def invalid(message: str, *, param: str | None = None) -> Failure:
-    """Return the failure of a request that is malformed or asks for what is not to be had."""
+    """Return the failure for a request that is malformed or asks for something that is not available."""
     return Failure(Kind.INVALID, message, param=param)

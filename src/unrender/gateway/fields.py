@@ -29,11 +29,11 @@ class Fields:
 
     @staticmethod
     def of(body: Any) -> Fields:
-        """Return the fields of a request's body, which may be fields already."""
+        """Return the fields of a request's body. A body that is already `Fields` is returned unchanged."""
         return body if isinstance(body, Fields) else Fields(body)
 
     def any(self, name: str) -> Any:
-        """Take a field of any type; None when it is absent."""
+        """Take a field of any type; None when it is absent. To take a field means that it is no longer among `left`."""
         self._left.pop(name, None)
         return self._body.get(name)
 
@@ -42,7 +42,7 @@ class Fields:
         return self.typed(name, str, "a string")
 
     def word(self, name: str, *words: str) -> str | None:
-        """Take one of some words."""
+        """Take a string that must be one of `words`."""
         value = self.any(name)
         if value is not None and value not in words:
             raise wrong(self.place(name), f"one of {list(words)}", value)
@@ -83,7 +83,7 @@ class Fields:
         return Fields({} if value is None else value, self.place(name))
 
     def texts(self, name: str, most: int) -> tuple[str, ...]:
-        """Take a string, or a list of strings; empty ones do not count."""
+        """Take a string, or a list of strings. Empty strings are left out."""
         value = self.any(name)
         listed = [value] if isinstance(value, str) else [] if value is None else value
         if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
@@ -93,13 +93,13 @@ class Fields:
         return tuple(text for text in listed if text)
 
     def refuse(self, **reasons: str) -> None:
-        """Take the fields that must not be there, each with what the error says of it."""
+        """Take fields that must be absent; `reasons` maps each name to the sentence for the error."""
         for name, why in reasons.items():
             if self.any(name) is not None:
                 raise invalid(f"{self.place(name)}: {why}", param=name)
 
     def without_effect(self, **values: Any) -> None:
-        """Take the fields that change nothing when they have these values."""
+        """Take fields that have no effect, if they have the given values."""
         for name, value in values.items():
             if self._body.get(name) == value:
                 self._left.pop(name, None)
@@ -110,15 +110,15 @@ class Fields:
         return self._body
 
     def left(self) -> tuple[str, ...]:
-        """Return the places of the fields that nobody took."""
+        """Return the places of the fields that were not taken."""
         return tuple(self.place(name) for name in self._left)
 
     def place(self, name: str) -> str:
-        """Return how an error calls a field."""
+        """Return the name of a field in errors."""
         return f"{self.where}.{name}" if self.where else name
 
     def typed(self, name: str, kind: type[_T], expected: str) -> _T | None:
-        """Take a field of one type, which errors call `expected`; None when it is absent."""
+        """Take a field of the type `kind`, which errors call `expected`; None when it is absent."""
         value = self.any(name)
         if value is not None and not isinstance(value, kind):
             raise wrong(self.place(name), expected, value)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayLimits:
-    """What one request, and all together, may take."""
+    """Limits for one request, and for all requests together."""
 
     body: int = 32_000_000
     """Bytes of a request."""
@@ -43,7 +43,10 @@ class Keys:
     """A key → the names of the models it opens; "*" for all."""
 
     def check(self, headers: Mapping[bytes, bytes], model: str | None = None) -> None:
-        """Raise `Failure` unless the request has a key, and one that opens the model. Takes the same time for all keys."""
+        """Raise `Failure` unless the request has a key that gives access to the model.
+
+        It takes the same time for all keys.
+        """
         if not self.models:
             return
         given = sha256(_given(headers)).digest()
@@ -57,7 +60,7 @@ class Keys:
             raise Failure(Kind.NOT_FOUND, f"model: {model!r} is not open to this API key", param="model")
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
-        """Return a word for whoever sent a request, the same for all where no key is needed."""
+        """Return an identifier of the sender of a request; it is the same for everybody when no key is needed."""
         return sha256(_given(headers)).digest() if self.models else b""
 
 
@@ -86,7 +89,7 @@ class Gateway:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count an answer while it is on its way. Raises `Failure` when there are too many, or none is taken any more."""
+        """Count an answer while it is generated. Raises `Failure` when there are too many, or when none is accepted."""
         if self.draining:
             raise Failure(Kind.BUSY, "the gateway is shutting down", code="shutting_down")
         if self.streams >= self.limits.streams:

@@ -27,7 +27,10 @@ class Lines(logging.Formatter):
 
 
 def write(stream: Any = None) -> logging.Handler:
-    """Write the gateway's log, and uvicorn's warnings, to a stream, standard error by default; returns the handler."""
+    """Write the gateway's log, and uvicorn's warnings, to a stream; return the handler.
+
+    By default the stream is standard error.
+    """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Lines())
     for name, level in {"unrender.gateway": logging.INFO, "uvicorn": logging.WARNING}.items():

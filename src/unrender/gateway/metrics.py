@@ -31,7 +31,7 @@ class Counter:
     values: dict[Labels, float] = field(default_factory=dict)
 
     def add(self, *labels: str, by: float = 1) -> None:
-        """Add to the number with these labels."""
+        """Add `by` to the number with these labels."""
         self.values[labels] = self.values.get(labels, 0) + by
 
     def lines(self) -> Iterator[str]:
@@ -122,7 +122,7 @@ class Metrics:
                 self.tokens.add(model, kind, by=tokens)
 
     def text(self, gauges: Mapping[str, float]) -> str:
-        """Return everything in Prometheus' text form; `gauges` are what is counted elsewhere."""
+        """Return all metrics in Prometheus' text form; `gauges` are numbers counted elsewhere."""
         counted: Sequence[Counter | Histogram] = (
             *(self.requests, self.tokens, self.answers, self.grammars),
             *(self.cancellations, self.rejections, self.engine_errors),
@@ -135,7 +135,10 @@ class Metrics:
 
 
 def reading(outcome: Outcome, broken: int) -> str:
-    """Return in a word how an answer could be read; `broken` is how often something was met that the format does not allow."""
+    """Return one word for how well an answer could be read.
+
+    `broken` is the number of places that the format does not allow.
+    """
     message = outcome.message
     statuses = {call.status for call in message.tool_calls}
     if CallStatus.TRUNCATED in statuses or outcome.reason == "length":

@@ -35,7 +35,7 @@ class Model:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """What the engine honours, as far as it has been seen to."""
+        """What the engine supports, as far as its claims were confirmed by a try."""
         stated = self.backend.capabilities
         return replace(stated, dialect="", lazy=False) if self.found.grammar is False else stated
 
@@ -51,7 +51,7 @@ class Model:
         return self.found.tried
 
     def sent(self, turn: Turn) -> Turn:
-        """Return the turn that the engine is given."""
+        """Return the turn as it is sent to the engine."""
         return without_first(turn, self.turns.template.template.bos_token, self.found)
 
 
@@ -73,11 +73,11 @@ class Models:
         return iter(self.all)
 
     def begin(self) -> None:
-        """Count an answer."""
+        """Note that an answer begins."""
         self.active += 1
 
     def end(self) -> None:
-        """Count an answer no more."""
+        """Note that an answer has ended."""
         self.active -= 1
         if not self.active and self.idle is not None:
             self.idle.set()
@@ -90,7 +90,7 @@ class Models:
         await asyncio.gather(*(model.backend.close() for model in self.all if not any(model is one for one in kept)))
 
     def find(self, name: str) -> Model:
-        """Return the model of that name; without a name, the only one. Raises `Failure` when there is none."""
+        """Return the model with this name; without a name, the only model. Raises `Failure` when there is none."""
         if not name and len(self.all) == 1:
             return self.all[0]
         model = self._named.get(name) or (self._named.get("*") if name else None)

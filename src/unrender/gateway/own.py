@@ -179,12 +179,15 @@ def _complaints(model: Model) -> list[str]:
 
 
 def answered(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response in ASCII, since half a surrogate pair, which clients may send, has no form in UTF-8."""
+    """Return a JSON response in ASCII.
+
+    Clients may send half a surrogate pair, which has no form in UTF-8.
+    """
     return Response(json.dumps(body), status, headers, media_type="application/json")
 
 
 def described(model: Model) -> dict[str, Any]:
-    """Return what OpenAI's, Anthropic's and Codex's clients want to know of a model."""
+    """Return a model's description with the fields that OpenAI's, Anthropic's and Codex's clients look for."""
     return {
         "id": model.name,
         "object": "model",

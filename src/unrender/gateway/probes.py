@@ -32,7 +32,7 @@ _SECONDS = 30
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """What has been found of one model's engine; None while that is not known."""
+    """What was found out about one model's engine; None for what is not known yet."""
 
     grammar: bool | None = None
     """A grammar holds."""
@@ -44,11 +44,11 @@ class Findings:
     trying: bool = False
 
     def told(self) -> dict[str, bool | None]:
-        """Return them as `/ready` shows them."""
+        """Return the findings as `/ready` shows them."""
         return {name: value for name, value in asdict(self).items() if name not in ("tried", "trying")}
 
     def complaints(self) -> list[str]:
-        """Return what an operator should know."""
+        """Return the sentences that an operator should read."""
         said = {
             "the engine disregards grammars, so it gets none: calls and formats are only asked for": self.grammar
             is False,
@@ -122,5 +122,5 @@ def _only(dialect: str, text: str) -> EngineGrammar:
 
 
 def without_first(turn: Turn, bos: str, found: Findings) -> Turn:
-    """Return a turn whose prompt lacks the token that the engine adds by itself."""
+    """Return the turn without the first token of its prompt, if the engine adds that token itself."""
     return replace(turn, prompt=turn.prompt.removeprefix(bos)) if found.doubled and bos else turn

@@ -25,12 +25,12 @@ _WRONG = "response_format: the content is not what its schema admits, and no gra
 
 
 def unbound(prepared: Prepared, engine: EngineCapabilities) -> bool:
-    """Return whether something is promised that the engine is not held to."""
+    """Return whether the request promises something that nothing makes the engine keep."""
     return not (prepared.grammar or engine.obeys) and any(_promised(prepared.turn.request))
 
 
 def warnings_of(prepared: Prepared, engine: EngineCapabilities) -> list[str]:
-    """Return what the client should know beforehand: what is only asked for."""
+    """Return warnings for the client about promises that the engine is only asked to keep."""
     if not unbound(prepared, engine):
         return []
     return [f"{name}: only asked for, since no grammar binds the engine" for name in _promised(prepared.turn.request)]
@@ -44,7 +44,10 @@ def _promised(request: Request) -> Iterator[str]:
 
 
 def lacking(prepared: Prepared, engine: EngineCapabilities, outcome: Outcome) -> tuple[str, ...]:
-    """Return what a finished answer lacks, in words for the client. One that was cut off is told by its finish reason."""
+    """Return the promises that a finished answer breaks, in words for the client.
+
+    It is empty for an answer that was cut off, since its finish reason says that.
+    """
     if not unbound(prepared, engine) or outcome.reason == "length":
         return ()
     said = _broken_promise(prepared.turn.request, outcome.message)

@@ -21,7 +21,7 @@ _log = logging.getLogger("unrender.gateway.requests")
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """What is known of a request while it is answered."""
+    """What is known about a request while it is answered."""
 
     surface: str
     model: str = ""
@@ -40,16 +40,16 @@ class Record:
     framed_after: float | None = None
 
     def framed(self) -> None:
-        """Note the first frame."""
+        """Note the time of the first frame."""
         if self.framed_after is None:
             self.framed_after = time.monotonic() - self.begun
 
     def cancel(self, by: str) -> None:
-        """Note that nobody waits for the answer any more, or that the gateway could not wait."""
+        """Note that the answer was cancelled: `by` says who did not wait for it."""
         self.outcome, self.cancelled_by = "cancelled", by
 
     def end(self, metrics: Metrics, request_id: str, answer: Answer | None) -> None:
-        """Count the request, end its span, and write its line to the log, as JSON."""
+        """Count the request, end its span, and write its line of JSON to the log."""
         seconds = time.monotonic() - self.begun
         self._time(metrics, seconds)
         metrics.requests.add(self.surface, self.model, self.outcome)
@@ -101,5 +101,5 @@ class Record:
 
 
 def usage_of(answer: Answer | None) -> Usage | None:
-    """Return what an answer has cost so far; None where nothing was generated."""
+    """Return the tokens that an answer has used so far; None when nothing was generated."""
     return answer.usage if answer is not None and answer.choices else None

@@ -36,8 +36,8 @@ def app(
 ) -> Starlette:
     """Return the gateway as an ASGI application, to be served or mounted into another one.
 
-    Its `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which needs the extra
-    `otel`.
+    The application's `state.gateway` is the `Gateway`. `telemetry` is an `unrender.gateway.telemetry.Telemetry`, which
+    needs the extra `otel`.
     """
     gateway = Gateway(models=Models(models), limits=limits or GatewayLimits(), keys=keys or Keys(), telemetry=telemetry)
     own = Own(gateway)

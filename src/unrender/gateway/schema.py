@@ -15,7 +15,7 @@ Schema = dict[str, Any]
 
 
 class Recorder(Fields):
-    """Fields that note their types in `schema`; `given` are values that the reader cannot do without."""
+    """Fields that note their types in `schema`. `given` holds values that the reader cannot do without."""
 
     __slots__ = ("_forms", "schema")
 
@@ -25,12 +25,12 @@ class Recorder(Fields):
         self.schema: Schema = {"type": "object", "properties": {}}
 
     def any(self, name: str) -> Any:
-        """Note a field of the form that is known from elsewhere, or of any."""
+        """Note a field of any type; if its form is known from elsewhere, note that form."""
         self._note(name, self._forms.get(self.place(name), {}))
         return super().any(name)
 
     def word(self, name: str, *words: str) -> str | None:
-        """Note one of some words."""
+        """Note a field that is one of some words."""
         self._note(name, {"enum": [*words, None]})
         return super().word(name, *words)
 
@@ -51,7 +51,7 @@ class Recorder(Fields):
         return super().items(name, most)
 
     def inside(self, name: str) -> Fields:
-        """Note that a field is an object, and return what notes the fields inside it."""
+        """Note that a field is an object; return a recorder for the fields inside it."""
         inner = Recorder(self._forms, self.place(name))
         inner.schema["type"] = ["object", "null"]
         self._note(name, inner.schema)
@@ -69,12 +69,12 @@ class Recorder(Fields):
             self._note(name, {"type": "null", "description": why})
 
     def without_effect(self, **values: Any) -> None:
-        """Note the fields that only have one effect."""
+        """Note fields that have no effect."""
         for name in values:
             self._note(name, {})
 
     def typed(self, name: str, kind: type[Any], expected: str) -> Any:
-        """Note a field of one type."""
+        """Note a field of the type `kind`."""
         self._note(name, {"type": [_TYPES[kind], "null"]})
         return super().typed(name, kind, expected)
 
@@ -89,7 +89,10 @@ _TYPES = {str: "string", bool: "boolean", list: "array"}
 def schema_of(
     read: Callable[[Any], object], forms: Mapping[str, Schema], given: Mapping[str, Any] | None = None
 ) -> Schema:
-    """Return the schema of what `read` reads; `forms` are the schemas of what it hands on, by their places."""
+    """Return the schema of the requests that `read` reads.
+
+    `forms` are the schemas, by place, of the parts that `read` passes on unread.
+    """
     recorder = Recorder(forms, given=given)
     read(recorder)
     return recorder.schema

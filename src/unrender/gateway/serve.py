@@ -32,7 +32,7 @@ _LAST = 1
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's server, which drains and reads its settings again."""
+    """Uvicorn's server; it also finishes running answers before it ends, and can read its settings again."""
 
     def __init__(
         self, config: uvicorn.Config, gateway: Gateway, drain: float, settings: Callable[[], Config] | None
@@ -52,7 +52,7 @@ class Server(uvicorn.Server):
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.begin_reload)
 
     def begin_reload(self) -> None:
-        """Read the settings again, beside the answers on their way."""
+        """Read the settings again while answers are still being generated."""
         task = asyncio.get_running_loop().create_task(self.reload())
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
         await self._gateway.replace(config.models, config.limits, config.keys)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to drain; asked again, end."""
+        """Begin to drain at the first signal; end at once at the second."""
         if self._gateway.draining:
             super().handle_exit(sig, frame)
         self._gateway.draining = True
@@ -90,9 +90,9 @@ def server(
     drain: float = 30.0,
     settings: Callable[[], Config] | None = None,
 ) -> Server:
-    """Return a server for what `app` has made; `run()` serves until a signal ends it.
+    """Return a server for an application made by `app`; `run()` serves until a signal ends it.
 
-    `settings` reads the settings again, at SIGHUP; host and port stay as they are.
+    `settings` is called at SIGHUP to read the settings again; host and port stay as they are.
     """
     config = uvicorn.Config(
         application,

@@ -32,13 +32,13 @@ class Entry:
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The conversation, this answer included."""
+        """The items of the conversation, including this answer."""
         return (*self.given, *self.response["output"])
 
 
 @dataclass(slots=True)
 class Stored:
-    """The answers of one gateway, at most `most` bytes of them; 0 stores none."""
+    """The stored answers of one gateway, at most `most` bytes together; 0 stores none."""
 
     most: int = 0
     _entries: OrderedDict[_Key, Entry] = field(default_factory=OrderedDict)
@@ -47,7 +47,10 @@ class Stored:
     _size: int = 0
 
     def continued(self, body: Any, owner: bytes) -> Any:
-        """Return a request whose `input` is the whole conversation. Raises `Failure` when it refers to what is not stored."""
+        """Return a request whose `input` is the whole conversation.
+
+        Raises `Failure` when it refers to an answer that is not stored.
+        """
         if not isinstance(body, Mapping):
             return body
         previous, given = body.get("previous_response_id"), body.get("input")
@@ -79,7 +82,7 @@ class Stored:
         return found
 
     def keep(self, owner: bytes, given: Any, response: Mapping[str, Any]) -> None:
-        """Store an answer to the items of a request; one that is too large is not stored."""
+        """Store an answer together with the items of its request. An answer that is too large is not stored."""
         items = tuple(_listed(given))
         size = len(json.dumps([items, response]))
         if size > self.most:
@@ -92,7 +95,7 @@ class Stored:
             self._forget(next(iter(self._entries)))
 
     def get(self, owner: bytes, id: str) -> Entry:
-        """Return an answer. Raises `Failure` when there is none of that id."""
+        """Return a stored answer. Raises `Failure` when there is none with that id."""
         entry = self._entries.get((owner, id))
         if entry is None:
             why = f"found {id!r:.80}" if self.most else _OFF
@@ -100,7 +103,7 @@ class Stored:
         return entry
 
     def delete(self, owner: bytes, id: str) -> dict[str, Any]:
-        """Forget an answer, and return what says so. Raises `Failure` when there is none."""
+        """Delete a stored answer; return the confirmation. Raises `Failure` when there is none."""
         self.get(owner, id)
         self._forget((owner, id))
         return {"id": id, "object": "response", "deleted": True}
@@ -112,7 +115,10 @@ class Stored:
             self._items.pop((key[0], item["id"]), None)
 
     def input_items(self, owner: bytes, id: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return a page of the items that an answer was given to, the newest first unless `order` is "asc"."""
+        """Return a page of the items in an answer's request.
+
+        The newest item comes first unless `order` is "asc".
+        """
         items = [_shown(item, i) for i, item in enumerate(self.get(owner, id).given)]
         if query.get("order", "desc") != "asc":
             items.reverse()

@@ -20,7 +20,7 @@ _STREAMED: Headers = [
 
 
 class EventStream:
-    """One response; `ping` is sent when nothing was for `interval` seconds, also before the first frame."""
+    """One response. `ping` is sent whenever nothing was sent for `interval` seconds, also before the first frame."""
 
     __slots__ = ("_headers", "_interval", "_last", "_ping", "_pinging", "_send", "_sending", "_timer", "begun")
 
@@ -58,7 +58,7 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": frame, "more_body": False})
 
     def close(self) -> None:
-        """Stop the timer, however the response has ended."""
+        """Stop the timer. Call it however the response ended."""
         self._timer.cancel()
         if self._pinging is not None:
             self._pinging.cancel()

@@ -25,7 +25,7 @@ _TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75,
 
 
 class Telemetry:
-    """Where spans and durations go: to the providers given, else to those that the process has set."""
+    """Sends spans and durations to the given providers, or to those that the process has set."""
 
     def __init__(self, *, traces: Any = None, meters: Any = None) -> None:
         self.tracer: trace.Tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=traces)
@@ -48,20 +48,20 @@ class Telemetry:
 
 
 class Span:
-    """One request."""
+    """The span of one request."""
 
     def __init__(self, telemetry: Telemetry, parent: Any) -> None:
         self._telemetry = telemetry
         self._span = telemetry.tracer.start_span("chat", context=parent, kind=SpanKind.SERVER)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers by which the engine's spans become children of this one."""
+        """Return headers that make the engine's spans children of this one."""
         found: dict[str, str] = {}
         propagate.inject(found, trace.set_span_in_context(self._span))
         return found
 
     def end(self, record: Record, seconds: float, answer: Answer | None) -> None:
-        """End the span, and measure."""
+        """End the span, and record its durations."""
         told = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": "unrender",
@@ -114,7 +114,7 @@ def _answered(record: Record, answer: Answer | None) -> dict[str, Any]:
 
 
 def exporting() -> Telemetry:
-    """Return what sends to the collector that the environment's `OTEL_EXPORTER_OTLP_ENDPOINT` names.
+    """Return a `Telemetry` that sends to the collector in the environment's `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
     Raises `ImportError` without the extra.
     """

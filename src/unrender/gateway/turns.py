@@ -56,7 +56,7 @@ class Constrain(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A turn, ready to be generated."""
+    """A turn that is ready to be generated."""
 
     turn: Turn
     grammar: EngineGrammar | None = None
@@ -71,7 +71,10 @@ class Prepared:
 
 @dataclass(kw_only=True)
 class Turns:
-    """Makes the turns of one model. `variables` are the template's, the same for every request; a request's own win."""
+    """Makes the turns of one model.
+
+    `variables` are the template's, for every request; a request's own variables take precedence.
+    """
 
     template: ChatTemplate
     constrain: Constrain = Constrain.ALWAYS

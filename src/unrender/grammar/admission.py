@@ -38,7 +38,7 @@ def canonical(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON text, whole numbers without a fraction, keys in their own order."""
+    """Return `value` as JSON text. Whole numbers have no fraction, and keys keep their order."""
     return json.dumps(_normal(value), ensure_ascii=False)
 
 
@@ -169,7 +169,10 @@ _KINDS: Mapping[type[Shape], type[Shape]] = {shapes.Integer: shapes.Number, **{k
 
 
 def exclusive(options: list[Shape], definitions: Definitions) -> bool:
-    """Return True when it is certain that no value has two of these shapes; False when that costs too much to say."""
+    """Return whether it is certain that no value has two of these shapes.
+
+    False may also mean that finding out would cost too much.
+    """
     constants = [option.json for option in options if isinstance(option, shapes.Constant)]
     others = [option for option in options if not isinstance(option, shapes.Constant)]
     if len(others) * len(options) > MAX_COMPARISONS or len(set(map(_canonical_text, constants))) < len(constants):
@@ -179,7 +182,10 @@ def exclusive(options: list[Shape], definitions: Definitions) -> bool:
 
 
 def disjoint(left: Shape, right: Shape, definitions: Definitions) -> bool:
-    """Return True when it is certain that no value has both shapes; False when that costs too much to say."""
+    """Return whether it is certain that no value has both shapes.
+
+    False may also mean that finding out would cost too much.
+    """
     lefts, rights = (list(alternatives(_resolved(shape, definitions))) for shape in (left, right))
     if len(lefts) * len(rights) > MAX_COMPARISONS:
         return False

@@ -14,21 +14,24 @@ from unrender.grammar.nodes import Calls, Grammar
 
 @dataclass(frozen=True, slots=True)
 class EndOfTurn:
-    """A text that ends a turn, taken with all white space after it."""
+    """A text that ends a turn; white space after it is taken as well."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A marker between parts that carries nothing."""
+    """A marker between parts that has no meaning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapper:
-    """Markers around content, each in all its spellings, the format's own first; "" where there is none."""
+    """Markers around content, "" where there is none.
+
+    Each has all its spellings, the format's own first.
+    """
 
     opens: tuple[str, ...]
     closes: tuple[str, ...]
@@ -36,7 +39,10 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Reasoning between markers, each in all its spellings, the format's own first; `("",)` where nothing opens it."""
+    """Reasoning between markers; `("",)` when no marker opens it.
+
+    Each marker has all its spellings, the format's own first.
+    """
 
     opens: tuple[str, ...]
     closes: tuple[str, ...]
@@ -50,7 +56,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class JsonAnswer:
-    """Content is JSON, which may be in a Markdown fence."""
+    """Content that is JSON, possibly in a Markdown fence."""
 
 
 Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls
@@ -58,7 +64,7 @@ Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is read: free text with parts in it, in any order and any number."""
+    """The reading half: free text with any number of parts in it, in any order."""
 
     parts: tuple[Part, ...]
     """Where two begin with the same marker, the first counts."""

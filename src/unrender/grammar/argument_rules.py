@@ -37,7 +37,10 @@ from unrender.grammar.strings import Alphabet, cannot_contain, encode
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What writing a call needs: rules to add to, how a JSON value is written, and where losses are reported."""
+    """What is needed to write a call as nodes.
+
+    It has the rules to add to, the way a JSON value is written, and a function to report losses.
+    """
 
     rules: Rules
     json: Callable[[Reading, str], Node]
@@ -72,7 +75,7 @@ class ArgumentWriter:
 
     @property
     def objects(self) -> list[Object]:
-        """The shapes of all arguments together, as far as they are objects."""
+        """The shapes of all arguments together, those of objects only."""
         options = alternatives(self.resolved(self.parameters.shape))
         return [shape for shape in options if isinstance(shape, Object)]
 
@@ -87,7 +90,10 @@ class ArgumentWriter:
         return self.context.json(replace(self.parameters, shape=shape, unsupported=()), hint)
 
     def encoded(self, shape: Shape, lexicon: Lexicon, alphabet: Alphabet, hint: str) -> Node:
-        """Return values of `shape` whose text is itself written in `alphabet`, each rule encoded once."""
+        """Return nodes for values of `shape` whose text is written in `alphabet`.
+
+        Each rule is encoded once.
+        """
         inner = Rules()
         node = Speller(lexicon, inner, self.parameters.definitions, hint).spell(shape, hint)
         names = {name: self.context.rules.reserve(f"{name}-encoded") for name in inner.table}
@@ -96,7 +102,10 @@ class ArgumentWriter:
         return renamed(encode(node, alphabet), names)
 
     def entry(self, key: str | Node, shape: Shape, hint: str) -> Node:
-        """Return one argument; where a word says its type, one for each type it may have."""
+        """Return the nodes of one argument.
+
+        When a word states its type, there is an option for each type that it may have.
+        """
         if Slot.TYPE not in self.arguments.entry or self.codec.typed_by is not Typing.ATTRIBUTE:
             return self.typed_entry(key, shape, "", hint)
         by_word: dict[str, list[Shape]] = {}
@@ -122,7 +131,7 @@ class ArgumentWriter:
         return Sequence(tuple(parts))
 
     def stops(self, at: int) -> tuple[str, ...]:
-        """Return what ends the value that is part `at` of the entry."""
+        """Return the texts that end the value at part `at` of the entry."""
         entry = self.arguments.entry
         after = entry[at + 1] if at + 1 < len(entry) else ""
         if isinstance(after, Slot) or not after.strip():
@@ -132,7 +141,7 @@ class ArgumentWriter:
     # One value.
 
     def value(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        """Return the node of a value that is followed by one of `stops`."""
+        """Return the nodes of a value that one of `stops` follows."""
         options: list[Node] = []
         for option in alternatives(self.resolved(shape)):
             node = self.one_value(option, stops, hint)
@@ -163,7 +172,10 @@ class ArgumentWriter:
         return Literal(written)
 
     def raw_text(self, shape: Text, stops: tuple[str, ...], hint: str) -> Node:
-        """Return raw text; what the schema says of it holds where no text could contain a stop."""
+        """Return the nodes of raw text.
+
+        The schema's keywords are enforced only if no text could contain a stop; otherwise they are reported as lost.
+        """
         alphabet = self.notation.alphabet
         if all(any(character in dict(alphabet.escapes) for character in stop) for stop in stops):
             return self.speller(self.notation.scalars, hint).text(shape, alphabet)
@@ -208,7 +220,7 @@ class ArgumentWriter:
     # Lists without brackets.
 
     def joined(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        """Return a list's items with separators between them; an empty list is nothing."""
+        """Return a list's items with separators between them. An empty list is written as nothing."""
         separator = self.codec.item_separator
         ends = (*stops, separator.strip(), *self.key_ends())
         body = items_of_list(shape, lambda item: self.joined_item(item, ends, hint), separator)
@@ -217,13 +229,19 @@ class ArgumentWriter:
         return Optional(body) if may_be_empty_list(shape) else body
 
     def key_ends(self) -> tuple[str, ...]:
-        """Return what shows that another argument's name came before, where nothing closes a value: `a, b=`."""
+        """Return the text after a key in arguments whose values have no closer: `=` in `a, b=`.
+
+        It shows that the value before the key has ended.
+        """
         *before, last = self.arguments.entry or ("",)
         between = before[-1] if before and last is Slot.VALUE else ""
         return () if isinstance(between, Slot) or not between.strip() else (between.strip(),)
 
     def joined_item(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        """Return one item, not empty: no item and an empty one are written alike. What holds others is JSON."""
+        """Return the nodes of one item, which is not empty, since no item and an empty one are written alike.
+
+        Items that are lists or objects are written as JSON.
+        """
         options: list[Node] = []
         for option in alternatives(self.resolved(shape)):
             nested = is_object(option) or is_list(option)
@@ -234,7 +252,7 @@ class ArgumentWriter:
     # Nested tags.
 
     def tags(self, shape: Shape, hint: str) -> Node:
-        """Return a list or an object as tags in the style of the arguments themselves."""
+        """Return a list or an object as tags in the style of the arguments."""
         match shape:
             case Object():
                 if shape.extra:
@@ -255,7 +273,7 @@ class ArgumentWriter:
         return self.constant_tags(json.loads(shape.json), hint)
 
     def tag(self, name: str, shape: Shape, hint: str) -> Ref:
-        """Return one tag; a recursive shape's tag is a rule that refers to itself."""
+        """Return one tag. The tag of a recursive shape is a rule that refers to itself."""
         inner = f"{hint}-{name}"
         if not isinstance(shape, shapes.Reference):
             return self.context.rules.add(inner, self.entry(name, shape, inner))

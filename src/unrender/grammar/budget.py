@@ -25,7 +25,10 @@ _ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What the grammar of one request may take. More is a `GrammarError`, or a wider tool and a `SchemaWarning`."""
+    """Limits for the grammar of one request.
+
+    Exceeding one gives a `GrammarError`, or a wider tool and a `SchemaWarning`.
+    """
 
     tool_parts: int = 50_000
     """Shapes, values and places in patterns that one tool's schema may unfold into; a response schema may as well."""
@@ -46,18 +49,18 @@ STANDARD = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a shape takes: parts and characters when it is written out, and how deep it is nested."""
+    """The cost of a shape: its parts and characters when written out, and its depth of nesting."""
 
     parts: int = 1
     characters: int = 0
     depth: int = 0
 
     def above(self, below: Weight) -> Weight:
-        """Return the weight with that of a shape inside it."""
+        """Return the sum of this weight and that of a shape inside it."""
         return Weight(self.parts + below.parts, self.characters + below.characters, max(self.depth, below.depth + 1))
 
     def too_much(self, budget: Budget) -> str:
-        """Return in words what is more than one tool may take; nothing when all is within."""
+        """Return a sentence about the first limit for one tool that is exceeded; "" when none is."""
         limits = (
             (self.depth, budget.depth, "levels"),
             (self.parts, budget.tool_parts, "parts"),
@@ -68,7 +71,7 @@ class Weight:
 
 @dataclass(slots=True)
 class Scale:
-    """Weighs the shapes of one reading, each once."""
+    """Weighs the shapes of one schema, each once."""
 
     reading: Reading
     known: dict[int, Weight] = field(default_factory=dict)
@@ -76,7 +79,7 @@ class Scale:
     """The shapes that were weighed: their ids stay theirs."""
 
     def weigh(self, shape: Shape) -> Weight:
-        """Return the weight of a shape, without deep recursion; what it refers to is weighed apart."""
+        """Return the weight of a shape, without deep recursion. Shapes behind references are not included."""
         waiting = [shape]
         while waiting:
             found = waiting[-1]
@@ -102,7 +105,7 @@ class Scale:
         )
 
     def whole(self) -> Weight:
-        """Return the weight of all that the reading holds, which is worked out once for each reading."""
+        """Return the weight of everything in the schema. It is computed once for each schema."""
         known: Weight | None = self.reading.weight
         if known is not None:
             return known
@@ -115,7 +118,10 @@ class Scale:
 
 
 def within(reading: Reading, budget: Budget, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
-    """Return a tool's parameters within the budget, and their weight; `report` takes the path and why it is wider."""
+    """Return a tool's parameters, made wider where they exceed the budget, and their weight.
+
+    `report` is called with the path of each wider part and the reason.
+    """
     scale = Scale(reading)
     weight = scale.whole()
     if not weight.too_much(budget):

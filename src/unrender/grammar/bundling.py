@@ -16,7 +16,7 @@ from unrender.messages import JsonSchema
 
 
 def bundled(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSchema:
-    """Return `schema` with the `documents` (URI → schema) that it refers to, directly or not, in its `$defs`.
+    """Return `schema` with all `documents` (URI → schema) that it refers to, directly or not, in its `$defs`.
 
     A tool's parameters or a response's schema can then be read without the network. `schema` and `documents` are not
     changed. Raises `GrammarError` when a document that is needed is not a JSON Schema.

@@ -16,7 +16,7 @@ _MOST_NAMES = 16
 
 
 def after_arguments(call: Call) -> tuple[str, ...]:
-    """Return what may follow the last argument of a call, without white space around it."""
+    """Return the texts that may follow the last argument of a call, without white space around them."""
     function = call.function
     at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
     part = function[at] if at < len(function) else ""
@@ -26,7 +26,10 @@ def after_arguments(call: Call) -> tuple[str, ...]:
 
 
 def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
-    """Return what begins another argument; with its name where all names are known, which `objects` say."""
+    """Return the texts with which another argument may begin.
+
+    They include its name when all names are known from `objects`.
+    """
     between = arguments.between if arguments.open_ended else arguments.separator
     apart = between.strip() or between
     objects = list(objects)

@@ -14,7 +14,7 @@ ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
 
 def items_of(value: object) -> list[object]:
-    """Return the items of a value that is a list; none of any other."""
+    """Return the items of a list; none for any other value."""
     return value if isinstance(value, list) else []
 
 
@@ -42,7 +42,7 @@ def joined(items: list[Node], separator: str) -> Node:
 
 
 def items_of_list(shape: Shape, node: Callable[[Shape], Node], separator: str) -> Node | None:
-    """Return the items of a list, at least one, with separators between them; None where there can be none."""
+    """Return nodes for a list's items with separators between them; None if there can be no item."""
     if isinstance(shape, shapes.Constant):
         listed = [node(shapes.Constant(json.dumps(item))) for item in shape.value]
         return joined(listed, separator) if listed else None
@@ -59,7 +59,7 @@ def items_of_list(shape: Shape, node: Callable[[Shape], Node], separator: str) -
 
 
 def not_empty(stops: tuple[str, ...]) -> Node:
-    """Return text up to the first of `stops`, at least one character."""
+    """Return a node for text up to the first of `stops`, with at least one character."""
     heads = sorted({stop[0] for stop in stops})
     return Sequence((Chars(tuple((head, head) for head in heads), negated=True), Until(stops)))
 
@@ -80,13 +80,13 @@ _BY_TYPE: dict[str, Shape] = {
 
 
 def type_names(shape: Shape, definitions: Mapping[str, Shape]) -> list[str]:
-    """Return the types that a shape may have, as formats name them: an integer is a number."""
+    """Return the types that a shape may have, by their names in formats: an integer is a number."""
     kinds = {"number" if kind == "integer" else kind for kind in kinds_of(shape, definitions)}
     return [kind for kind in _BY_TYPE if kind in kinds]
 
 
 def of_type(shape: Shape, kind: str) -> Shape:
-    """Return the shape of all values of the type `kind` where any value has `shape`, else `shape`."""
+    """Return the shape of all values of the type `kind` if `shape` allows any value; otherwise return `shape`."""
     return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
 
 

@@ -13,7 +13,7 @@ from unrender.turn import Turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCapabilities:
-    """What an engine honours."""
+    """What an engine supports."""
 
     dialect: str = ""
     """The grammar that it takes: "gbnf", "structural_tag", "lark", "json_schema"; "" for none."""
@@ -29,7 +29,7 @@ class EngineCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineGrammar:
-    """A constraint in an engine's own dialect; with `triggers` it waits until one of them is met."""
+    """A constraint in an engine's own dialect. With `triggers`, it starts when one of them is met."""
 
     dialect: str
     text: str
@@ -38,7 +38,7 @@ class EngineGrammar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One answer to be generated."""
+    """One answer that an engine shall generate."""
 
     turn: Turn
     """The prompt, the texts that end an answer, and the special tokens that must not be stripped."""
@@ -55,7 +55,7 @@ class Job:
 
 
 class Piece(NamedTuple):
-    """More of an answer."""
+    """A piece of an answer."""
 
     text: str
     tokens: int = 1
@@ -75,14 +75,17 @@ def scored(text: str, logprob: float) -> dict[str, Any]:
 
     >>> scored("Hi", -0.5)
     {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}
+
+    >>> scored("Hi", -0.5)
+    {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}
     """
     return {"token": text, "logprob": logprob, "bytes": list(text.encode(errors="replace"))}
 
 
 class EngineError(Exception):
-    """The engine cannot be reached, refuses the job, or breaks off: clients are told the `message`.
+    """The engine cannot be reached, refuses the job, or breaks off.
 
-    `where` is for the log alone: clients do not learn the addresses of engines.
+    Clients are told the `message`. `where` is only for the log: clients do not learn the addresses of engines.
     """
 
     def __init__(self, message: str, *, where: str = "", status: int | None = None, transient: bool = False) -> None:
@@ -108,7 +111,7 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """What it honours."""
+        """What the engine supports."""
         ...
 
     def generate(self, job: Job) -> AsyncGenerator[Piece, None]:

@@ -18,7 +18,7 @@ _MORE = frozenset({"top_k", "min_p", "repetition_penalty"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What one kind of engine takes beside what is common to all."""
+    """What one kind of engine accepts in addition to the parameters that all of them accept."""
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of every request."""
@@ -48,7 +48,7 @@ VLLM = Kind(
 
 
 class Completions:
-    """An engine that completes text. `model` is its name there; "" for the first that it lists."""
+    """An engine that completes text. `model` is the model's name there; "" means the engine's first model."""
 
     def __init__(self, connection: Connection, kind: Kind = PLAIN, *, model: str = "") -> None:
         self._connection = connection
@@ -60,9 +60,9 @@ class Completions:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Structural tags where the engine takes them.
+        """Structural tags, if the engine takes them.
 
-        One that was started with a parser of its own for reasoning takes grammars on this path and disregards them.
+        An engine that was started with its own reasoning parser accepts grammars on this path and ignores them.
         """
         dialect = "structural_tag" if self._kind.constrains else ""
         return EngineCapabilities(dialect=dialect, logprobs=True, sampling=self._kind.sampling)

@@ -128,7 +128,7 @@ async def _sent(
 
 
 def parsed(data: bytes, where: str) -> Any:
-    """Return JSON. Raises `EngineError`, naming `where`, for anything else."""
+    """Parse JSON. Raises `EngineError`, naming `where`, for anything else."""
     try:
         text = data.decode().strip()
         value, end = _decode(text)  # half of what `json.loads` costs for a short line
@@ -138,9 +138,9 @@ def parsed(data: bytes, where: str) -> Any:
 
 
 def event(line: bytes, where: str) -> Any:
-    """Return the JSON of a line of server-sent events; None for `[DONE]`, an empty object for lines without data.
+    """Return the JSON in a line of server-sent events; None for `[DONE]`, {} for lines without data.
 
-    Raises `EngineError` for data that are not an object, and with the engine's words for an error among the events.
+    Raises `EngineError` for data that is not an object, and, with the engine's words, for an error among the events.
     """
     if not line.startswith(b"data:"):
         if line.startswith(b"error:"):  # llama-server's form
@@ -151,7 +151,7 @@ def event(line: bytes, where: str) -> Any:
 
 
 def checked(value: Any, where: str) -> Any:
-    """Return an object. Raises `EngineError` when it is an error."""
+    """Return `value` if it is an object. Raises `EngineError` when it is not one, or reports an error."""
     if not isinstance(value, dict):
         raise EngineError(f"expected an object, found {value!r:.80}", where=where)
     if value.get("error"):
@@ -180,14 +180,14 @@ def _words(value: Any) -> str:
 
 
 def number(value: Any, *names: str) -> int:
-    """Return an integer inside of objects; 0 where there is none."""
+    """Return the integer at a path of names in nested objects; 0 when there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def text_of(value: Any, name: str, where: str) -> str:
-    """Return a string in an object; "" where there is none. Raises `EngineError` for anything else."""
+    """Return the string under `name` in an object; "" when it is absent. Raises `EngineError` for another type."""
     text = value.get(name)
     if text is not None and not isinstance(text, str):
         raise EngineError(f"{name}: expected text, found {text!r:.80}", where=where)

@@ -15,11 +15,10 @@ _ERRORS = 1
 
 
 def start(path: str, *, context: int = 0, slots: int = SLOTS, threads: int = 0) -> tuple[str, Any]:
-    """Load a model; returns the loopback address where it answers, and what must be kept for as long as it shall.
+    """Load a model and serve it; return its loopback address, and an object that must be kept while the model is used.
 
-    `context` counts tokens for all slots together, 0 is what the model was trained with; `threads` 0 is as
-    many as llama.cpp thinks right. Raises `Failure` when the wheel or
-    the file is missing, or the file is not a model.
+    `context` counts tokens for all slots together; 0 means the length that the model was trained with. `threads` 0 lets
+    llama.cpp choose. Raises `Failure` when the wheel or the file is missing, or the file is not a model.
     """
     try:
         xllamacpp = importlib.import_module("xllamacpp")

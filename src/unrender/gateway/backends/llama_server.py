@@ -29,7 +29,7 @@ _FINISHED = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
 class LlamaServer:
-    """A llama-server; `process` is what keeps it alive, where it lives in this process."""
+    """A llama-server. `process` keeps a server in this process alive."""
 
     def __init__(self, connection: Connection, *, process: Any = None) -> None:
         self._connection = connection

@@ -23,7 +23,7 @@ class Sampler:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """It needs no grammar, as it draws from one."""
+        """It needs no grammar: the answers that it draws are well-formed."""
         return EngineCapabilities(obeys=True)
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:

@@ -86,7 +86,7 @@ class SGLang:
 
 
 def request_body(job: Job) -> dict[str, Any]:
-    """Return what `/generate` is sent."""
+    """Return the body of a request to `/generate`."""
     parameters: dict[str, Any] = {
         "max_new_tokens": job.limit,  # null is all that fit; without it, 128
         "stop": list(job.turn.stop),

@@ -29,9 +29,10 @@ _PATIENCE = 0.05
 
 
 def load(source: str, *, device: str = "", masks: str = "") -> Transformers:
-    """Load a model and its tokenizer; `masks` is the library that holds grammars, the first that is installed by default.
+    """Load a model and its tokenizer.
 
-    Raises `Failure` when a package is missing or the model cannot be loaded.
+    `masks` is the library that constrains tokens to a grammar; by default the first one installed. Raises `Failure`
+    when a package is missing or the model cannot be loaded.
     """
     try:
         library = importlib.import_module("transformers")
@@ -65,7 +66,7 @@ class Transformers:
 
     @property
     def capabilities(self) -> EngineCapabilities:
-        """Grammars by the library that masks."""
+        """Grammars, in the dialect of the library that constrains tokens."""
         return EngineCapabilities(dialect=self._dialect, logprobs=True, sampling=frozenset(_NEUTRAL))
 
     async def generate(self, job: Job) -> AsyncGenerator[Piece, None]:
@@ -81,7 +82,10 @@ class Transformers:
             run.unwanted.set()
 
     def matcher(self, grammar: EngineGrammar | None) -> Matcher | None:
-        """Return what says which tokens may come next; None without a grammar. Raises `EngineError` for one it refuses."""
+        """Return a matcher that says which tokens may come next; None without a grammar.
+
+        Raises `EngineError` for a grammar that the library refuses.
+        """
         if grammar is None or self._matchers is None:
             return None
         try:
@@ -103,7 +107,7 @@ class Transformers:
 
 
 class Run:
-    """One answer: what transformers calls for every token, in the model's thread."""
+    """One answer in the making: transformers calls it for every token, in the model's thread."""
 
     def __init__(self, engine: Transformers, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         self.queue: asyncio.Queue[Piece | EngineError | None] = asyncio.Queue(_WAITING)
@@ -128,7 +132,7 @@ class Run:
         self._ends = {*listed, *(id for id in ids if id is not None and id != engine.tokenizer.unk_token_id)}
 
     def work(self) -> None:
-        """Generate; whatever goes wrong is put among the pieces."""
+        """Generate the answer. An error is put among the pieces."""
         try:
             if not self.unwanted.is_set():
                 self._generate()

@@ -40,7 +40,7 @@ _REFUSED = {
 
 
 def read(body: Any) -> Ask:
-    """Read a request; raises `Failure` naming the field at fault."""
+    """Read a request. Raises `Failure` that names the wrong field."""
     fields = Fields.of(body)
     fields.refuse(**_REFUSED)
     tools = read_tools(fields.items("tools", MOST_MESSAGES))
@@ -82,7 +82,7 @@ def read_variables(fields: Fields) -> dict[str, Any]:
 
 
 def read_sampling(fields: Fields) -> dict[str, float]:
-    """Take what steers sampling."""
+    """Take the sampling parameters."""
     found: dict[str, float | None] = {
         name: fields.integer(name, int(low), int(high)) if name == "top_k" else fields.number(name, low, high)
         for name, (low, high) in SAMPLING.items()
@@ -127,7 +127,7 @@ class ChatSurface:
         return b"".join(map(frame, chunks))
 
     def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
-        """Return a chunk for each event that a client is told."""
+        """Return a chunk for each event that clients are told about."""
         if logprobs:
             self._logprobs.setdefault(index, []).extend(logprobs)
             return self._with_logprobs(index, events, logprobs)
@@ -187,7 +187,7 @@ class ChatSurface:
         return frame(chunk | ({"warnings": list(outcome.warnings)} if outcome.warnings else {}))
 
     def finish(self, usage: Usage) -> bytes:
-        """Return the usage, where it is wanted, and the end of the stream."""
+        """Return the usage, if the request asked for it, and the end of the stream."""
         self._usage = usage
         return (frame(self._completion.usage_chunk(usage)) if self._ask.include_usage else b"") + DONE
 

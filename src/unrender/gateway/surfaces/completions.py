@@ -23,7 +23,7 @@ _MOST_LOGPROBS = 5
 
 
 def read(body: Any) -> Ask:
-    """Read a request; raises `Failure` naming the field at fault."""
+    """Read a request. Raises `Failure` that names the wrong field."""
     fields = Fields.of(body)
     options = fields.inside("stream_options")
     prompt = _prompt(fields.any("prompt"))
@@ -65,7 +65,7 @@ class CompletionsSurface:
         self._usage: Usage | None = None
 
     def begin(self) -> bytes:
-        """Return the prompt of each choice, where it is to be repeated, and the warnings."""
+        """Return the prompt of each choice, if the request asked to repeat it, and the warnings."""
         prompt = self._ask.echo["prompt"]
         self._texts = {index: [prompt] for index in range(self._ask.choices)}
         if not prompt and not self._head.warnings:
@@ -90,7 +90,7 @@ class CompletionsSurface:
         return frame(self._chunk(self._choice(index, "", reason=reason)))
 
     def finish(self, usage: Usage) -> bytes:
-        """Return the usage, where it is wanted, and the end of the stream."""
+        """Return the usage, if the request asked for it, and the end of the stream."""
         self._usage = usage
         return (frame(self._body([]) | {"usage": _cost(usage)}) if self._ask.include_usage else b"") + DONE
 

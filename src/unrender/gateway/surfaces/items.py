@@ -20,12 +20,15 @@ _SEALED = "unrender:"
 
 
 def sealed(reasoning: str) -> str:
-    """Return reasoning as the opaque text that a client sends back; the inverse of `unsealed`."""
+    """Encode reasoning as an opaque text that a client sends back; the inverse of `unsealed`."""
     return _SEALED + base64.b64encode(reasoning.encode(errors="surrogatepass")).decode()
 
 
 def unsealed(text: str) -> str | None:
-    """Return the reasoning in an opaque text; None when we did not write it.
+    """Decode the reasoning in an opaque text; None when the text is not from `sealed`.
+
+    >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
+    ('Rain?', None)
 
     >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
     ('Rain?', None)
@@ -39,7 +42,7 @@ def unsealed(text: str) -> str | None:
 
 
 class Items:
-    """Reads input items; `messages` are the messages so far, `unheeded` what had no effect."""
+    """Reads input items: `messages` are the messages so far, `unheeded` the fields without effect."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []

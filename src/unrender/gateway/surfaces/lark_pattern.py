@@ -47,10 +47,11 @@ _Token = tuple[str, str]
 
 
 def pattern_of(grammar: str) -> str | None:
-    r"""Return an expression, as JSON Schema's `pattern` has it, of the texts of the rule `start`; None where there is none.
+    r"""Return a regular expression for the texts of a grammar's rule `start`; None when there is none.
 
-    There is none for recursion, `%ignore`, templates and terminals of other libraries, for what is not Lark, and for what is
-    longer than a pattern may be. Nothing is raised.
+    It is in the syntax of JSON Schema's `pattern`. There is none for recursion, `%ignore`, templates and terminals of
+    other libraries, for a text that is not Lark, and for an expression that is too long for a pattern. Nothing is
+    raised.
 
     >>> pattern_of('start: "say " WORD ("," WORD)*\nWORD: /[a-z]+/')
     '^(?:say (?:(?:[a-z]+))(?:,(?:(?:[a-z]+)))*)$'

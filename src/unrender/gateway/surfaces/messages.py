@@ -26,7 +26,7 @@ _CHOICES: Mapping[str, Any] = {"auto": "auto", "any": "required", "none": "none"
 
 
 def read(body: Any) -> Ask:
-    """Read a request; raises `Failure` naming the field at fault."""
+    """Read a request. Raises `Failure` that names the wrong field."""
     ask = read_conversation(body)
     if ask.limit is None:
         raise invalid("max_tokens: expected an integer, found none", param="max_tokens")
@@ -34,7 +34,7 @@ def read(body: Any) -> Ask:
 
 
 def read_conversation(body: Any) -> Ask:
-    """Read a request that need not say how much may be generated, as one to count tokens."""
+    """Read a request in which `max_tokens` may be missing, as in one that only counts tokens."""
     fields = Fields.of(body)
     tools = read_tools(fields.items("tools", MOST_MESSAGES))
     choice = fields.inside("tool_choice")
@@ -199,7 +199,7 @@ class MessagesSurface:
         self._usage = Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
 
     def begin(self) -> bytes:
-        """Return the message without content, and a ping."""
+        """Return the message without content, followed by a ping."""
         message = self._message([]) | {"stop_reason": None, "stop_sequence": None}
         return _frame("message_start", message=message) + self.ping()
 
@@ -257,19 +257,19 @@ class MessagesSurface:
         yield _frame("content_block_stop", index=index)
 
     def end(self, index: int, outcome: Outcome) -> bytes:  # noqa: ARG002
-        """Return the end of the open block."""
+        """Return the end of the block that is open."""
         self._outcome = outcome
         return b"".join(self._stop())
 
     def finish(self, usage: Usage) -> bytes:
-        """Return why the message ended, what it cost, and its end."""
+        """Return the reason why the message ended, its usage, and its end."""
         self._usage = usage
         assert self._outcome is not None
         lacking = {"warnings": list(self._outcome.warnings)} if self._outcome.warnings else {}
         return _frame("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + _frame("message_stop")
 
     def body(self) -> dict[str, Any]:
-        """Return the whole message; calls that broke off are not in it."""
+        """Return the whole message. Calls that broke off are left out."""
         content = [block for i, block in enumerate(self._blocks) if i not in self._dead]
         return self._message(content) | self._ending()
 
@@ -300,7 +300,7 @@ class MessagesSurface:
         return b"event: error\ndata: " + json.dumps(refusal(failure)).encode() + b"\n\n"
 
     def ping(self) -> bytes:
-        """Return the event that means nothing."""
+        """Return a ping event, which clients ignore."""
         return _frame("ping")
 
 

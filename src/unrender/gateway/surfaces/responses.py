@@ -34,7 +34,7 @@ _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequenc
 
 
 def read(body: Any) -> Ask:
-    """Read a request; raises `Failure` naming the field at fault."""
+    """Read a request. Raises `Failure` that names the wrong field."""
     fields = Fields.of(body)
     fields.refuse(**_STORED)
     fields.without_effect(background=False, truncation="disabled", service_tier="auto")
@@ -257,7 +257,7 @@ class ResponsesSurface:
         return self._frame(f"response.content_part.{what}", **where, part=part)
 
     def end(self, index: int, outcome: Outcome) -> bytes:  # noqa: ARG002
-        """Return the end of the open item."""
+        """Return the end of the item that is open."""
         self._outcome, self._completed = outcome, int(time.time())
         return b"".join(self._stop())
 

@@ -52,7 +52,7 @@ class Surface(Protocol):
         ...
 
     def frames(self, index: int, events: Sequence[Event], logprobs: Sequence[Mapping[str, Any]] = ()) -> bytes:
-        """Return the frames of more events of a choice; `logprobs` belong to the content among them."""
+        """Return the frames for more events of a choice; `logprobs` belong to the content among the events."""
         ...
 
     def end(self, index: int, outcome: Outcome) -> bytes:
@@ -60,7 +60,7 @@ class Surface(Protocol):
         ...
 
     def finish(self, usage: Usage) -> bytes:
-        """Return the frames that end the answer, when all choices have."""
+        """Return the frames that end the answer, after all choices have ended."""
         ...
 
     def body(self) -> dict[str, Any]:
@@ -68,11 +68,11 @@ class Surface(Protocol):
         ...
 
     def failed(self, failure: Failure) -> bytes:
-        """Return the frames that end an answer that has begun and cannot be finished."""
+        """Return the frames that end an answer which began and cannot be finished."""
         ...
 
     def ping(self) -> bytes:
-        """Return what keeps a silent connection open, and means nothing."""
+        """Return a frame without meaning that keeps a silent connection open."""
         ...
 
 
@@ -93,7 +93,7 @@ class Api(NamedTuple):
 
 
 def quoted(text: str) -> bytes:
-    """Return a text as JSON; half a surrogate pair stays an escape, since UTF-8 has no form for it.
+    """Return a text as JSON. Half a surrogate pair stays an escape, since UTF-8 has no form for it.
 
     >>> quoted("é!").decode()
     '"é!"'

@@ -27,7 +27,7 @@ _WHOLE = re.compile(
 
 @dataclass(slots=True)
 class Tools:
-    """Tools as they are read: functions, the names of custom ones, and what was left out."""
+    """The tools of a request: functions, the names of custom tools, and the tools that were left out."""
 
     functions: list[Mapping[str, Any]] = field(default_factory=list)
     custom: set[str] = field(default_factory=set)
@@ -35,7 +35,7 @@ class Tools:
 
 
 def read_tools(tools: Sequence[Any]) -> Tools:
-    """Sort the tools of a request; raises `Failure` for what is not an object."""
+    """Sort the tools of a request. Raises `Failure` for a tool that is not an object."""
     found = Tools()
     for i, tool in enumerate(tools):
         where = f"tools[{i}]"
@@ -79,7 +79,10 @@ def _of_custom(tool: Fields) -> tuple[dict[str, Any], list[str]]:
 
 
 def plain_choice(choice: Any) -> Any:
-    """Return a tool choice whose references to custom tools are references to functions.
+    """Return a tool choice in which custom tools are named as functions.
+
+    >>> plain_choice({"type": "custom", "custom": {"name": "run"}})
+    {'type': 'function', 'function': {'name': 'run'}}
 
     >>> plain_choice({"type": "custom", "custom": {"name": "run"}})
     {'type': 'function', 'function': {'name': 'run'}}
@@ -95,12 +98,12 @@ def plain_choice(choice: Any) -> Any:
 
 
 def custom_arguments(text: str) -> str:
-    """Return the JSON arguments of a custom tool's call; the inverse of `custom_input`."""
+    """Return the JSON arguments of a custom tool's call for its text; the inverse of `custom_input`."""
     return json.dumps({"input": text}, ensure_ascii=False)
 
 
 def custom_input(arguments: str) -> str:
-    """Return the text that a custom tool's call gives; arguments that hold none come back as they are.
+    """Return the text of a custom tool's call. Arguments without such a text are returned unchanged.
 
     >>> custom_input(custom_arguments('say "hi"'))
     'say "hi"'
@@ -114,7 +117,7 @@ def custom_input(arguments: str) -> str:
 
 
 class InputText:
-    r"""The arguments of a custom tool's call, as they stream → its text, as it streams.
+    r"""Reads the text of a custom tool's call from its JSON arguments, while they stream.
 
     >>> stream = InputText()
     >>> stream.feed('{"input": "a\\'), stream.feed('nb"'), stream.feed("}")
