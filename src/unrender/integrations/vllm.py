@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ from unrender.turn import Turn
 
 NAME = "unrender"
 _TEMPLATES = "vllm.parser.response_template"
+_RESPONSES = "vllm.entrypoints.openai.responses.serving"
 _log = logging.getLogger("unrender.vllm")
 
 
@@ -68,6 +70,31 @@ def _validator(theirs: Any) -> Any:
 
     validate.of_unrender = True  # type: ignore[attr-defined]
     return validate
+
+
+def _let_calls_end_first() -> None:
+    """Make vLLM's Responses server end an open call before it begins another item of the same delta; idempotent.
+
+    It takes a delta's content before its calls. Text that follows the last arguments of a call in one chunk would close the
+    call too early, and the arguments, which bring no name, would stop the stream with an error. No order of deltas avoids
+    that in the last chunk. So it is done where the server cuts deltas up, once it reads with this parser.
+    """
+    server: Any = sys.modules.get(_RESPONSES)
+    theirs = getattr(server, "split_delta", None)
+    if theirs is None or getattr(theirs, "of_unrender", False):
+        return
+
+    def split(delta: Any) -> list[Any]:
+        return sorted(theirs(delta), key=_begins_something)
+
+    split.of_unrender = True  # type: ignore[attr-defined]
+    server.split_delta = split
+
+
+def _begins_something(part: Any) -> bool:
+    """Return whether a part of a delta is something else than the rest of a call."""
+    function = part.tool_calls[0].function if part.tool_calls else None
+    return function is None or function.name is not None
 
 
 class _ToolParser:
@@ -225,6 +252,7 @@ class _Parser:
         if self._prompt is None and prompt_token_ids is not None:
             self.set_prompt_token_ids(prompt_token_ids)
         if self._parser is None:
+            _let_calls_end_first()
             self._parser = self._begun(request, auto=self._enable_auto_tools)
         events = self._parser.feed(delta_text) if delta_text else []
         found = said([*events, *(self._parser.finish() if finished else ())])

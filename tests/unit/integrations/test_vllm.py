@@ -168,6 +168,16 @@ def test_responses_stream_what_the_template_says(name):
             assert items(name, request, turn.prompt, chunks or [""]) == meant(turn.parse(answer))
 
 
+def test_what_follows_a_call_in_its_last_chunk_is_an_item_of_its_own():
+    """Responses whose call ends in the chunk of other text, or of another call, lose nothing, wherever the chunks are cut."""
+    call = '<|call>call:get_weather{city:<|"|>Rome<|"|>}<call|>'
+    turn, _ = prepared("bare-keys")
+    request = responses(tools=[{"type": "function", **tool["function"]} for tool in TOOLS], stream=True)
+    for answer in (f"{call}Bye", f"Hi{call}So{call}Bye"):
+        for at in range(1, len(answer)):
+            assert items("bare-keys", request, turn.prompt, [answer[:at], answer[at:]]) == meant(turn.parse(answer))
+
+
 def items(name, request, prompt, chunks):
     """Return what the items of a streamed response hold."""
     serving = importlib.import_module("vllm.entrypoints.openai.responses.serving").OpenAIServingResponses
