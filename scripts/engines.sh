@@ -14,7 +14,7 @@ if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/engines.sh ]]; then
     # The CPU build first: xgrammar's own dependency would bring the one with CUDA.
     "$bin/python" -m pip install --quiet torch==2.13.0
     "$bin/python" -m pip install --quiet --editable '.[cli,gateway]' --group tests-and-engines --group exports
-    "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3"
+    "$bin/python" -m pip install --quiet "xgrammar>=0.2.8,<0.3" accelerate fastapi # The last two let transformers serve.
     touch $ready
 fi
 [[ ${1:-} == --set-up ]] && exit
