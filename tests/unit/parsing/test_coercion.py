@@ -8,7 +8,8 @@ import pytest
 
 from unrender.grammar.shapes import Number, Text
 from unrender.messages import Tool
-from unrender.parsing.coercion import ANY, ArgumentTypes, coerce, read_literal
+from unrender.parsing import coercion
+from unrender.parsing.coercion import ANY, ArgumentTypes, coerce, item_types, read_literal
 
 SCHEMA = {
     "type": "object",
@@ -172,3 +173,102 @@ def test_a_tool_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert ArgumentTypes(tool).types("a") == {"string"}
     assert ArgumentTypes(tool).types("b") == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{}", ("object", "{}")),
+        ('"a"', ("string", '"a"')),
+        ("true", ("boolean", "true")),
+        ("False", ("boolean", "false")),
+        ("None", ("null", "null")),
+        ("7", ("integer", "7")),
+        ("-7", ("integer", "-7")),
+        ("7e2", ("number", "7e2")),
+        ("7E2", ("number", "7E2")),
+        (" 7 ", ("integer", "7")),
+        ("007", ("", "")),
+        ("[007]", ("array", "[7]")),
+        ("[1", ("", "")),
+        ("x", ("", "")),
+        ("", ("", "")),
+    ],
+)
+def test_the_kind_of_a_literal(text: str, expected: tuple[str, str]) -> None:
+    """And its JSON; numbers in a loose spelling are text, unless they are inside a list or an object."""
+    assert read_literal(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "expected"),
+    [
+        ("7.0", ("integer",), "7.0"),
+        ("7.5", ("integer", "string"), '"7.5"'),
+        ("7.0", ("integer", "string"), "7.0"),
+        ("true", ("integer", "string"), '"true"'),
+        ("true", ("integer",), "true"),
+        (" TRUE ", ("boolean", "string"), "true"),
+        ("TRUE", ("integer", "string"), '"TRUE"'),
+        ("NONE", ("null", "string"), "null"),
+        ("NONE", ("integer", "string"), '"NONE"'),
+        (" ", ("null", "string"), '" "'),
+        (" ", ("null",), "null"),
+        ('"a"', ("integer",), '"\\"a\\""'),
+        ("é", ("string",), '"é"'),
+        ("é", ("integer",), '"é"'),
+    ],
+)
+def test_text_that_may_be_several_things(text: str, types: tuple[str, ...], expected: str) -> None:
+    """What fits is taken; else a string where one is allowed, else what the text looks like."""
+    assert coerce(text, frozenset(types)) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        ({"properties": {"a": {}, "b": {}}, "additionalProperties": False}, ("a", "b")),
+        ({"properties": {"a": {}}}, ("a",)),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}, ()),
+        ({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}, "a": {}}}]}, ("a", "b")),
+        ({"anyOf": [{"properties": {"a": {}}}, {"type": "string"}]}, ()),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {}}}}}, ("a",)),
+        ({"properties": 5}, ()),
+    ],
+)
+def test_the_names_of_all_arguments(schema: dict[str, object], names: tuple[str, ...]) -> None:
+    """As far as the schema says which there are; none where there may be others."""
+    assert ArgumentTypes(Tool(name="f", parameters=schema)).names == names
+    assert ArgumentTypes(None).names == ()
+
+
+def test_items_of_a_list() -> None:
+    """Their types are those of the schema; what is said by a word alone has items of any type."""
+    assert item_types(TYPES.types("items")) == {"string"}
+    assert item_types(TYPES.types("const")) == ANY
+    assert item_types(frozenset(("array",))) == ANY
+
+
+def test_a_shape_without_a_tool() -> None:
+    """Every argument is text, and nothing is inside."""
+    none = ArgumentTypes(None)
+
+    assert none.schema("x") == Text()
+    assert none.inner(Text(), "y") is None
+    assert none.types_of(None) == ANY
+    assert none.types_of(Text()) == {"string"}
+    assert TYPES.types_of(Number()) == {"number"}
+
+
+def test_types_of_many_arguments_are_forgotten() -> None:
+    """A model that invents names does not fill the memory; nor do tools that come and go."""
+    types = ArgumentTypes(Tool(name="f", parameters=SCHEMA))
+    for at in range(600):
+        types.types(f"x{at}")
+    known = coercion._known(types._tool)
+    assert len(known._types) <= 257
+    assert types.types("plain") == {"integer"}
+    for _ in range(300):
+        ArgumentTypes(Tool(name="f")).types("x")
+
+    assert len(coercion._tools) <= 256

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from properties.invariants import check
 
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
 from unrender.messages import Request, Tool
-from unrender.parsing.follow import Follow
+from unrender.parsing.follow import END, Follow
 from unrender.parsing.parser import Parser
 
 CALLS = CallSyntax(
@@ -174,3 +175,103 @@ def test_markers_of_any_length_are_searched_for() -> None:
     assert follow.decided(f"Rome{closer}", 0) == (4, closer)
     assert follow.decided(f"Rome{closer[:-1]}", 0) == (4, "")
     assert follow.decided(f"Rome{closer[:-1]}.", 0)[0] > 4
+
+
+LINES = RAW_LINES.format.tools
+OPTIONS = RAW_OPTIONS.format.tools
+
+
+@pytest.mark.parametrize(
+    ("follow", "text", "decided", "at_the_end"),
+    [
+        (Follow(CALLS), "Rome)]", (4, ")]"), (4, ")]")),
+        (Follow(CALLS), "Rome)", (4, ""), (4, ")")),
+        (Follow(CALLS), "Rome) ", (4, ""), (4, ") ")),
+        (Follow(CALLS), "Rome)x", (6, ""), (-1, "")),
+        (Follow(CALLS), "Rome), g(", (4, "), g("), (4, "), g(")),
+        (Follow(CALLS), "Rome), g", (4, ""), (-1, "")),
+        (Follow(CALLS), "Rome, days=3", (4, ", days="), (4, ", days=")),
+        (Follow(CALLS), "Rome, days=", (4, ""), (4, ", days=")),
+        (Follow(CALLS), "Rome, days==", (12, ""), (-1, "")),
+        (Follow(CALLS), "Rome, da", (4, ""), (-1, "")),
+        (Follow(CALLS), "Rome, 7=", (8, ""), (-1, "")),
+        (Follow(CALLS), "Rome ,days = 3", (5, ",days ="), (5, ",days =")),
+        (Follow(LINES), "a\nb = c", (1, "\nb = "), (1, "\nb = ")),
+        (Follow(LINES), "a\nb", (1, ""), (-1, "")),
+        (Follow(LINES), "a\n[done]", (1, "\n[done]"), (1, "\n[done]")),
+        (Follow(LINES, names=("city",)), "a\nb = c", (7, ""), (-1, "")),
+        (Follow(LINES, names=("city",)), "a\ncity = c", (1, "\ncity = "), (1, "\ncity = ")),
+        (Follow(LINES, names=("city",)), "a\nci", (1, ""), (-1, "")),
+        (Follow(OPTIONS), "a --b=c", (1, " --b="), (1, " --b=")),
+        (Follow(OPTIONS), "a", (1, ""), (1, END)),
+        (Follow(OPTIONS, ("<end>",)), "a<end>", (1, "<end>"), (1, "<end>")),
+        (Follow(OPTIONS, ("<end>",)), "a<en", (1, ""), (4, END)),
+    ],
+)
+def test_where_a_value_ends(follow: Follow, text: str, decided: tuple[int, str], at_the_end: tuple[int, str]) -> None:
+    """Whatever comes next, and when nothing does; from any place in the buffer."""
+    assert (follow.decided(text, 0), follow.find(text, 0)) == (decided, at_the_end)
+    at, mark = follow.decided("~~" + text, 2)
+    assert (at - 2, mark) == decided
+
+
+@pytest.mark.parametrize(
+    ("follow", "text", "first", "final", "found"),
+    [
+        (Follow(OPTIONS), " --a=", True, False, True),
+        (Follow(OPTIONS), " --a", True, False, None),
+        (Follow(OPTIONS), " --a", True, True, False),
+        (Follow(OPTIONS), "x", True, False, False),
+        (Follow(OPTIONS), "", True, False, None),
+        (Follow(OPTIONS), "", False, True, False),
+        (Follow(LINES), "\na = ", False, False, True),
+        (Follow(LINES), "\na = ", True, False, True),
+        (Follow(LINES), "a = ", False, False, False),
+        (Follow(LINES, names=("city",)), "\na = ", False, False, False),
+    ],
+)
+def test_whether_another_argument_follows(follow: Follow, text: str, first: bool, final: bool, found: Any) -> None:
+    """None while that hangs on what comes."""
+    assert follow.goes_on("~" + text, 1, first=first, final=final) is found
+
+
+def test_what_is_known_of_a_syntax() -> None:
+    """Whether a marker closes its calls, whether it is code, and whether a fence closes it."""
+    fenced = replace(CALLS, section_end="]\n```")
+
+    assert [(f.closed, f.in_code, f.fences) for f in (Follow(CALLS), Follow(OPTIONS), Follow(fenced))] == [
+        (True, True, []),
+        (False, False, []),
+        (True, True, ["```"]),
+    ]
+    assert Follow.needed(CALLS)
+    assert not Follow.needed(replace(CALLS, arguments=Arguments()))
+
+
+def test_names_are_remembered() -> None:
+    """The same names give the same object; in code, without names, and with too many, any name counts."""
+    follow = Follow(LINES)
+    made = follow.among(("a", "b"))
+
+    assert made.names == ("a", "b")
+    assert follow.among(("a", "b")) is made
+    assert follow.among(()) is follow
+    assert follow.among(tuple(f"n{i}" for i in range(256))).names[255] == "n255"
+    assert follow.among(tuple(f"n{i}" for i in range(257))) is follow
+    assert Follow(CALLS).among(("a",)).names == ()
+
+
+def test_names_of_many_tools_are_forgotten() -> None:
+    """They do not fill the memory."""
+    follow = Follow(LINES)
+    for i in range(300):
+        follow.among((f"n{i}",))
+
+    assert len(follow._named) <= 256
+
+
+@pytest.mark.parametrize(("size", "found"), [(64, True), (65, False)])
+def test_names_and_gaps_are_bounded(size: int, found: bool) -> None:
+    """Longer ones begin no argument."""
+    for text in (f"Rome, {'x' * size}=3", f"Rome,{' ' * size}days=3"):
+        assert bool(Follow(CALLS).decided(text, 0)[1]) is found

@@ -71,3 +71,103 @@ def test_text_is_released_before_its_end() -> None:
 
     assert words.scan("some text", 0, final=False) == (9, '"some text', Status.MORE)
     assert number.scan("123", 0, final=False) == (3, "", Status.MORE)
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "final", "expected"),
+    [
+        ("ab", {"string"}, False, (2, '"ab', Status.MORE)),
+        ("ab<", {"string"}, False, (2, '"ab', Status.MORE)),
+        ("ab<", {"string"}, True, (3, '"ab<', Status.MORE)),
+        ("ab</v>", {"string"}, False, (2, '"ab"', Status.DONE)),
+        ("ab\n</v>", {"string"}, False, (2, '"ab"', Status.DONE)),
+        ("12", {"integer"}, False, (2, "", Status.MORE)),
+        ("12</v>", {"integer"}, False, (2, "12", Status.DONE)),
+        ("12x", {"integer"}, False, (3, '"12x', Status.MORE)),
+        ("{", {"object"}, False, (1, "{", Status.MORE)),
+        ("[1, ", {"array", "object"}, False, (4, "[1", Status.MORE)),
+        ("{x", {"object"}, False, (1, "{", Status.FAILED)),
+        ("{x", {"object", "string"}, False, (2, "", Status.MORE)),
+        ("{x", {"string", "integer"}, False, (2, '"{x', Status.MORE)),
+        ("{x", set(), False, (2, "", Status.MORE)),
+        (" {}", {"object"}, False, (3, "", Status.MORE)),
+        ("", {"string"}, False, (0, '"', Status.MORE)),
+        ("", set(), False, (0, "", Status.MORE)),
+    ],
+)
+def test_one_scan(text: str, types: set[str], final: bool, expected: tuple[int, str, Status]) -> None:
+    """How far it goes, what is out, and whether there is more: from any place in the buffer."""
+    assert RawScanner(END, frozenset(types)).scan(text, 0, final=final) == expected
+    at, piece, status = RawScanner(END, frozenset(types)).scan("~~" + text, 2, final=final)
+    assert (at - 2, piece, status) == expected
+
+
+@pytest.mark.parametrize(
+    ("pieces", "head", "blank", "out"),
+    [
+        (["tr", "ue"], "true", False, ["", ""]),
+        (["true", " "], "true", True, ["", ""]),
+        (["true ", "x"], "true x", False, ["", '"true x']),
+        (["true", " x"], "true x", False, ["", '"true x']),
+        ([" ", "7"], "7", False, ["", ""]),
+        (["7", "", " "], "7", True, ["", "", ""]),
+        (["{", " a"], "{", False, ["", ""]),
+    ],
+)
+def test_what_may_be_a_word_is_held(pieces: list[str], head: str, blank: bool, out: list[str]) -> None:
+    """Without the space around it; what cannot be one any more is out, whole."""
+    scanner = RawScanner(END, frozenset())
+    found = [scanner.scan(piece, 0, final=False)[1] for piece in pieces]
+
+    assert (found, scanner.head, scanner.blank) == (out, head, blank)
+
+
+def test_a_copy_goes_on_alone() -> None:
+    """With what it holds, and with the list that it reads."""
+    held, listed, begun = (RawScanner(END, frozenset(types)) for types in ((), ("array",), ("string",)))
+    held.scan("tr ", 0, final=False)
+    listed.scan("[", 0, final=False)
+    begun.scan("a", 0, final=False)
+    names = ("is_string", "begun", "head", "blank", "held", "types")
+    for scanner in (held, listed, begun):
+        other = scanner.copy()
+        assert [getattr(other, name) for name in names] == [getattr(scanner, name) for name in names]
+        assert other.finder is END
+        other.scan("1", 0, final=False)
+        other.held.append("x")
+
+    assert (held.held, begun.held) == (["tr "], [])
+    assert listed.literal is not None
+    assert listed.scan("2]", 0, final=False) == (2, "2]", Status.DONE)
+
+
+def test_what_goes_straight_through() -> None:
+    """Text of a string that has begun, up to what JSON writes otherwise or what may end it."""
+    begun, held, listed = (RawScanner(END, frozenset(types)) for types in (("string",), ("integer",), ("array",)))
+    assert begun.flow is None
+    begun.scan("a", 0, final=False)
+    held.scan("1", 0, final=False)
+    listed.scan("[", 0, final=False)
+    assert (held.flow, listed.flow) == (None, None)
+    flow = begun.flow
+    assert flow is not None
+
+    assert [flow.take(text) for text in ("b c", 'b"', "b<", "b</v>", "b\n")] == [("b c", 3), None, ("b", 1), None, None]
+
+
+def test_a_list_may_hold_what_ends_its_value() -> None:
+    """Where that is JSON's own punctuation, a list or an object is read to its end, unless it may be text."""
+    closed = Finder(("]",))
+
+    assert RawScanner(closed, frozenset(("array", "null"))).scan("[[1], 2]]", 0, final=False) == (
+        8,
+        "[[1], 2]",
+        Status.DONE,
+    )
+    assert RawScanner(closed, frozenset(("array", "string"))).scan("[[1], 2]]", 0, final=False)[0] == 3
+    assert RawScanner(END, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)
+
+
+def test_the_beginning_of_a_value_may_be_known() -> None:
+    """It is taken like any other text."""
+    assert RawScanner(END, frozenset(("string",))).begin("'a' ") == "\"'a' "
