@@ -27,7 +27,7 @@ from unrender.grammar.call_shapes import (
 )
 from unrender.grammar.json_schema import Reading
 from unrender.grammar.nodes import Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag, Until
-from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON, Lexicon, Notation, notation_of
+from unrender.grammar.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, Notation, notation_of
 from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
 from unrender.grammar.shapes import Object, Shape, Text, alternatives, union
@@ -200,7 +200,7 @@ class ArgumentWriter:
             case Containers.PYTHON if isinstance(shape, Object) and self.arguments.entry:
                 # Templates that write lists with `str()` may still write objects with `tojson`.
                 return choice(
-                    [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_LEXICON, JSON_LEXICON)]
+                    [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_BESIDE_JSON, JSON_LEXICON)]
                 )
             case Containers.PYTHON | Containers.BARE | Containers.SINGLE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)

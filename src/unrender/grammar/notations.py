@@ -47,6 +47,8 @@ class Lexicon:
     flexible: bool = False
     """White space may be around every bracket and separator."""
     bare_keys: bool = False
+    keys_like_repr: bool = False
+    """Keys have the quotes that `repr` gives them: where JSON is allowed as well, the other ones are JSON's."""
 
 
 JSON_LEXICON = Lexicon(name="json", quotes=(Quotes('"', '"', JSON),), flexible=True)
@@ -59,6 +61,7 @@ PYTHON_LEXICON = Lexicon(
     item_separator=", ",
     key_separator=": ",
 )
+PYTHON_BESIDE_JSON = replace(PYTHON_LEXICON, keys_like_repr=True)
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 

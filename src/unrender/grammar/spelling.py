@@ -175,13 +175,19 @@ class Speller:
                 return Literal({None: self.lexicon.null, True: self.lexicon.true, False: self.lexicon.false}[value])
         return Literal(json.dumps(value))
 
-    def word(self, text: str) -> Node:
-        """Return the node of one string: each way to quote it that can write it."""
-        forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in self.lexicon.quotes]
+    def word(self, text: str, quotes: tuple[Quotes, ...] = ()) -> Node:
+        """Return the node of one string: each way to quote it that can write it, or each of these."""
+        every = quotes or self.lexicon.quotes
+        forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in every]
         return choice(list(dict.fromkeys(forms)))
 
     def key(self, name: str) -> Node:
-        return Literal(name) if self.lexicon.bare_keys else self.word(name)
+        if self.lexicon.bare_keys:
+            return Literal(name)
+        quotes = self.lexicon.quotes
+        if self.lexicon.keys_like_repr:
+            quotes = tuple(quote for quote in quotes if repr(name).startswith(quote.open))
+        return self.word(name, quotes)
 
     def joined(self, parts: List[Node]) -> Node | None:
         if not parts:

@@ -135,7 +135,8 @@ class SkipWords:
         end, literal = self.stops.find(buffer, start, limit)
         if literal and not machine.final and self.stops.undecided_from(buffer, start) < end:
             return True
-        words = buffer[start : end if literal else limit]
+        # What may be the beginning of a stop is not one of the words yet.
+        words = buffer[start : end if literal else min(limit, self.stops.undecided_from(buffer, start))]
         if len(words) > MAX_WORDS or "\n" in words or (not literal and machine.final):
             machine.fail(" or ".join(map(repr, self.stops.literals)))
             return False
