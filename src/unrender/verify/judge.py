@@ -80,7 +80,7 @@ def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
 
 
 def with_and_without_end(format: Format, text: str) -> Iterator[str]:
-    """Yield the text, and when it ends with the end of a turn, or several, the text without."""
+    """Yield the text, and when it ends with the end of a turn, several, or the next header, the text without."""
     yield text
     bare = text
     while (shorter := _without_end(format, bare)) is not None:
@@ -90,7 +90,8 @@ def with_and_without_end(format: Format, text: str) -> Iterator[str]:
 
 
 def _without_end(format: Format, text: str) -> str | None:
-    for end in (format.turn.end, *format.turn.ends):
+    # A template that always asks for the next answer writes its header after the end.
+    for end in (format.turn.end, *format.turn.ends, *format.turn.headers):
         if end.strip() and text.rstrip().endswith(end.strip()):
             return text[: text.rindex(end.strip())].removesuffix(end[: len(end) - len(end.lstrip())])
     return None

@@ -400,7 +400,7 @@ WRITTEN: list[Any] = [
         needs(a=lists(SEVEN), b={"type": "object", "properties": {"k": SEVEN}}),
         {
             "args-f-a": "'[' '' [('7'){1, by ', '} ''] ']'",
-            "args-f-b-k": "(\"'k'\" | '\"k\"') ': ' '7'",
+            "args-f-b-k": "\"'k'\" ': ' '7'",
             "args-f-b": "'{' '' [$args-f-b-k ''] '}'",
             "args-f-b-k-2": "'\"k\"' $json-colon '7'",
             "args-f-b-2": "'{' $json-space [$args-f-b-k-2 $json-space] '}'",
