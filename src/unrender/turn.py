@@ -146,8 +146,7 @@ class Turn:
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
         """Return the message that a whole answer means. No text makes it raise. `ids` as for `parser`."""
         parser = self.parser(ids=ids)
-        parser.feed(text)
-        parser.finish()
+        parser.finish(text=text)
         return parser.message
 
     def _constraint(self, dialect: str) -> Any:

@@ -26,6 +26,7 @@ from unrender.parsing.policy import Policy
 from unrender.preparation import ended
 
 Nested = Literal["json", "structs"]
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.
 _QUESTION = [{"role": "user", "content": "Hello"}]
 """What an answer is taken to answer where its row does not show it."""
 
@@ -233,7 +234,7 @@ def _filled(message: Any) -> Any:
 def _json_calls(message: Message) -> str:
     if not message.tool_calls:
         return "[]"
-    return json.dumps(message.to_openai().get("tool_calls", []), ensure_ascii=False)
+    return _encode(message.to_openai().get("tool_calls", []))
 
 
 def struct_calls(message: Message) -> list[dict[str, str]]:
@@ -246,7 +247,7 @@ def struct_calls(message: Message) -> list[dict[str, str]]:
 
 
 def _json_warnings(warnings: Sequence[str]) -> str:
-    return json.dumps(warnings, ensure_ascii=False) if warnings else "[]"
+    return _encode(warnings) if warnings else "[]"
 
 
 _NESTED: Mapping[str, tuple[Kind, Callable[[Message], Any], Kind, Callable[[Sequence[str]], Any]]] = {

@@ -107,8 +107,7 @@ class RowReader:
         Raises `MessageError` or `TemplateError` when its request is malformed, but nothing because of the answer.
         """
         parser = self._parser(row)
-        events = parser.feed(row.text)
-        events += parser.finish(row.finish_reason)
+        events = parser.finish(row.finish_reason, text=row.text)
         broken = [event for event in events if type(event) is Malformed]
         return _reading(parser.message, broken, row.finish_reason)
 

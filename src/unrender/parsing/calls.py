@@ -36,6 +36,7 @@ from unrender.parsing.literals import (
 )
 from unrender.parsing.machine import Instruction
 from unrender.parsing.slots import BeginCall, Commit, EndId, MarkId, ReadName, ReadWord, RepeatName, SkipWords
+from unrender.parsing.spelled import spelling_of
 from unrender.parsing.tail import FENCE, Tail
 
 _WORD_PREFIX = re.compile(r"\w+[.:/]")
@@ -143,6 +144,7 @@ class CallCode:
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
+            spelling=spelling_of(syntax),
         )
         # A list around one call is a list of one, where the syntax wants none.
         listed: list[Instruction] = [Maybe("["), Space()] if marked and not syntax.whole else []

@@ -44,6 +44,10 @@ class Cleaner:
         """Return the events that are final now."""
         if len(events) == 1 and not self.held and type(events[0]) in _HARMLESS:
             return cast(list[Event], events)
+        kinds = set(map(type, events))
+        if not self.held and BrokenText not in kinds:
+            self.called = self.called or ToolCallStarted in kinds
+            return cast(list[Event], events)
         passed: list[Event] = []
         for event in events:
             if isinstance(event, ToolCallStarted):

@@ -16,15 +16,20 @@ from unrender.grammar.nodes import Role
 from unrender.parsing.arguments import run_scanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import Taker
-from unrender.parsing.instructions import MAX_NAME, SPACE
+from unrender.parsing.instructions import MAX_NAME, take_space
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
+from unrender.parsing.spelled import Pieces, Spelling
 from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 """The two names that models use for the arguments, whichever the template shows."""
+_HEADS = ("{", '"')
+"""What arguments begin with: an object, or the text of one."""
+_STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
+"""How values are read, strictly or not."""
 _OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
 LAST_STEP = _NEXT
 
@@ -85,13 +90,17 @@ class ReadEnvelope:
     strict: bool
     ends: Finder
     """What closes the call: where it comes, the object has ended, brace or not."""
+    spelling: Spelling | None = None
+    """How the format spells the object up to the arguments; what is spelled so is read at once."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner
         if not isinstance(state, EnvelopeState):
             state = machine.scanner = EnvelopeState()
+            if self.spelling is not None:
+                self._spelled(machine, state, self.spelling)
         while machine.scanner is state:
-            if state.step is not _SCAN and state.step is not _SKIP and self._space(machine):
+            if state.step is not _SCAN and state.step is not _SKIP and take_space(machine):
                 return True
             pc = machine.pc
             if _STEPS[state.step](self, machine, state):
@@ -100,10 +109,23 @@ class ReadEnvelope:
                 return False
         return False
 
-    def _space(self, machine: Machine) -> bool:
-        end = SPACE.match(machine.buffer, machine.at).end()  # type: ignore[union-attr]
-        machine.take(Role.LAYOUT, end)
-        return end >= len(machine.buffer) and not machine.final
+    def _spelled(self, machine: Machine, state: EnvelopeState, spelling: Spelling) -> None:
+        """Read up to the arguments what is spelled as the format spells it, to where the single steps would come; else nothing."""
+        buffer = machine.buffer
+        quote = machine.at + len(spelling.before)
+        if not buffer.startswith(spelling.before, machine.at) or not buffer.startswith('"', quote):
+            return
+        end = 1 + buffer.find('"', quote + 1, quote + MAX_NAME)
+        if not end or not buffer.startswith(spelling.behind, end) or "\\" in buffer[quote:end]:
+            return
+        if not buffer.startswith(_HEADS, end + len(spelling.behind)):
+            return
+        _take(machine, spelling.pieces_before)
+        self._name(machine, state, end)
+        if machine.scanner is state:
+            _take(machine, spelling.pieces_behind)
+            state.path, state.key = self.fields.args_field[:-1], self.fields.args_field[-1]
+            self._arguments(machine, state)
 
     def _open(self, machine: Machine, state: EnvelopeState) -> bool:
         return self._punctuation(machine, state, "{", _KEY)
@@ -221,13 +243,14 @@ class ReadEnvelope:
 
     def _ignore(self, state: EnvelopeState) -> bool:
         """The value says nothing: it is read and left out."""
-        state.scanner = LiteralScanner(self.style())
+        state.scanner = LiteralScanner(self.style)
         state.step = _SKIP
         return False
 
+    @property
     def style(self) -> LiteralStyle:
-        """Return how the values of the object are read."""
-        return LiteralStyle(strict=self.strict, loose_keys=not self.strict)
+        """How the values of the object are read."""
+        return _STYLES[self.strict]
 
     def _is_arguments(self, path: tuple[str, ...]) -> bool:
         field = self.fields.args_field
@@ -255,10 +278,9 @@ class ReadEnvelope:
 
     def _arguments(self, machine: Machine, state: EnvelopeState) -> bool:
         head = machine.buffer[machine.at] if machine.at < len(machine.buffer) else ""
-        if head not in ("{", '"'):
+        if head not in _HEADS:
             return self._ignore(state)
-        style = self.style()
-        state.scanner = LiteralScanner(style) if head == "{" else QuotedScanner(style)
+        state.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
         assert machine.call is not None
         machine.call.count = 1
         state.step = _SCAN
@@ -314,6 +336,11 @@ class ReadEnvelope:
         machine.scanner = None
         machine.pc += 1
         return False
+
+
+def _take(machine: Machine, pieces: Pieces) -> None:
+    for role, size in pieces:
+        machine.take(role, machine.at + size)
 
 
 _STEPS = {

@@ -2,7 +2,8 @@
 
 Strategy: one compiled alternation finds whole literals; the sorted literals tell how much of the text's tail could still
 become one: what begins with the tail is beside it. Work per call is proportional to the text that is new, plus the
-longest literal. A guarded literal counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
+longest literal. Where all literals have the same first character after their white space, long text is searched for that
+character, ten times as fast. A guarded literal counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from collections.abc import Iterable
 
 from unrender.parsing.flow import Flow
 
+_LONG = 64
+"""Characters from which on it pays to search for a first character."""
+
 
 class Finder:
     """Searches for any of some literals, the longest first where several begin at one place. Immutable."""
 
-    __slots__ = ("_flows", "first", "guarded", "literals", "longest", "pattern", "sorted")
+    __slots__ = ("_cores", "_flows", "_leads", "first", "guarded", "literals", "longest", "pattern", "sorted")
 
     def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
         self.literals: tuple[str, ...] = tuple(
@@ -28,13 +32,20 @@ class Finder:
         self.longest: int = max(map(len, self.literals), default=0) + bool(self.guarded)
         self.sorted: list[str] = sorted(self.literals)
         never = r"(?!)"
-        self.pattern: re.Pattern[str] = re.compile("|".join(map(self._expression, self.literals)) or never)
+        self.pattern: re.Pattern[str] = re.compile(
+            "|".join(self._expression(text, text) for text in self.literals) or never
+        )
+        self._cores: re.Pattern[str] | None = None
+        self._leads: list[str] = []
+        """The white space with which literals begin, the longest first."""
         self._flows: dict[str, Flow] = {}
         heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
         self.first: re.Pattern[str] = re.compile(f"[{heads}]" if heads else never)
 
-    def _expression(self, literal: str) -> str:
-        return re.escape(literal) + (r"(?!\w)" if literal in self.guarded else "")
+    def _expression(self, literal: str, rest: str, lead: str = "") -> str:
+        """Return what matches the `rest` of a literal where the `lead` is before it."""
+        guard = r"(?!\w)" if literal in self.guarded else ""
+        return re.escape(rest) + guard + (f"(?<={re.escape(literal)})" if lead else "")
 
     def __reduce__(self) -> tuple[type[Finder], tuple[tuple[str, ...], frozenset[str]]]:
         return Finder, (self.literals, self.guarded)
@@ -47,8 +58,27 @@ class Finder:
 
     def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
         """Return where the first literal between `start` and `end` begins, and the literal; (-1, "") if there is none."""
+        if min(len(text), end) - start >= _LONG and (cores := self._cores or self._searched_for()) is not self.pattern:
+            core = cores.search(text, start, end)
+            if core is None:
+                return -1, ""
+            for lead in self._leads:
+                at = core.start() - len(lead)
+                if at >= start and (found := self.pattern.match(text, at, end)):
+                    return at, found.group()
         found = self.pattern.search(text, start, end)
         return (found.start(), found.group()) if found else (-1, "")
+
+    def _searched_for(self) -> re.Pattern[str]:
+        """Return what finds the literals without the white space that they begin with; `pattern` where they differ too much."""
+        self._cores = self.pattern
+        split = [(literal[: len(literal) - len(literal.lstrip())], literal.lstrip()) for literal in self.literals]
+        heads = {core[:1] for _, core in split}
+        if len(heads) == 1 and heads != {""}:
+            options = [self._expression(lead + core, core[1:], lead) for lead, core in split]
+            self._cores = re.compile(f"{re.escape(heads.pop())}(?:{'|'.join(options)})")
+            self._leads = sorted({lead for lead, _ in split}, key=len, reverse=True)
+        return self._cores
 
     def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
         """Return what `find` returns however the text goes on: where the first literal begins, and the literal.

@@ -85,6 +85,10 @@ class CallIds:
 
         Calls from that index on, which were read before and taken back, have no ids any more.
         """
+        found = written or self.make(self.offset + index, name)
+        if found and found not in self.taken:
+            self.taken[found] = index
+            return found
         offered = self._offered(index, name, written)
         found = next(id for id in offered if id and self.taken.get(id, index) >= index)
         self.taken[found] = index

@@ -301,12 +301,20 @@ class Space:
     """White space, if there is any."""
 
     def step(self, machine: Machine) -> bool:
-        end = SPACE.match(machine.buffer, machine.at).end()  # type: ignore[union-attr]
-        machine.take(Role.LAYOUT, end)
-        if end == len(machine.buffer) and not machine.final:
+        if take_space(machine):
             return True
         machine.pc += 1
         return False
+
+
+def take_space(machine: Machine) -> bool:
+    """Take white space, if there is any; True where there may be more."""
+    buffer, at = machine.buffer, machine.at
+    if at < len(buffer) and not buffer[at].isspace():
+        return False
+    end = SPACE.match(buffer, at).end()  # type: ignore[union-attr]
+    machine.take(Role.LAYOUT, end)
+    return end == len(buffer) and not machine.final
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +326,7 @@ class Soft:
 
     def step(self, machine: Machine) -> bool:
         buffer, start = machine.buffer, machine.at
-        size = 0
+        size = len(self.text) if buffer.startswith(self.text, start) else 0
         while size < len(self.text) and buffer.startswith(self.text[size], start + size):
             size += 1
         if start + size == len(buffer) and size < len(self.text) and not machine.final:

@@ -119,9 +119,9 @@ class Machine(Reading[Event | BrokenText, Frame]):
         other.ids = self.ids.copy()
         return other
 
-    def finish(self) -> list[Event | BrokenText]:
-        """Run to the end: no more text will come."""
-        events = super().finish()
+    def finish(self, text: str = "") -> list[Event | BrokenText]:
+        """Run to the end, over the last of the text: no more will come."""
+        events = super().finish(text)
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events
@@ -150,9 +150,13 @@ class Machine(Reading[Event | BrokenText, Frame]):
 
     def take(self, role: Role, end: int) -> None:
         """Consume the text up to `end` as `role`, without an event."""
-        if end > self.at:
+        if end <= self.at:
+            return
+        self.at: int = end
+        if not self.carried_spans and self.span_roles and self.span_roles[-1] is role:
+            self.span_ends[-1] = self.base + end
+        else:
             self.add_span(role, self.base + end)
-            self.at: int = end
 
     def text(self, role: Role, end: int) -> None:
         """Consume the text up to `end` and emit it."""
@@ -189,12 +193,13 @@ class Machine(Reading[Event | BrokenText, Frame]):
 
     def add_span(self, role: Role, end: int) -> None:
         """All text up to the position `end` that is in no span yet has this role; carried white space stays apart."""
-        last = len(self.span_roles) - 1
-        if last >= 0 and self.span_roles[last] is role and (not self.carried_spans or self.carried_spans[-1] != last):
-            self.span_ends[-1] = end
-        else:
-            self.span_roles.append(role)
+        roles = self.span_roles
+        apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
+        if apart:
+            roles.append(role)
             self.span_ends.append(end)
+        else:
+            self.span_ends[-1] = end
 
     def attempt(self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool) -> None:
         """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""

@@ -334,18 +334,20 @@ class Parser:
             tail, self._tail = self._tail, ""
             self._waiting = self._emit(self._machine.feed(tail))
 
-    def finish(self, reason: str | None = None) -> list[Event]:
+    def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
         """End the output; `reason` is the engine's finish reason: with "length" an unclosed call counts as truncated.
 
-        Returns the last events; calling it again returns nothing.
+        `text` is the last of the output: given here, it costs less than fed. Returns the last events, and nothing when called again.
         """
+        if text and (self._finished or self._fed is not None or type(text) is not str):
+            return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
         self._finished = True
         self._stop_flow()
         machine = self._machine
         machine.length_limited = reason == "length"
-        events = self._emit([*machine.feed(self._quoter.release()), *machine.finish()])
+        events = self._emit(machine.finish(self._quoter.release() + text))
         last = [*self._cleaner.finish(), MessageFinished()]
         self._fold.add(last)
         return [*events, *last]

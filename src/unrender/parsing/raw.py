@@ -15,6 +15,7 @@ from unrender.parsing.follow import Follow
 from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
+_LOOSE = LiteralStyle()
 _STRUCTURED = frozenset(("object", "array"))
 _PUNCTUATION = frozenset('[]{},:"')
 
@@ -96,7 +97,7 @@ class RawScanner:
     @staticmethod
     def structured() -> LiteralScanner:
         """Return a new scanner for a list or an object."""
-        return LiteralScanner(LiteralStyle())
+        return LiteralScanner(_LOOSE)
 
     def _take(self, piece: str) -> str:
         if not self.is_string:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from unrender.grammar.nodes import Role
@@ -24,9 +25,10 @@ from unrender.parsing.flow import Scanner, Taker
 
 
 @lru_cache(maxsize=16)
-def _slots(kind: type) -> tuple[str, ...]:
-    """Return the names of all that an object of this class holds."""
-    return tuple(name for part in kind.__mro__ for name in getattr(part, "__slots__", ()))
+def _slots(kind: type) -> tuple[tuple[str, ...], attrgetter[tuple[Any, ...]]]:
+    """Return the names of all that an object of this class holds, and what gets all of it."""
+    names = tuple(name for part in kind.__mro__ for name in getattr(part, "__slots__", ()))
+    return names, attrgetter(*names)
 
 
 CONTEXT = 40
@@ -128,8 +130,8 @@ class Reading(Generic[Found, Back]):
         """Return an independent reading in the same state; the ways back are shared."""
         other = type(self).__new__(type(self))
         own: Any = type(self)
-        for name in _slots(own):
-            value = getattr(self, name)
+        names, values = _slots(own)
+        for name, value in zip(names, values(self), strict=True):
             kind = type(value)
             setattr(other, name, value.copy() if kind is list or kind is deque else value)
         other.scanner = self.scanner.copy() if self.scanner else None
@@ -141,10 +143,10 @@ class Reading(Generic[Found, Back]):
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
 
-    def finish(self) -> list[Found]:
-        """Run to the end: no more text will come."""
+    def finish(self, text: str = "") -> list[Found]:
+        """Run to the end, over the last of the text: no more will come."""
         self.final = True
-        return self.run()
+        return self.feed(text)
 
     def run(self) -> list[Found]:
         """Run until an instruction suspends or halts; returns what is final."""

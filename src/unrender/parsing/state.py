@@ -384,7 +384,7 @@ def _read_envelope(saved: Saved, instruction: ReadEnvelope) -> EnvelopeState:
     state.ids = tuple(tuple(ids) for ids in saved.items("ids") if isinstance(ids, list))
     inner = saved.object("inner")
     if inner:
-        state.scanner = _json_scanner(inner.text("kind"), instruction.style())
+        state.scanner = _json_scanner(inner.text("kind"), instruction.style)
         inner.require("kind", state.scanner is not None, "the kind of value that is read here")
         _fill(state.scanner, inner)
     saved.require("inner", state.scanner is not None or not state.in_value, "a value that is read")

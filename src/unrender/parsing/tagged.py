@@ -129,9 +129,9 @@ class TaggedReader:
         """Read more text; returns the events that are final."""
         return self._taken(self.engine.feed(text))
 
-    def finish(self) -> list[Event | BrokenText]:
-        """Read to the end: no more text will come."""
-        events = self._taken(self.engine.finish())
+    def finish(self, text: str = "") -> list[Event | BrokenText]:
+        """Read to the end, over the last of the text: no more will come."""
+        events = self._taken(self.engine.finish(text))
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
             return events

@@ -46,7 +46,7 @@ class Tail:
             return self._leave(machine, machine.at)
         if at >= len(buffer) and not machine.final:
             return True
-        if self.marks.may_grow(buffer, at) and not machine.final:
+        if not machine.final and self.marks.may_grow(buffer, at):
             return True
         mark = self.marks.at(buffer, at)
         if mark in self.openers and not self._ends_this(machine, mark):

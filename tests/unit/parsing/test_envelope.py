@@ -367,7 +367,7 @@ def test_a_state_is_copied_with_its_scanner() -> None:
     """The copy goes on alone."""
     state = EnvelopeState()
     state.step, state.path, state.key, state.ids = 4, ("function",), "name", (("id",),)
-    state.skips, state.repeated, state.scanner = True, "id", LiteralScanner(envelope().style())
+    state.skips, state.repeated, state.scanner = True, "id", LiteralScanner(envelope().style)
     state.scan('{"a": "', 0, final=False)
     other = state.copy()
     names = ("step", "path", "key", "ids", "skips", "repeated", "in_value")

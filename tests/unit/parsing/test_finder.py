@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from random import Random
 
 import pytest
 
@@ -108,3 +109,19 @@ def test_a_long_literal_costs_its_length() -> None:
 
     assert finder.undecided_from("x" * 9_000, 0) == 0
     assert kept < 5_000_000
+
+
+def test_long_text_is_searched_to_the_same_end() -> None:
+    """In long text the literals that begin alike after white space are found as in short text: the first, and the longest there."""
+    dice = Random(5)
+    for _ in range(300):
+        spaces, rests = (
+            dice.choices(["", "", "\n", "\n\n", " "], k=4),
+            dice.choices(["<", "<a", "<ab", "<<", "<a\n", "[b"], k=4),
+        )
+        literals = [space + rest for space, rest in zip(spaces, rests, strict=True)][: dice.randint(1, 4)]
+        finder = Finder(literals, guarded=literals[:1] * dice.randint(0, 1))
+        text = "".join(dice.choices("<ab\n [", k=80))
+        start, end = dice.randint(0, 4), dice.choice([70, 80, 1000])
+        found = finder.pattern.search(text, start, end)
+        assert finder.find(text, start, end) == ((found.start(), found.group()) if found else (-1, ""))
