@@ -1,0 +1,37 @@
+"""A short template that keeps all it is told, analysed once, and variants of it that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from unrender import ChatTemplate
+from unrender.template.rendering import Template
+from unrender.verify.shown import Subject
+
+SOURCE = """\
+{%- for message in messages %}
+{{- '<|' ~ message.role ~ '|>' }}
+{%- if message.reasoning_content %}{{ '<think>' ~ message.reasoning_content ~ '</think>' }}{% endif %}
+{{- message.content or '' }}
+{%- for call in message.tool_calls or [] %}
+{{- '<call name="' ~ call.function.name ~ '">' ~ call.function.arguments | tojson ~ '</call>' }}
+{%- endfor %}
+{{- '<|end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+
+
+@cache
+def sound() -> Subject:
+    """Return the template with its format."""
+    known = ChatTemplate.from_string(SOURCE)
+    return Subject(template=known.template, format=known.format, capabilities=known.capabilities)
+
+
+def changed(old: str, new: str, **fields: Any) -> Subject:
+    """Return a template that writes something else than its format says."""
+    assert old in SOURCE
+    return replace(sound(), template=Template(SOURCE.replace(old, new)), **fields)

@@ -1,0 +1,100 @@
+"""A template checked along all axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from unit.verify.conftest import SOURCE, sound
+
+from unrender import ChatTemplate
+from unrender.format import CallSyntax
+from unrender.verify import check
+from unrender.verify.axes import AXES
+from unrender.verify.check import verify, verify_format
+from unrender.verify.report import Verdict
+
+IDS = ('<call name="', '<call id="\' ~ call.id ~ \'" name="')
+AFTER_AXES = [
+    "call ids",
+    "thinking on",
+    "thinking off",
+    "second turn",
+    "after another answer",
+    "after a tool's result",
+    "message shapes",
+    "markers in a question",
+    "quotes and markers in strings",
+    "generated answers",
+    "grammar in Lark",
+    "grammar in GBNF",
+    "structural tag",
+]
+
+
+@cache
+def known(source=SOURCE):
+    return ChatTemplate.from_string(source)
+
+
+@cache
+def reported():
+    """Return the report on the sound template, and what was told on the way."""
+    names: list[str] = []
+    return verify(known(), samples=2, progress=names.append), names
+
+
+def test_every_capability_is_told_when_it_is_done():
+    """Progress names each capability once, in the order of the report."""
+    report, names = reported()
+
+    assert names == [*AXES, *AFTER_AXES]
+    assert [finding.capability for finding in report.findings] == names
+    assert report.history[0].capability == "content, then a question"
+    assert report.proved
+
+
+def found(report, capability):
+    return next(finding for finding in report.findings if finding.capability == capability)
+
+
+@pytest.mark.parametrize("axis", ["content", "strings", "null"])
+def test_so_many_answers_are_made_for_each_axis(axis):
+    """`samples` is the number of answers to each question that is asked."""
+    assert found(reported()[0], axis).total == 2
+
+
+@pytest.fixture
+def no_grammars(monkeypatch):
+    """Ask of no grammar, which takes longest."""
+    monkeypatch.setattr(check, "grammars", lambda subject, seed: iter(()))
+
+
+def test_ids_that_are_written_come_back(no_grammars):
+    """A call's id is read where the template writes it."""
+    assert found(verify(known(SOURCE.replace(*IDS)), samples=0), "call ids").verdict is Verdict.PROVED
+
+
+def test_ids_that_are_not_written_are_not_observable():
+    """Most templates write none."""
+    assert found(reported()[0], "call ids").reason == "the template does not write the ids it is given"
+
+
+def test_ids_that_are_not_read_refute(no_grammars):
+    """A format that reads no calls reads no ids."""
+    template = known(SOURCE.replace(*IDS))
+    analysis = replace(template.analysis, format=replace(template.format, tools=CallSyntax(), tolerated=()))
+    finding = found(verify(template.template, analysis=analysis, samples=0), "call ids")
+
+    assert finding.verdict is Verdict.REFUTED
+    assert finding.counterexample.expected == "proof0000"
+
+
+def test_a_format_for_itself():
+    """Without a template, only the grammars are checked."""
+    report = verify_format(sound().format)
+
+    assert [finding.capability for finding in report.findings] == AFTER_AXES[-4:]
+    assert report.history == ()
+    assert found(report, "generated answers").verdict is Verdict.PROVED

@@ -1,0 +1,135 @@
+"""Verdicts on the grammars of a format."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from unit.verify.conftest import sound
+
+from unrender.errors import GrammarError
+from unrender.verify import grammars as module
+from unrender.verify.grammars import grammars
+from unrender.verify.report import Verdict
+
+
+def judged(monkeypatch, read, engine="json"):
+    """Judge one dialect by a reader of the test's own."""
+    monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect(engine, lambda emitted: "a grammar", read)})
+    generated, own = grammars(sound(), 0)
+    return generated, own
+
+
+def recorder(asked):
+    """Return a reader that takes every answer, and keeps it in a list."""
+
+    def accepts(text):
+        asked.append(text)
+        return True
+
+    return lambda grammar: accepts
+
+
+def test_what_is_generated_is_read():
+    """Four answers are generated from the format, and read back without a complaint."""
+    generated = next(grammars(sound(), 0))
+
+    assert str(generated) == "generated answers: proved (4 of 4)"
+
+
+def test_a_dialect_whose_engine_is_not_there_is_not_observable(monkeypatch):
+    """Nothing but the engine judges."""
+    _, own = judged(monkeypatch, None, engine="no_such_engine")
+
+    assert str(own) == "own: not observable: no_such_engine is not installed, which reads it"
+
+
+@pytest.mark.parametrize("error", [ValueError("line 3"), GrammarError("line 3")])
+def test_a_grammar_that_is_refused_is_not_observable(monkeypatch, error):
+    """What an engine says of a grammar is the reason."""
+
+    def read(grammar):
+        raise error
+
+    _, own = judged(monkeypatch, read)
+
+    assert own.verdict is Verdict.NOT_OBSERVABLE
+    assert own.reason == "there is no such grammar: line 3"
+
+
+def test_generated_and_written_answers_are_accepted(monkeypatch):
+    """The engine is asked about the four generated answers, and the four that the template writes."""
+    asked = []
+
+    _, own = judged(monkeypatch, recorder(asked))
+
+    assert (own.verdict, own.held, own.total) == (Verdict.PROVED, 8, 8)
+    assert asked[4:] == [
+        "Rain is likely.<|end|>",
+        "<think>Look at the sky.</think>Rain is likely.<|end|>",
+        '<call name="get_weather">{"text": "Rome", "count": 3}</call><|end|>',
+        '<think>Look it up.</think><call name="find_place">{"flag": true}</call><|end|>',
+    ]
+
+
+def test_an_answer_may_be_accepted_without_its_end(monkeypatch):
+    """An engine that stops at the end of turn never sees it."""
+    _, own = judged(monkeypatch, lambda grammar: lambda text: "<|end|>" not in text)
+
+    assert own.verdict is Verdict.PROVED
+
+
+def test_an_answer_that_is_not_accepted_refutes(monkeypatch):
+    """The shortest refused answer is the counterexample."""
+    _, own = judged(monkeypatch, lambda grammar: lambda text: "Rain" not in text)
+
+    assert own.verdict is Verdict.REFUTED
+    assert own.held == own.total - 2
+    assert own.counterexample.answer == "Rain is likely.<|end|>"
+    assert own.counterexample.expected == "accepted"
+    assert own.counterexample.found == "refused by the grammar"
+
+
+def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
+    """Where analysis gave calls up, a call that the template writes is no answer of the format."""
+    asked = []
+    monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", lambda emitted: "", recorder(asked))})
+    format = replace(sound().format, tools=type(sound().format.tools)(), tolerated=())
+    list(grammars(replace(sound(), format=format, gave_up=True), 0))
+
+    assert asked
+    assert not any("<call" in text for text in asked)
+
+
+def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
+    """One reason stands for all, and no engine is asked."""
+
+    def sample(*_):
+        raise GrammarError("no answer is short enough")
+
+    monkeypatch.setattr("unrender.emit.answer.Answer.sample", sample)
+
+    assert [str(found) for found in grammars(sound(), 0)] == [
+        "generated answers: not observable: no answer is short enough",
+        "grammar in Lark: not observable: no answer is short enough",
+        "grammar in GBNF: not observable: no answer is short enough",
+        "structural tag: not observable: no answer is short enough",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ('<call name="get_weather">{"text": "Ro', "at character 37: expected the rest of the arguments"),
+        ('<call name="get_weather">{"text": oops}</call>', "at character "),
+    ],
+)
+def test_a_generated_answer_that_is_not_read_refutes(monkeypatch, written, found):
+    """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
+    monkeypatch.setattr("unrender.emit.answer.Answer.sample", lambda *_: written)
+    generated = next(grammars(sound(), 0))
+
+    assert generated.verdict is Verdict.REFUTED
+    assert generated.counterexample.answer == written
+    assert generated.counterexample.expected == "an answer that is read"
+    assert generated.counterexample.found.startswith(found)

@@ -1,0 +1,62 @@
+"""Whether a prompt begins with the prompt and the answer before it."""
+
+from __future__ import annotations
+
+import pytest
+from unit.verify.conftest import changed, sound
+
+from unrender.verify.history import history
+
+KINDS = [
+    "content, then a question",
+    "reasoning, then a question",
+    "call, then its result",
+    "reasoning and call, then its result",
+]
+
+
+def told(subject):
+    return [str(finding).removeprefix(f"{finding.capability}: ") for finding in history(subject)]
+
+
+def test_a_template_that_keeps_all_it_wrote():
+    """Prompt and answer are both kept after each kind of turn."""
+    assert [finding.capability for finding in history(sound())] == KINDS
+    assert told(sound()) == ["proved (2 of 2)"] * 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdicts"),
+    [
+        (
+            "{%- if message.reasoning_content %}",
+            "{%- if message.reasoning_content and loop.last %}",
+            ["proved (2 of 2)", "refuted (1 of 2)", "proved (2 of 2)", "refuted (1 of 2)"],
+        ),
+        (
+            "{{- '<|' ~ message.role ~ '|>' }}",
+            "{{- '<|' ~ message.role ~ '|>' }}{{ raise_exception('no') if message.role == 'tool' }}",
+            ["proved (2 of 2)"] * 2 + ["not observable: the template does not render it"] * 2,
+        ),
+        (
+            "{{- message.content or '' }}",
+            "{{- message.content or '' }}{{ ' (asked last)' if message.role != 'assistant' and loop.last }}",
+            ["refuted (1 of 2)"] * 4,
+        ),
+    ],
+)
+def test_a_template_that_changes_what_it_wrote(old, new, verdicts):
+    """What is gone in the next prompt refutes; what the template refuses is not observable."""
+    assert told(changed(old, new)) == verdicts
+
+
+def test_the_counterexample_shows_both_prompts():
+    """What was written before, and what is in its place."""
+    subject = changed("{%- if message.reasoning_content %}", "{%- if message.reasoning_content and loop.last %}")
+    example = list(history(subject))[1].counterexample
+
+    assert example.answer == "<think>Animals.</think>They are striped.<|end|>"
+    assert example.expected.endswith("<|assistant|><think>Animals.</think>They are striped.<|end|>")
+    assert example.found.startswith("<|user|>What about zebra crossings?<|end|><|assistant|>They are striped.<|end|>")
+    assert len(example.found) == len(example.expected)
+    assert example.chunking == "whole"
