@@ -1,0 +1,136 @@
+"""Files in pieces, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from unrender.batch import files
+from unrender.batch.failure import BatchError
+from unrender.batch.files import arrow, is_table, pieces, size_of, total_size
+from unrender.errors import UnrenderError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in a folder of its own, in pieces of two rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "_ROWS", 2)
+    (tmp_path / "a.jsonl").write_bytes(b"1\n22\n333\n")
+    (tmp_path / "b.jsonl").write_bytes(b"4")
+    return tmp_path
+
+
+def told(*paths, skip=0):
+    return [(piece.file, piece.first, piece.rows, piece.size) for piece in pieces(paths, (), skip)]
+
+
+@pytest.mark.parametrize(
+    ("skip", "expected"),
+    [
+        (0, [("a.jsonl", 1, [b"1\n", b"22\n"], 2), ("a.jsonl", 3, [b"333\n"], 1), ("b.jsonl", 1, [b"4"], 1)]),
+        (1, [("a.jsonl", 2, [b"22\n"], 1), ("a.jsonl", 3, [b"333\n"], 1), ("b.jsonl", 1, [b"4"], 1)]),
+        (2, [("a.jsonl", 3, [b"333\n"], 1), ("b.jsonl", 1, [b"4"], 1)]),
+        (3, [("b.jsonl", 1, [b"4"], 1)]),
+        (4, []),
+        (9, []),
+    ],
+)
+def test_lines_come_in_pieces(skip, expected):
+    """Rows keep their places, whatever is skipped before them, over all files."""
+    assert told("a.jsonl", "b.jsonl", skip=skip) == expected
+
+
+def test_a_piece_is_not_too_long(monkeypatch):
+    """A piece ends where it has its bytes, though it has not its rows."""
+    monkeypatch.setattr(files, "_BYTES", 2)
+
+    assert [rows for _, _, rows, _ in told("a.jsonl")] == [[b"1\n"], [b"22\n"], [b"333\n"]]
+
+
+@pytest.mark.parametrize(
+    ("longest", "rows"),
+    [(4, [b"1\n", b"22\n", b"333\n"]), (3, [b"1\n", b"22\n", None]), (2, [b"1\n", None, None])],
+)
+def test_a_line_that_is_too_long_is_not_kept(monkeypatch, longest, rows):
+    """Its place is kept, and the next line is read from its beginning."""
+    monkeypatch.setattr(files, "_LONGEST_LINE", longest)
+
+    assert [row for piece in pieces(["a.jsonl"], ()) for row in piece.rows] == rows
+
+
+def test_progress_is_known():
+    """A piece says how much of its file had been read."""
+    assert [piece.read for piece in pieces(["a.jsonl"], ())] == [5, 9]
+    assert next(pieces(["a.jsonl"], ())).emptied().rows is None
+
+
+def test_compressed_lines():
+    """What is compressed is read as it was."""
+    with gzip.open("c.jsonl.gz", "wb") as file:
+        file.write(b"1\n2\n")
+
+    assert told("c.jsonl.gz") == [("c.jsonl.gz", 1, [b"1\n", b"2\n"], 2)]
+
+
+def test_standard_input(monkeypatch):
+    """Lines of a pipe have no position, and no size."""
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"1\n")))
+
+    (piece,) = pieces(["-"], ())
+    assert (piece.rows, piece.read) == ([b"1\n"], 0)
+    assert total_size(["a.jsonl", "-"]) is None
+
+
+def test_sizes():
+    """The bytes of all files are added up."""
+    assert size_of("a.jsonl") == 9
+    assert total_size(["a.jsonl", "b.jsonl"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: told("none.jsonl"), "^none.jsonl: No such file or directory$"),
+        (lambda: told("."), "^.: Is a directory$"),
+        (lambda: size_of("none.jsonl"), "^none.jsonl: No such file or directory$"),
+        (lambda: total_size(["a.jsonl", "none.jsonl"]), "^none.jsonl: No such file"),
+    ],
+)
+def test_what_cannot_be_read_is_named(ask, message):
+    """The file and the system's own words."""
+    with pytest.raises(BatchError, match=message):
+        ask()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"no gzip", gzip.compress(b"1\n" * 999)[:-9], gzip.compress(b"1\n")[:12] + b"xx" + gzip.compress(b"1\n")[14:]],
+)
+def test_damaged_files_are_named(folder, data):
+    """A file that is no gzip, or breaks off, or is damaged inside, is named."""
+    (folder / "d.jsonl.gz").write_bytes(data)
+
+    with pytest.raises(BatchError, match=r"^d\.jsonl\.gz: "):
+        told("d.jsonl.gz")
+
+
+def test_a_missing_library_is_named():
+    """What is needed is said with the command that installs it."""
+    with pytest.raises(BatchError, match=r"^a\.parquet: this needs pyarrow: pip install 'unrender\[batch\]'$"):
+        arrow("no_such_module", "a.parquet")
+
+
+@pytest.mark.parametrize(("path", "table"), [("a.parquet", True), ("a.parquet.gz", False), ("a.jsonl", False)])
+def test_tables_are_known_by_their_name(path, table):
+    """Only Parquet is a table."""
+    assert is_table(path) is table
+
+
+def test_a_failure_is_one_of_the_librarys():
+    """Whoever catches the library's errors catches those of files."""
+    assert issubclass(BatchError, UnrenderError)
