@@ -98,6 +98,35 @@ def written(arguments, parameters, function=(NAME, ":", ARGUMENTS), followed_by=
 
 WRITTEN: list[Any] = [
     (
+        tagged(when_empty="{}"),
+        needs(a_=SEVEN),
+        {
+            "args-f-a": "'<' 'a' '>' argument:('7') '</>'",
+            "call-f": "name:('f') ':' argument:('' $args-f-a '' | '{}')",
+        },
+        [],
+    ),
+    (
+        Arguments(when_empty="{}", as_string=True),
+        needs(a_=SEVEN),
+        {
+            "args-f-a-encoded": "'\\\\\"a\\\\\"' ': ' '7'",
+            "args-f-encoded": "'{' '' [$args-f-a-encoded ''] '}'",
+            "call-f": "name:('f') ':' argument:('\"' $args-f-encoded '\"' | '{}')",
+        },
+        [],
+    ),
+    (
+        Arguments(when_empty="{}", codec=PYTHON),
+        needs(a_=SEVEN),
+        {
+            "args-f-a": "(\"'a'\" | '\"a\"') ': ' '7'",
+            "args-f": "'{' '' [$args-f-a ''] '}'",
+            "call-f": "name:('f') ':' argument:($args-f | '{}')",
+        },
+        [],
+    ),
+    (
         tagged(repeats=True),
         needs(a={"anyOf": [{"const": []}, {"const": 4}]}),
         {

@@ -282,6 +282,8 @@ def test_pretty_json_is_indented_as_its_line_is():
     )
 
     assert encode_call("f", {"a": 1}, tools) == 'f\n  x: {\n    "a": 1\n  }'
+    deeper = replace(tools, function=("\n y\n\n  x", Slot.ARGUMENTS))
+    assert encode_call("f", {"a": 1}, deeper) == '\n y\n\n  x{\n    "a": 1\n  }'
 
 
 def test_calls_are_counted_from_the_first():
