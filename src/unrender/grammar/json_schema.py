@@ -239,8 +239,8 @@ class _Reader:
                     return self.branches(places, at, keyword)
         if any("enum" in place.mapping or "const" in place.mapping for place in places):
             return self.enumerated(places)
-        reduced, excluded = negation(places, self.report)
-        return leaf(reduced, excluded, Context(self.report, self.child, self.owns, self.longest))
+        excluded = negation(places, self.report)
+        return leaf(places, excluded, Context(self.report, self.child, self.owns, self.longest))
 
     def plain(self, kind: str, place: Place) -> Shape:
         """Return the shape of a plain schema of that kind."""

@@ -42,10 +42,10 @@ UNSAID: Mapping[str, str] = {
 """Keywords that no grammar says → why."""
 
 
-def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[Places, Excluded]:
-    """Take `not` out of `places`; report those that cannot be decided."""
+def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
+    """Return what the `not` of `places` forbids; report those that cannot be decided."""
     if not any("not" in place.mapping for place in places):
-        return places, _NOTHING_EXCLUDED
+        return _NOTHING_EXCLUDED
     types: set[str] = set()
     values: list[Any] = []
     for place in places:
@@ -61,8 +61,7 @@ def negation(places: Places, report: Callable[[str, str, str], None]) -> tuple[P
             report(place.path, "not", "only types and single values can be excluded")
     texts = frozenset(value for value in values if isinstance(value, str))
     others = frozenset(canonical(value) for value in values if not isinstance(value, str) and not is_deep(value))
-    excluded = Excluded(types=frozenset(types), values=others, words=texts)
-    return tuple(place.without("not") for place in places), excluded
+    return Excluded(types=frozenset(types), values=others, words=texts)
 
 
 def _forbidden_values(place: Place) -> list[Any]:

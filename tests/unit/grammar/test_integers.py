@@ -318,3 +318,14 @@ def test_multiples_without_bounds_are_counted_digit_by_digit(low, high, expected
 def test_the_largest_step_that_is_counted():
     """Steps up to 64 have a rule for each remainder."""
     assert len(multiples(Integer(multiple=64)).rules) == 64
+
+
+@pytest.mark.parametrize("places", [None, 2])
+def test_edges_with_more_digits_than_are_written(places):
+    """A bound of twenty digits cuts the numbers that are written no worse than one of eighteen."""
+    low, high = Decimal("0.12345678901234567891"), Decimal("2.98765432109876543219")
+    written = re.compile(write_pattern(number_node(Number(minimum=low, maximum=high, places=places))))
+
+    inside = ["0.13", "0.2", "1", "1.55", "2", "2.9", "2.98"]
+    outside = ["0", "0.1", "0.12", "2.99", "3"]
+    assert [text for text in (*inside, *outside) if written.fullmatch(text)] == inside

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from lines import shape_line
 
 from unrender.errors import GrammarError
 from unrender.grammar import shapes
@@ -239,6 +240,46 @@ def test_a_schema_that_explodes_is_cut_off(monkeypatch):
     branches = [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(12)]
 
     assert "schema" in {keyword for _, keyword in reported({"type": "string", "allOf": branches})}
+
+
+@pytest.mark.parametrize(
+    ("schema", "line"),
+    [
+        ({"type": "array", "items": {"not": {}}}, "[]{0,0}"),
+        ({"type": "array", "items": {"type": "null"}}, "[null*]"),
+        (
+            {"type": "object", "properties": {"a": {"not": {}}, "b": {"type": "null"}}, "required": ["b"]},
+            "{b: null, ...any}",
+        ),
+        ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, "{a?: any}"),
+        ({"anyOf": [{"type": "null"}, {"enum": ["a", "b"]}]}, 'null | "a" | "b"'),
+        ({"enum": ["a", 1, None], "allOf": [{"enum": [None, "a"]}, {"const": "a"}]}, '"a"'),
+        ({"oneOf": [{"minimum": 2}, {"minimum": 5}]}, "number 2..<5"),
+        ({"oneOf": [{"const": "a"}, {"const": "a"}, {"const": "b"}]}, '"b"'),
+        (
+            {"anyOf": [{"minLength": 1}, {"type": "null"}], "oneOf": [{"maxLength": 3}, {"type": "null"}]},
+            "string{1,3} | null",
+        ),
+        ({"type": "string", "allOf": [True, {"minLength": 1}, {"minLength": 1}]}, "string{1,}"),
+    ],
+)
+def test_a_schema_is_read_to_a_line(schema, line):
+    """Plain parts at once, branches one by one, values as all lists have them."""
+    assert shape_line(shape(schema)) == line
+    assert reported(schema) == []
+
+
+def test_a_deep_value_is_not_listed():
+    """The report says how deep is too deep; what else the schema says holds."""
+    deep = "x"
+    for _ in range(60):
+        deep = [deep]
+    reading = read_schema({"type": "array", "maxItems": 1, "enum": [deep]})
+
+    assert shape_line(reading.shape) == "[any*]{0,1}"
+    assert [(item.keyword, item.reason) for item in reading.unsupported] == [
+        ("enum", "a value is nested deeper than 48 levels")
+    ]
 
 
 def test_an_unsupported_keyword_is_told_in_a_sentence():
