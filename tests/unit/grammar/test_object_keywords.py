@@ -650,3 +650,11 @@ def test_a_pattern_is_matched_with_the_patterns_of_all_places():
     }
 
     assert shape_line(read_schema(schema).shape) == "{ab?: string, (string /a(?:[\\s\\S])*/): string}"
+
+
+def test_patterns_beside_properties_leave_an_object_open():
+    """Keys of the pattern are generated; all others may come, and are reported."""
+    reading = read_schema({"properties": {"a": {}}, "patternProperties": {"^b$": {"type": "null"}}})
+
+    assert shape_line(reading.shape) == "{a?: any, (string /b/): null, ...any}"
+    assert [item.keyword for item in reading.unsupported] == ["additionalProperties"]

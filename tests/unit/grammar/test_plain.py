@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from lines import shape_line
 
 from unrender.errors import GrammarError
 from unrender.grammar import json_schema
@@ -144,3 +145,12 @@ def test_a_reading_with_losses_serves_its_own_limit_alone() -> None:
 def test_equal_numbers_of_other_types_are_other_schemas() -> None:
     """Python calls 1 and True equal; a schema does not."""
     assert read_schema({"const": 1}) is not read_schema({"const": True})
+
+
+@pytest.mark.parametrize("kind", ["string", "integer", "number", "boolean", "null"])
+def test_a_scalar_type_alone_is_plain(kind: str) -> None:
+    """With whatever annotations."""
+    shape = plain_scalar({"type": kind, "title": "t", "description": "d"})
+
+    assert shape is not None
+    assert shape_line(shape) == kind
