@@ -1,0 +1,143 @@
+"""The parts of a Format, and what follows from their texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unrender.format import (
+    Arguments,
+    CallIdPosition,
+    CallSyntax,
+    Codec,
+    Envelope,
+    Reasoning,
+    Skeleton,
+    Slot,
+    Strings,
+    Typing,
+)
+
+NAME, ARGUMENTS, ID, KEY, VALUE, TYPE = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.KEY, Slot.VALUE, Slot.TYPE
+RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("entry", "separator", "between"),
+    [
+        ((KEY, "=", VALUE), ", ", ", "),
+        (("<p ", KEY, ">", VALUE, "</p>"), "\n", "</p>\n<p "),
+        (("<", KEY, ">", VALUE, "</", KEY, ">"), "", "</><"),
+        ((KEY, "=", VALUE), "", ""),
+    ],
+)
+def test_what_is_between_two_arguments(entry: Skeleton, separator: str, between: str) -> None:
+    """The texts after a value, the separator, and those before the next key; no slot among them."""
+    assert Arguments(entry=entry, separator=separator).between == between
+
+
+@pytest.mark.parametrize(
+    ("texts", "in_code"),
+    [
+        ({"separator": ", ", "end": ")"}, True),
+        ({"separator": "\n", "end": ")"}, False),
+        ({"separator": ", ", "end": "\n"}, False),
+        ({"separator": ", "}, False),
+    ],
+)
+def test_arguments_as_in_code(texts: dict[str, str], in_code: bool) -> None:
+    """A separator and a bracket after the last one, neither of them white space alone."""
+    assert Arguments(**texts).in_code is in_code
+
+
+@pytest.mark.parametrize(
+    ("entry", "codec", "open_ended"),
+    [
+        ((KEY, "=", VALUE), RAW, True),
+        ((KEY, "=", VALUE, "\n"), RAW, True),
+        ((KEY, "=", VALUE, "</p>"), RAW, False),
+        ((KEY, "=", VALUE, TYPE), RAW, False),
+        ((KEY, "=", VALUE), Codec(), False),
+        ((KEY, "="), RAW, False),
+    ],
+)
+def test_values_that_nothing_of_their_own_ends(entry: Skeleton, codec: Codec, open_ended: bool) -> None:
+    """Without quotes, and with nothing but white space after the value."""
+    assert Arguments(entry=entry, codec=codec).open_ended is open_ended
+
+
+@pytest.mark.parametrize(
+    ("function", "position"),
+    [
+        ((NAME, ARGUMENTS), CallIdPosition.NONE),
+        ((ID, ":", NAME, ARGUMENTS), CallIdPosition.PRE_FUNC_NAME),
+        ((NAME, "#", ID, ARGUMENTS), CallIdPosition.BETWEEN_FUNC_AND_ARGS),
+        ((NAME, ARGUMENTS, "#", ID), CallIdPosition.POST_ARGS),
+    ],
+)
+def test_where_the_id_is(function: Skeleton, position: CallIdPosition) -> None:
+    """It follows from the order of the slots."""
+    assert CallSyntax(function=function).call_id is position
+
+
+MARKED = CallSyntax(
+    function=("<f ", NAME, ">", ARGUMENTS, "</f>"),
+    arguments=Arguments(entry=("<p ", KEY, "=", TYPE, ">", VALUE, "</p>")),
+)
+BARE = CallSyntax(function=(NAME, ARGUMENTS), arguments=Arguments(entry=(KEY, VALUE)))
+
+
+@pytest.mark.parametrize(
+    ("view", "marked"),
+    [
+        ("name_prefix", "<f "),
+        ("name_suffix", ">"),
+        ("function_close", "</f>"),
+        ("arg_name_prefix", "<p "),
+        ("arg_name_suffix", "="),
+        ("value_prefix", ">"),
+        ("value_suffix", "</p>"),
+    ],
+)
+def test_markers_by_the_names_of_the_field(view: str, marked: str) -> None:
+    """A view is the text right beside its slot; nothing where a slot, or the skeleton's end, is there."""
+    assert getattr(MARKED, view) == marked
+    assert getattr(BARE, view) == ""
+    assert getattr(CallSyntax(), view) == ""
+
+
+@pytest.mark.parametrize(
+    ("markers", "text", "closed"),
+    [
+        ({"start": "<t>", "end": "</t>"}, "<t>\n\n</t>", True),
+        ({"start": "<t>", "end": "\n</t>"}, "<t></t>", True),
+        ({"start": "<t>", "end": "</t>"}, "<t>\n", False),
+        ({"start": "~~", "end": "~~"}, "~~", False),
+        ({"start": "~~", "end": "~~"}, "~~no~~", True),
+        ({"start": "<t>"}, "<t>", False),
+    ],
+)
+def test_reasoning_that_a_text_closes(markers: dict[str, str], text: str, closed: bool) -> None:
+    """The end is in it, and not only as the start; an end of nothing closes nothing."""
+    assert Reasoning(**markers).closed_in(text) is closed
+
+
+@pytest.mark.parametrize(
+    ("markers", "expected"),
+    [
+        ({"start": "~~", "end": "~~"}, True),
+        ({"start": "<t>/", "end": " /\n"}, True),
+        ({"start": "<t>", "end": "</t>"}, False),
+        ({"start": "<t>", "end": "\n"}, False),
+    ],
+)
+def test_an_end_within_the_start(markers: dict[str, str], expected: bool) -> None:
+    """White space around the end does not count, nor does white space alone."""
+    assert Reasoning(**markers).ends_within_start is expected
+
+
+@pytest.mark.parametrize(("field", "expected"), [({}, True), ({"name_field": ("name",)}, False)])
+def test_a_name_that_is_a_key(field: dict[str, Any], expected: bool) -> None:
+    """A name without a field of its own is the key of its arguments."""
+    assert Envelope(**field).name_is_key is expected
