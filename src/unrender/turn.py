@@ -6,10 +6,10 @@ What constrains an answer depends on format, request and begun text alone, so tu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from unrender.format import Format
+from unrender.format import Format, Reasoning, ReasoningMode
 from unrender.grammar.nodes import Grammar
 from unrender.messages import Message, Request
 from unrender.parsing.ids import IdMaker
@@ -71,7 +71,7 @@ class Turn:
         """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
         from unrender.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
 
-        return () if self.grammar is not None else triggers(self.format, self.request, self.begun)
+        return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
 
     def gbnf(self) -> str:
         """Return what may be generated after the prompt in GBNF (llama.cpp).
@@ -98,7 +98,7 @@ class Turn:
         from unrender.grammar.budget import STANDARD  # noqa: PLC0415
 
         answer = Answer(
-            format=self.format,
+            format=self._generated,
             request=self.request,
             begun=self.begun,
             handmade=self.grammar,
@@ -152,4 +152,13 @@ class Turn:
     def _constraint(self, dialect: str) -> Any:
         from unrender.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
 
-        return constraint(self.format, self.request, self.begun, dialect, grammar=self.grammar, budget=self.budget)
+        return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, budget=self.budget)
+
+    @property
+    def _generated(self) -> Format:
+        """The format of what is generated: no reasoning where only words of the prompt begin it, and this one has none."""
+        worded = self.format.reasoning.mode is ReasoningMode.DELIMITER and self.format.turn.prefill
+        if not worded or self.begun:
+            return self.format
+        turn = replace(self.format.turn, prefill="", reasoning_to_content="", reasoning_to_tools="")
+        return replace(self.format, reasoning=Reasoning(), turn=turn)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from composed.composition import composed
 from composed.parts import FRAMES, ID, JSON, NAME, THOUGHTS, Calls, Thoughts
-from cut_outs import lost
+from cut_outs import TOOLS, lost
 
 from unrender import ChatTemplate, FormatWarning
-from unrender.format import Slot
+from unrender.format import Slot, ToolMode
 
 EACH = "{%- for key, value in f.arguments.items() -%}"
 LENGTH = "«f.arguments | length»"
@@ -39,6 +40,9 @@ ODD = {
     ),
     "an object for each argument": composed(
         CHATML, TIGHT, Calls(call="<call>" + NAME + EACH + "<a>«{key: value} | tojson»</a>{%- endfor -%}</call>")
+    ),
+    "attributes whose quotes are not escaped": composed(
+        CHATML, TIGHT, Calls(call='<call name="' + NAME + '"' + EACH + ' «key»="«value»"{%- endfor -%} />')
     ),
     "calls inside the wrapper of content": composed(
         CHATML,
@@ -100,6 +104,13 @@ def test_calls_that_are_misread_are_warned_of():
         _ = ChatTemplate.from_string(composed(CHATML, TIGHT, calls)).format
 
 
+def test_content_that_nothing_tells_from_reasoning_is_warned_of():
+    """Where reasoning has only an end, content without it is read as reasoning; the format says so."""
+    source = composed(CHATML, Thoughts(end="\n=== ANSWER ===\n"), TAGS)
+    with pytest.warns(FormatWarning, match="content: what the template writes is not read back"):
+        _ = ChatTemplate.from_string(source).format
+
+
 def test_parts_that_a_template_writes_as_they_are_hold_no_reasoning():
     """A word of JSON that looks like a place for reasoning is none where the list of parts is printed."""
     source = (
@@ -110,3 +121,92 @@ def test_parts_that_a_template_writes_as_they_are_hold_no_reasoning():
     )
 
     assert not ChatTemplate.from_string(source).capabilities.reasoning_field
+
+
+def test_a_prompt_without_its_words_begins_no_reasoning():
+    """Where only words of the prompt begin reasoning, and thinking is off, grammar and parser both know content alone."""
+    source = (
+        "{%- for m in messages -%}<|{{ m.role }}|>{%- if m.reasoning_content -%}{{ m.reasoning_content + '\\n[FINAL]\\n' }}{%- endif -%}"
+        "{{ m.content }}<|end|>{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>"
+        "{%- if enable_thinking is not defined or enable_thinking -%}{{ 'My steps:\\n' }}{%- endif -%}{%- endif -%}"
+    )
+    template = ChatTemplate.from_string(source)
+    asked = [{"role": "user", "content": "Hello"}]
+    thinking, silent = (template.prepare(asked, enable_thinking=value) for value in (True, False))
+
+    assert "FINAL" in thinking.lark()
+    assert "FINAL" not in silent.lark()
+    assert thinking.parse("R\n[FINAL]\nC").content == "C"
+    for seed in range(8):
+        assert silent.parse(silent.sample(seed)).reasoning == ""
+
+
+QUOTING = EACH + "«key»=«('\"' + value + '\"') if value is string else value»" + LAST
+
+
+@pytest.mark.parametrize("text", ['f("x")', 'say "no", then go', '"', '"quoted"', "it's"])
+def test_quotes_that_code_does_not_escape(text):
+    """A quotation mark ends an argument only where the call goes on after it, at every chunking."""
+    code = Calls(start="[", call=NAME + "(" + QUOTING + ")", separator=", ", end="]")
+    template = ChatTemplate.from_string(composed(CHATML, TIGHT, code))
+    turn = template.prepare([{"role": "user", "content": "Hello"}], tools=TOOLS)
+    answer = f'[get_weather(text="{text}", count=3), find_place(text="{text}")]<|im_end|>'
+    for chunks in ([answer], list(answer)):
+        parser = turn.parser()
+        for chunk in chunks:
+            parser.feed(chunk)
+        parser.finish()
+        read = [json.loads(call.arguments) for call in parser.message.tool_calls]
+        assert read == [{"text": text, "count": 3}, {"text": text}]
+
+
+PROMPTED = (
+    "{%- if tools -%}<|system|>{{ tools | tojson }}\nEXAMPLE<|end|>{%- endif -%}"
+    "{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}<|end|>{%- endfor -%}"
+    "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+)
+CALL = '{"name": "get_weather", "arguments": {"text": "Rome"}}'
+
+
+@pytest.mark.parametrize(
+    ("example", "answer"),
+    [
+        (
+            'Return <fn>\n{"name": <function-name>, "arguments": <args-json-object>}\n</fn> for each call.',
+            f"Well.<fn>\n{CALL}\n</fn>",
+        ),
+        ('Respond in the format {"name": function name, "arguments": dictionary of arguments}.', CALL),
+        (
+            'Write <|calls|>[{"name": "tool name", "arguments": {"key": "value"}}]<|/calls|>.',
+            f"<|calls|>[{CALL}]<|/calls|>",
+        ),
+        (
+            'To call, say [CALL] {"tool_name": "...", "tool_input": {...}} [/CALL].',
+            '[CALL] {"tool_name": "get_weather", "tool_input": {"text": "Rome"}} [/CALL]',
+        ),
+    ],
+)
+def test_calls_are_as_in_the_prompts_own_example(example, answer):
+    """Where the template writes no calls; the format says that no answer shows them."""
+    template = ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example))
+    with pytest.warns(FormatWarning, match="as in the prompt's own example"):
+        _ = template.format
+    message = template.prepare([{"role": "user", "content": "Hello"}], tools=TOOLS).parse(answer)
+
+    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
+        ("get_weather", {"text": "Rome"})
+    ]
+    assert message.content in ("", "Well.")
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "Call tools as you like.",
+        'Say {"name": <one>, "arguments": <args>} or <x>{"name": <one>, "arguments": <args>}</x>.',
+        'A result is {"status": "ok", "output": "text"}.',
+    ],
+)
+def test_a_prompt_that_shows_no_single_example(example):
+    """Tells no call syntax."""
+    assert ChatTemplate.from_string(PROMPTED.replace("EXAMPLE", example)).format.tools.mode is ToolMode.NONE

@@ -22,11 +22,12 @@ from unrender.analysis.content import find_content, find_tails, wrapper_end
 from unrender.analysis.declared import complete
 from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Record, collect_evidence
+from unrender.analysis.examples import find_example
 from unrender.analysis.journal import tell
 from unrender.analysis.possible import possible
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
-from unrender.analysis.readback import MIXED, TOLD, Misread
+from unrender.analysis.readback import MIXED, SAID, TOLD, Misread
 from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
 from unrender.analysis.split import is_tag, lexemes
@@ -88,8 +89,9 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
     fmt, settled = _settle(found, doubts)
     proof = prove(prober, complete(fmt, template.source))
-    fmt, last = possible(proof.format, preserved_tokens=preserved_tokens(proof.format, template.source))
-    given_up = (*found.given_up, *settled, *proof.given_up, *last, *_not_generalised(proof))
+    fmt, told = _with_example(prober, proof.format)
+    fmt, last = possible(fmt, preserved_tokens=preserved_tokens(fmt, template.source))
+    given_up = (*found.given_up, *settled, *proof.given_up, *last, *_refuted(proof), *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof.misread))
     diagnostics = tuple(dict.fromkeys(words))
@@ -107,6 +109,20 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     )
     tell(analysis, part_opener=opener)
     return analysis
+
+
+def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]:
+    """Return the format with the calls that the prompt gives an example of, where nothing else shows any, and that in words."""
+    if fmt.tools.mode is not ToolMode.NONE or prober.capabilities.supports_tool_calls:
+        return fmt, ()
+    example = find_example(prober)
+    if example is None:
+        return fmt, ()
+    fmt, _ = possible(fmt, tools=example.tools)
+    known = fmt.tools.mode is not ToolMode.NONE
+    return fmt, (
+        f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",
+    ) * known
 
 
 def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
@@ -249,10 +265,16 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     return fmt, tuple(given_up)
 
 
-def _not_generalised(proof: Proof) -> Iterator[str]:
-    """Yield, in words, that more calls or arguments are misread than the syntax was derived from, where fewer are not."""
+def _refuted(proof: Proof) -> Iterator[str]:
+    """Yield, in words, what is misread though much else hangs on it.
+
+    More calls or arguments than the syntax was derived from, where fewer are read; content, where nothing opens reasoning.
+    """
     fewer = [found for found in proof.misread if 0 < len(found.said.calls) < 3 and found.said != TOLD]
-    yield from _misread([] if fewer else [found for found in proof.misread if len(found.said.calls) > 2])
+    many = [] if fewer else [found for found in proof.misread if len(found.said.calls) > 2]
+    unopened = proof.format.reasoning.mode is ReasoningMode.DELIMITER
+    alone = [found for found in proof.misread if unopened and found.said == SAID[0]]
+    yield from _misread([*many, *alone])
 
 
 def _misread(misread: Sequence[Misread]) -> Iterator[str]:

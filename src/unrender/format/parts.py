@@ -126,7 +126,7 @@ class Arguments:
         if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
             return False
         behind = self.entry[self.entry.index(Slot.VALUE) + 1 :]
-        return not any(isinstance(part, Slot) or part.strip() for part in behind)
+        return not any(isinstance(part, Slot) or part.strip() not in ("", '"', "'") for part in behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

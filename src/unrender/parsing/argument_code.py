@@ -151,7 +151,14 @@ def _stops(entry: tuple[Part, ...], i: int) -> Finder:
 
 def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:
     codec = arguments.codec
-    return Value(codec, suffix, literal_style(codec, suffix), notation_of(codec).decoder, tags, arguments.repeats)
+    return Value(
+        codec,
+        suffix,
+        literal_style(codec, suffix, in_code=arguments.in_code and arguments.end.strip() == ")"),
+        notation_of(codec).decoder,
+        tags,
+        arguments.repeats,
+    )
 
 
 def _tags(arguments: Arguments, i: int) -> TagStyle | None:

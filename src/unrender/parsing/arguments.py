@@ -217,8 +217,8 @@ class Value:
                 assert_never(self.codec.typed_by)
 
 
-def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
-    """Return how values of `codec` that end by themselves are read, with `suffix` after them."""
+def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
+    """Return how values of `codec` that end by themselves are read, with `suffix` after them; `in_code` between brackets and commas."""
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
@@ -229,6 +229,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow) -> LiteralStyle:
         quote_open=verbatim.open if verbatim else "",
         quote_close=verbatim.close if verbatim else "",
         bare_keys=notation.inside.bare_keys,
+        in_code=in_code and verbatim is not None and len(verbatim.close) == 1,
     )
 
 

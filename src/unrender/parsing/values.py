@@ -14,6 +14,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from unrender.parsing.atoms import MAX_WORD, MAY_GO_ON, escape, json_word, may_be_word, read_escape
+from unrender.parsing.delimiters import closing, closing_in_code
 from unrender.parsing.flow import JSON_STRING
 from unrender.parsing.wellformed import (
     COLON,
@@ -65,14 +66,14 @@ class LiteralStyle:
     """What ends a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
     ends: tuple[str, ...] = ()
     """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
+    in_code: bool = False
+    """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_BLANK_REST = re.compile(r"\s*\Z")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
 WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
 _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
-_AFTER_QUOTE = re.compile(rf"\s{{0,{MAX_WORD - 1}}}+[,:)\]}}]")
 
 
 class LiteralScanner:
@@ -315,7 +316,10 @@ class LiteralScanner:
 
     def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         close = self.style.quote_close
-        end = _closing(text, at, close, () if self.stack else self.style.ends, final)
+        if self.style.in_code and not self.stack:
+            end = closing_in_code(text, at, close, final=final)
+        else:
+            end = closing(text, at, close, () if self.stack else self.style.ends, final=final)
         if end >= 0:
             pieces.append(escape(text[at:end]))
             return self._end_string(end + len(close), pieces)
@@ -364,24 +368,3 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
 
 def _space_end(text: str, at: int) -> int:
     return _SPACE.match(text, at).end()  # type: ignore[union-attr]
-
-
-def _closing(text: str, at: int, close: str, ends: tuple[str, ...], final: bool) -> int:
-    """Return where `close` ends a verbatim string; -(n + 1) when it does not, and text is certain up to n.
-
-    A delimiter of one character may be in the text itself; it closes only where a value can end, or before one of `ends`.
-    """
-    size = len(text)
-    found = text.find(close, at)
-    while found >= 0 and len(close) == 1:
-        if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, _space_end(text, found + 1)):
-            return found
-        if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
-            return found if final else -found - 1
-        found = text.find(close, found + 1)
-    if found >= 0:
-        return found
-    for keep in range(min(len(close) - 1, size - at), 0, -1):
-        if close.startswith(text[size - keep :]):
-            return -(size - keep) - 1
-    return -size - 1
