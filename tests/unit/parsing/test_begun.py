@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unrender.format import (
@@ -100,7 +102,10 @@ def test_short_ends_may_be_in_a_thought() -> None:
     """A single character says nothing."""
     format = Format(turn=TurnTexts(headers=("<bot>",), end="."), reasoning=THINK, undeclared_reasoning=False)
 
+    signs = replace(TOOLS, section_start="[", section_end="]", call_start="$", call_end="")
+
     assert prefill(format, "<bot><t>\nA. B") == "<t>\nA. B"
+    assert prefill(replace(format, tools=signs), "<bot><t>\nA [$ B") == "<t>\nA [$ B"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def failed(text: str, at_failure: int, *, at: int = 0, final: bool = False, **fi
         ("<c>no", 5, False, "to 30", "<c>no"),
         ("<c>no <c>x", 9, False, "to 30", "<c>no "),
         ("<c>no\n<c>x", 9, False, "to 30", "<c>no"),
+        ("<c><c>x", 6, False, "to 30", "<c>"),
         ("<c>no <c>x", 6, False, "to 30", "<c>no "),
         ("<c>no <c>x", 5, False, "to 30", "<c>no"),
         ("<c>no </t>x", 10, False, "to 30", "<c>no </t>"),

@@ -261,3 +261,33 @@ def test_any_name_is_a_tools_where_the_policy_says_so():
     ]
 
     assert names == [["nope"], []]
+
+
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        (c.literal("ab"), "'ab'"),
+        (c.sequence("ab", "cd"), "'ab'"),
+        (c.choice("ab", "cd", "ab"), "'ab' or 'cd'"),
+        (c.sequence(c.choice("ab", "cd"), "x"), "'ab' or 'cd'"),
+        (c.choice(c.choice("a", "b"), "c"), "'a' or 'b' or 'c'"),
+        (c.choice(*"abcde"), "'a' or 'b' or 'c' or 'd' or 'e'"),
+        (c.choice(c.choice(*"abcde"), "f"), "'a' or 'b' or 'c' or 'd' or 'f'"),
+        (c.chars("a-c_", 1, None), "one of a-c, _"),
+        (c.chars("^!", 1, None), "other than one of !"),
+        (c.one_or_more("ab"), "'ab'"),
+        (c.content("ab"), "'ab'"),
+        (c.atomic("ab"), "'ab'"),
+        (c.json_value(), "a JSON value"),
+        (c.python_value(), "a Python value"),
+        (c.quoted("'"), "a string in '"),
+        (c.choice(c.ref("word"), "x"), "word or 'x'"),
+        (c.choice(c.json_value(), "x"), "a JSON value or 'x'"),
+        (c.negate("!"), "anything but '!'"),
+    ],
+)
+def test_errors_say_what_was_wanted(node, wanted):
+    """In the words of the grammar, each once."""
+    found = read(Grammar(c.sequence(node, "."), {"word": c.literal("w")}), "!")
+
+    assert [event.expected for event in found if isinstance(event, Malformed)] == [wanted]

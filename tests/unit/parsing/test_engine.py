@@ -115,6 +115,11 @@ def test_the_stack() -> None:
     assert engine.stack is None
 
 
+def test_an_entry_holds_what_it_is_told() -> None:
+    """And nothing else."""
+    assert Entry(None, 1) == Entry(None, 1, address=0, count=0, start=0, way=0, role=None)
+
+
 def test_ways_back_are_closed_by_their_number() -> None:
     """With all that were opened later; 0 is none, and one that a cut has closed is no matter."""
     engine = engine_at("x")

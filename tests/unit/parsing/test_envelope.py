@@ -259,6 +259,14 @@ def test_a_call_that_breaks_after_its_name(text: str, position: int) -> None:
     assert machine.base + machine.at == position
 
 
+@pytest.mark.parametrize(("size", "position"), [(1198, 15 + 1199), (1199, 15)])
+def test_a_key_that_is_cut_off_has_a_bounded_length(size: int, position: int) -> None:
+    """A longer one breaks the call where it begins."""
+    machine = committed(',"' + "x" * size, final=True)
+
+    assert machine.base + machine.at == position
+
+
 def test_what_closes_the_call_closes_the_object() -> None:
     """Its brace may be missing; that is reported."""
     assert read('{"name": "now", "arguments": {"a": 1}</c>') == ("on", NOW + "{\"a\": 1}!: '}'! ")

@@ -215,6 +215,12 @@ def test_where_a_value_ends(follow: Follow, text: str, decided: tuple[int, str],
     assert (at - 2, mark) == decided
 
 
+def test_what_is_before_the_value_does_not_end_it() -> None:
+    """Not even where it looks like a beginning of that."""
+    assert Follow(LINES).decided("\nb", 1) == (2, "")
+    assert Follow(LINES).decided("\nb", 0) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("follow", "text", "first", "final", "found"),
     [

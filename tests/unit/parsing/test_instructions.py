@@ -137,6 +137,14 @@ def test_an_attempt_opens_a_way_back() -> None:
     assert (frame.holds, frame.sealed, frame.reported) == (False, -1, True)
 
 
+def test_an_attempt_may_be_no_news() -> None:
+    """What is tried without a marker is not reported when it fails."""
+    machine = machine_at("now")
+    step(Attempt((3,), 8, reported=False), machine)
+
+    assert not machine.frames[-1].reported
+
+
 @pytest.mark.parametrize("sealed", [0, 20])
 def test_calls_in_reasoning_are_held_as_a_whole(sealed: int) -> None:
     """What is tried inside reasoning is no news when it fails, and is final only when all of it has been read."""

@@ -120,3 +120,9 @@ def test_lists_end_where_the_call_can_go_on():
 
     [call] = message.tool_calls
     assert json.loads(call.arguments) == {"strings": ["a", "(b)", "'c"], "any": [], "either": "d,e"}
+
+
+def test_items_that_are_no_lists_hold_no_separator() -> None:
+    """Brackets are text then, wherever they come."""
+    assert read_items("1,[2,3]", ",", frozenset(("integer",))) == '[1, "[2", "3]"]'
+    assert read_items("[1,2],3", ",", frozenset(("array",))) == "[[1,2], 3]"

@@ -44,6 +44,7 @@ def in_call(text: str = "", **fields: Any) -> Machine:
 def test_text_that_is_taken_has_a_role_and_no_event() -> None:
     """Nothing is taken twice."""
     machine = at_rest("abc")
+    machine.take(Role.MARKER, 1)
     machine.take(Role.MARKER, 2)
     machine.take(Role.LAYOUT, 2)
     machine.take(Role.LAYOUT, 1)

@@ -10,7 +10,7 @@ from unrender.formats import declared_format
 from unrender.messages import Message, Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
@@ -114,3 +114,15 @@ def test_a_call_that_lacks_its_closer_at_the_limit_is_dead() -> None:
         assert parser.message.content == text
         assert len(parser.message.dead_calls) == calls
         assert parser.message.finish_reason("length") == "length"
+
+
+def test_the_words_of_a_policy() -> None:
+    """States and configurations name them."""
+    kinds = (UnknownTools, CallsInReasoning, UndeclaredReasoning, DeadCalls)
+
+    assert [[word.value for word in kind] for kind in kinds] == [
+        ["content", "call"],
+        ["rescue", "ignore"],
+        ["read", "content"],
+        ["content", "withhold"],
+    ]

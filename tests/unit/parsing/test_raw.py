@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from properties.families import RAW_LINES
 from splitting import splits
 
 from unrender.parsing.finder import Finder
+from unrender.parsing.follow import Follow
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.values import Status
 
@@ -171,3 +173,10 @@ def test_a_list_may_hold_what_ends_its_value() -> None:
 def test_the_beginning_of_a_value_may_be_known() -> None:
     """It is taken like any other text."""
     assert RawScanner(END, frozenset(("string",))).begin("'a' ") == "\"'a' "
+
+
+def test_what_follows_a_value_is_not_punctuation_alone() -> None:
+    """Where no marker closes it, a list that may be something else waits for its end."""
+    follow = Follow(RAW_LINES.format.tools)
+
+    assert RawScanner(follow, frozenset(("array", "null"))).scan("[1] x", 0, final=False) == (5, "", Status.MORE)
