@@ -73,6 +73,10 @@ def test_fields_of_the_right_kind() -> None:
             lambda: Saved({"a": [True]}).numbers("a", 0, 9),
             "state.a: expected a rising list of integers from 0 to 9, found [True]",
         ),
+        (
+            lambda: Saved({"a": ["1"]}).numbers("a", 0, 9),
+            "state.a: expected a rising list of integers from 0 to 9, found ['1']",
+        ),
         (lambda: Saved([]), "state: expected an object, found list"),
         (lambda: SAVED.object("text"), "state.text: expected an object, found str"),
         (lambda: SAVED.part("nothing"), "state.nothing: expected an object, found NoneType"),

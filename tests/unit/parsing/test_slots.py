@@ -188,9 +188,10 @@ def test_a_long_word_without_an_end_is_refused_at_the_limit() -> None:
 )
 def test_a_word(slot: Slot, text: str, final: bool, outcome: str, read: str) -> None:
     """A counter, an id, or the word for a type; it has one character at least."""
-    machine = calling(text, final=final)
+    machine = calling("~" + text, at=1, final=final)
+    machine.base, machine.frames[-1].at = -1, 0
 
-    assert (step(ReadWord(slot, STOP), machine), taken(machine)) == (outcome, read)
+    assert (step(ReadWord(slot, STOP), machine), taken(machine).replace("'~", "'")) == (outcome, read)
     if outcome == "on":
         assert machine.call is not None
         word = read.split("'")[1]
