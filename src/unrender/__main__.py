@@ -1,4 +1,4 @@
-"""`python -m unrender` into the command line."""
+"""Runs the command line for `python -m unrender`."""
 
 from unrender.cli import main
 

@@ -1,4 +1,4 @@
-"""From a Format and a Request to the grammar of one turn.
+"""Builds the grammar of one turn from a Format and a Request.
 
 It has two halves: what may be generated, exactly as the template writes it, and what is read, in any order and with other
 spellings and call syntaxes. `tests/conformance/test_one_grammar.py` binds them: what is generated is read as it was meant.

@@ -1,4 +1,4 @@
-"""What the work on one template may cost: each rendering, the analysis, and the grammar of one request.
+"""Bounds the cost of work on one template: each rendering, the analysis, and the grammar of one request.
 
 >>> from unrender import ChatTemplate
 >>> small = Bounds(rendering=Limits(steps=1_000))
@@ -22,7 +22,7 @@ __all__ = ["Allowance", "Bounds", "Budget", "Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Three sets of bounds; each bound has a default. Each bound's own text says what happens beyond it."""
+    """Three sets of bounds, each with a default. The docstring of a bound says what happens beyond it."""
 
     rendering: Limits = Limits()  # noqa: RUF009 -- frozen
     """What one rendering of a prompt may cost, and the template's source. Beyond is a `TemplateError`."""

@@ -1,4 +1,4 @@
-"""Keys into values that were made for them before: the latest ones are kept, within a weight, for all threads.
+"""Keeps the values that were used last under their keys, within a weight, for all threads.
 
 Strategy: values are kept under everything that decides them, so they never go stale. A value that is asked for by two
 threads at once may be made twice; they are equal, and one of them is kept.

@@ -1,4 +1,4 @@
-"""A chat template into prompts, and the model's answers into messages: the facade that most users touch.
+"""Turns conversations into prompts and a model's answers into messages: the facade that most users touch.
 
 Strategy: a template is analysed once, when something of the result is first asked for, and all templates of the process
 with the same digest share the analysis. What is said in one turn is a `Turn`: the prompt, and how to read the answer to it.
@@ -47,9 +47,9 @@ class ChatTemplate:
     >>> turn.parse("Hi!").to_openai()
     {'role': 'assistant', 'content': 'Hi!'}
 
-    A `grammar` made by hand (see `unrender.grammar`) says how answers are written where no format can: parsers, grammars
-    and samples come from it. What the prompt begins, and what ends a turn, is still the format's. `bounds` say what the
-    work may cost: each rendering, the analysis, and the grammars of one turn.
+    A `grammar` made by hand (see `unrender.grammar`) describes answers that no format can describe: parsers, grammars
+    and samples come from it. The format still says what the prompt begins and what ends a turn. `bounds` limit the cost
+    of each rendering, of the analysis, and of the grammars of one turn.
 
     Raises `TemplateError` when the source does not compile, or is larger than the bounds allow, and `GrammarError` when
     the grammar cannot be read. Analysis raises on no template that compiles.
@@ -226,24 +226,25 @@ class ChatTemplate:
     ) -> Turn:
         """Render a conversation in OpenAI's form and return the turn that answers it.
 
-        Tools may also be functions, pydantic models, and Anthropic's or MCP's; messages may be objects of OpenAI's SDK.
-        Messages are brought into the shape that the template wants; further keyword arguments are variables of the
-        template, where `enable_thinking` also sets the template's own switch if that has another name, and is a
-        `TemplateWarning` where it has none; one that the template does not read is refused (see `variables`).
-        `reasoning_format="none"` leaves reasoning, markers included, in the content. With `continue_final_message`
-        ("content", which True means, or "reasoning") the last message is the assistant's and is written on; the parsed
-        message is the whole turn, with what was already there.
+        Messages are brought into the shape that the template wants; they may be objects of OpenAI's SDK. Tools may also
+        be functions, pydantic models, and Anthropic's or MCP's. Further keyword arguments are variables of the
+        template; one that the template does not read is refused (see `variables`). `enable_thinking` also sets the
+        template's own switch if that has another name; without any switch it gives a `TemplateWarning`.
 
-        Where the template ignores tools, they are described in the system message, and calls and results of earlier turns
-        are written as text. `tool_format` is the call syntax that is then asked for: "auto" takes the template's own, or
-        JSON in tags; the name of a declared format takes that one, also where the template would offer tools itself;
-        "none" injects nothing.
+        `reasoning_format="none"` leaves reasoning, markers included, in the content. `continue_final_message` lets the
+        model continue the last message, which must be the assistant's: its "content" (or True), or its "reasoning". The
+        parsed message is then the whole turn, including the text that was already there.
+
+        If the template ignores tools, they are described in the system message, and calls and results of earlier turns
+        are written as text. `tool_format` is the call syntax that this description asks for. "auto" is the template's
+        own, or JSON in tags. The name of a declared format is that one, even if the template would offer tools itself.
+        "none" describes nothing.
 
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
 
-        With a grammar made by hand nothing is injected, and only content is continued, since the grammar alone says how an
-        answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
+        With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
+        says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
         from unrender.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
 

@@ -1,4 +1,4 @@
-"""Format, request and begun text → what constrains the answer, made once for all turns that agree in these."""
+"""Makes the constraint on an answer from format, request and begun text; turns that agree in these share it."""
 
 from __future__ import annotations
 

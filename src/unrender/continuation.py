@@ -1,4 +1,4 @@
-"""The assistant's message that is to be continued → what the model has already written of its answer."""
+"""Writes the assistant's message that is to be continued as the text that the model has already written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every exception unrender raises: callers' mistakes, never model text.
+"""Defines every exception that unrender raises: for callers' mistakes, never for model text.
 
 Model output is nobody's mistake: lenient parsing raises nothing, and strict parsing raises `MalformedOutput` alone.
 """

@@ -1,4 +1,4 @@
-"""Two Formats into the list of what differs, each named by its path in the vocabulary of the Format.
+"""Lists the differences between two Formats, each named by its path in the Format.
 
 Rules: equal formats have no differences; a path names the smallest part that differs, but a skeleton or a list of markers is
 compared whole, since its parts mean nothing alone.

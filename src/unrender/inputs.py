@@ -1,4 +1,4 @@
-"""What people have as messages and tools → plain data in OpenAI's form.
+"""Converts the messages and tools that people have into plain data in OpenAI's form.
 
 Tools may be OpenAI's (wrapped, bare, or flat as in Responses), Anthropic's (`input_schema`), MCP's (`inputSchema`), pydantic
 models, functions with type hints and a docstring, and objects of those SDKs. Messages may be mappings, an SDK's message
@@ -31,9 +31,9 @@ _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 def plain_tools(tools: Any, *, repeats: bool = False) -> list[Mapping[str, Any]] | None:
     """Return tools as `{"type": "function", "function": {…}}`; None stays None.
 
-    `repeats` allows a tool that comes again, equal in everything, and returns it once: a prompt that was rendered elsewhere
-    may hold it twice. Raises `MessageError`, naming the place, for what is not a tool, for a name that comes twice and
-    for more than `MAX_TOOLS` tools.
+    With `repeats`, a tool may be listed again if all of it is equal, and is returned once: a prompt that was rendered
+    elsewhere may hold it twice. Raises `MessageError`, naming the place, for a value that is not a tool, for a repeated
+    name and for more than `MAX_TOOLS` tools.
     """
     if tools is None:
         return None
@@ -67,7 +67,7 @@ def _equal(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
-    """Return one tool as `{"type": "function", "function": {…}}`; raises `MessageError`, naming `where`."""
+    """Return one tool as `{"type": "function", "function": {…}}`. Raises `MessageError`, naming `where`."""
     if _is_model(tool):
         return _of_model(tool, id(getattr(tool, "__pydantic_core_schema__", None)))
     if inspect.isfunction(tool):
@@ -140,7 +140,7 @@ def _described(function: Callable[..., Any], where: str) -> Mapping[str, Any]:
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    r"""Return the summary of a docstring in Google's style, and what its `Args:` say of each argument.
+    r"""Return the summary of a docstring in Google's style, and the description of each argument under `Args:`.
 
     >>> read_docstring("Add.\n\nArgs:\n    a: The first\n        of two.\n    b (int): The other.\nReturns:\n    The sum.")
     ('Add.', {'a': 'The first of two.', 'b': 'The other.'})
@@ -167,7 +167,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def without_titles(schema: Any) -> Any:
-    """Return a schema without the titles that pydantic makes of names; a property called `title` stays.
+    """Return a schema without the titles that pydantic derives from names; a property called `title` stays.
 
     >>> without_titles({"title": "A", "properties": {"title": {"title": "Title", "type": "string"}}})
     {'properties': {'title': {'type': 'string'}}}
@@ -188,9 +188,10 @@ def without_titles(schema: Any) -> Any:
 
 
 def plain_messages(messages: Any) -> Any:
-    """Return a conversation as mappings; what is not a conversation comes back as it is, for `read_messages` to refuse.
+    """Return a conversation as mappings.
 
-    Raises `MessageError`, naming the place, for arguments in history that are not JSON.
+    A value that is not a conversation is returned unchanged, so that `read_messages` refuses it. Raises `MessageError`,
+    naming the place, for arguments in history that are not JSON.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         return messages

@@ -1,4 +1,4 @@
-"""Checks that a value from outside is JSON, not too deep and not too large, and names the place where it is not.
+"""Checks that a value from outside is JSON, not too deep and not too large; errors name the place.
 
 Strategy: level by level, without recursion, so that a value which holds itself ends at the deepest level that is allowed.
 """
@@ -22,7 +22,7 @@ _SHOWN_KEYS = 6
 
 
 def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
-    """Check that lists and objects are not nested too deeply, do not hold themselves, and are JSON.
+    """Check that a value is not nested too deeply and does not contain itself; with `only_json`, that it is JSON.
 
     Raises `MessageError`, naming `where` and the keys that lead to the place.
     """

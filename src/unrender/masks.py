@@ -1,4 +1,4 @@
-"""A conversation → its rendering, and which characters of it the model wrote: the mask that training wants.
+"""Finds which characters of a rendered conversation the model wrote: the mask that training needs.
 
 Strategy: what the model wrote of a message lies between the prompt that asked for it and the end of its turn. Where the
 template keeps prefixes, both are found by rendering the conversation up to there. Where it does not (reasoning of
@@ -35,7 +35,7 @@ Plant = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What the model wrote of one message: `text[start:end]` of the rendering."""
+    """The text of one message that the model wrote: `text[start:end]` of the rendering."""
 
     message: int
     """The message's index in the conversation."""
@@ -45,7 +45,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMask:
-    """A rendered conversation, and what of it the model wrote, in the order of the text."""
+    """A rendered conversation, with the parts of its text that the model wrote, in order."""
 
     text: str
     written: tuple[Written, ...]
@@ -60,8 +60,8 @@ class AssistantMask:
     def tokens(self, offsets: Iterable[tuple[int, int]]) -> list[int]:
         """Return 1 for each token that the model wrote, else 0.
 
-        `offsets` are the tokens' borders in characters, as a fast tokenizer's `offset_mapping` gives them. A token counts
-        when it begins in what the model wrote; one without characters never does.
+        `offsets` are the tokens' borders in characters, as a fast tokenizer's `offset_mapping` gives them. A token
+        counts when it begins in a text that the model wrote; a token without characters never does.
         """
         starts = [part.start for part in self.written]
         return [int(low < high and self._holds(starts, low)) for low, high in offsets]
@@ -78,10 +78,11 @@ def assistant_mask(
     tools: Sequence[Any] | None = None,
     **template_kwargs: Any,
 ) -> AssistantMask:
-    """Render a conversation and return which characters the model wrote, for any template, without `{% generation %}`.
+    """Render a conversation and return which characters the model wrote.
 
-    `template_kwargs` are variables of the template, as in `ChatTemplate.prepare`. Raises `MessageError` for malformed
-    messages and for a message whose borders the rendering does not show, and `TemplateError` when the template refuses.
+    It works for any template, and needs no `{% generation %}`. `template_kwargs` are variables of the template, as in
+    `ChatTemplate.prepare`. Raises `MessageError` for malformed messages and for a message whose borders the rendering
+    does not show, and `TemplateError` when the template refuses.
     """
     offered = plain_tools(tools)
     source = template.template

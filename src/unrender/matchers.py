@@ -1,4 +1,4 @@
-"""A grammar's text and a tokenizer → which tokens may come next, as llguidance or xgrammar says.
+"""Finds which tokens may come next under a grammar, by llguidance or xgrammar.
 
 Rules: the libraries are imported when they are asked, never before. What they need to know of a tokenizer is worked out once.
 """
@@ -16,15 +16,15 @@ DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
 
 
 class Matcher(Protocol):
-    """Follows one answer."""
+    """Follows one answer, token by token, and says which tokens its grammar allows next."""
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is at its end: no token is to be asked for or taken any more."""
+        """Whether the answer has ended. No further token may then be asked for or taken."""
         ...
 
     def bits(self) -> Any:
-        """Return the tokens that may come next, a bit for each, in a tensor of 32-bit words."""
+        """Return the tokens that may come next, as one bit for each, in a tensor of 32-bit words."""
         ...
 
     def take(self, token: int) -> None:
@@ -33,22 +33,23 @@ class Matcher(Protocol):
 
 
 def installed() -> str:
-    """Return the library that is used unless the caller names one; "" when none is installed."""
+    """Return the library that is used by default; "" when none is installed."""
     return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
 
 
 @lru_cache(maxsize=4)
 def matchers(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
-    """Return what makes a matcher from a grammar's text, for a fast tokenizer of transformers and a model with `size` tokens.
+    """Return a function that makes a matcher from a grammar's text.
 
-    The text is in the library's dialect, a structural tag as JSON. Making a matcher raises `ValueError` or `RuntimeError` with
-    the library's words when it refuses the grammar. The latest four are kept.
+    `tokenizer` is a fast one of transformers; the model has `size` tokens. The text is in the library's dialect; a
+    structural tag is JSON. Making a matcher raises `ValueError` or `RuntimeError` with the library's words when it
+    refuses the grammar. The latest four are kept.
     """
     return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
 
 
 def masked(matcher: Matcher, scores: Any) -> Any:
-    """Return a tensor of scores in which every token that may not come next is impossible."""
+    """Return the scores with minus infinity for every token that may not come next."""
     flags = _flags(matcher.bits().to(scores.device), scores.shape[-1])
     return scores.masked_fill(~flags, -float("inf"))
 

@@ -1,4 +1,4 @@
-"""Images, audio, video and files in messages → the parts that a template shows, and what they are, in order.
+"""Brings images, audio, video and files in messages into the form that a template shows, and lists them.
 
 Strategy: callers have OpenAI's parts (`image_url`, `input_audio`, `file`) or transformers' (`image`, `audio`, `video`);
 templates read one form or another. Which one is found by rendering a part between two words: it is shown where something
@@ -41,7 +41,8 @@ def shown_media(
 ) -> tuple[Sequence[Mapping[str, Any]], tuple[Media, ...]]:
     """Return the conversation with all media in the form that the template shows, and the media.
 
-    Raises `MessageError`, naming message and part, for what the template shows in no form. No argument is changed.
+    Raises `MessageError`, naming message and part, for media that the template shows in no form. No argument is
+    changed.
     """
     media: list[Media] = []
     shown = [_shown(message, i, template, capabilities, media) for i, message in enumerate(messages)]

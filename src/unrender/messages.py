@@ -1,4 +1,4 @@
-"""Messages, tools and requests: frozen values, and their OpenAI wire forms.
+"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms.
 
 These are pure values: nothing here knows a template, a format or a model.
 """
@@ -20,7 +20,7 @@ ReasoningField = Literal["reasoning_content", "reasoning"]
 
 
 class CallStatus(StrEnum):
-    """How far a tool call got."""
+    """How far a tool call has come."""
 
     OPEN = "open"
     COMPLETE = "complete"
@@ -30,7 +30,10 @@ class CallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that the model calls: its name, and its arguments as JSON text, half-written unless `status` is complete."""
+    """A call of a tool: the tool's name, and the arguments as JSON text.
+
+    The arguments are incomplete unless `status` is complete.
+    """
 
     name: str
     arguments: str
@@ -55,11 +58,11 @@ class Message:
 
     @property
     def dead_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that were begun and cannot be completed: truncated or invalid."""
+        """The calls that began and cannot be completed: they are truncated or invalid."""
         return tuple(call for call in self.tool_calls if call.status in (CallStatus.TRUNCATED, CallStatus.INVALID))
 
     def finish_reason(self, reason: str | None = None) -> str:
-        """Return OpenAI's finish reason; `reason` is the engine's own, None where it gives none.
+        """Return OpenAI's finish reason; `reason` is the engine's own, or None.
 
         >>> Message(tool_calls=(ToolCall(name="now", arguments="{}", id="0"),)).finish_reason("stop")
         'tool_calls'
@@ -72,9 +75,10 @@ class Message:
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> dict[str, Any]:
         """Return the OpenAI form, fit to be executed and sent back in the next turn.
 
-        Only complete calls are in it: one that is still being written, was cut off or broke stays in `tool_calls` alone,
-        and the text of a dead one in the content, unless the parser's policy withholds it.
-        `content` is always a string; reasoning and calls are there only when they hold something, as templates want it.
+        It has only complete calls. A call that is still being written, or is dead (cut off or broken), is only in
+        `tool_calls` of this object. The text of a dead call is in the content, unless the parser's policy withholds it.
+        `content` is always a string; reasoning and calls are present only when they are not empty, as templates want
+        it.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning:
@@ -97,7 +101,7 @@ class Tool:
 
     @property
     def key(self) -> bytes:
-        """Bytes that are equal for no two tools that differ, for caches; empty where `parameters` is not plain data."""
+        """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
         if self._key is None:
             key = content_key((self.name, self.description, self.parameters, self.strict))
             object.__setattr__(self, "_key", key)
@@ -108,7 +112,7 @@ class Tool:
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
         """Read `{"type": "function", "function": {…}}` or the bare function.
 
-        Raises `MessageError`, naming `where`, when the name or the parameters are not what they must be.
+        Raises `MessageError`, naming `where`, when the name or the parameters are malformed.
         """
         if not isinstance(tool, Mapping):
             raise MessageError(f"{where}: expected an object, found {type(tool).__name__}")
@@ -152,7 +156,7 @@ def _check_properties(schema: JsonSchema, *, where: str) -> None:
 
 
 class ToolChoice(StrEnum):
-    """How far the model is free to call tools."""
+    """How free the model is to call tools."""
 
     AUTO = "auto"
     NONE = "none"
@@ -162,7 +166,7 @@ class ToolChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What may be said in one turn: which tools may be called, whether one has to be, and what schema the content obeys.
+    """What may be said in one turn: the tools, whether one must be called, and the schema of the content.
 
     `tools` is None when the tools are not known (any name counts as a tool), empty when there are none.
     """
@@ -176,17 +180,17 @@ class Request:
 
     @property
     def calls_allowed(self) -> bool:
-        """True when tool calls are to be looked for."""
+        """Whether the answer is searched for tool calls."""
         return self.tool_choice is not ToolChoice.NONE and self.tools != ()
 
     @property
     def one_call(self) -> bool:
-        """True when an answer may hold no more than one call."""
+        """Whether an answer may hold at most one call."""
         return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
 
     @property
     def key(self) -> Hashable | None:
-        """A value that is equal for no two requests that differ, for caches; None where a schema is not plain data."""
+        """A value for caches that differs for any two different requests; None when a schema is not plain data."""
         tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
         schema = content_key(self.response_schema)
         if not schema or (tools and not all(tools)):
@@ -195,7 +199,7 @@ class Request:
         return (tools, schema, *said)
 
     def tool(self, name: str) -> Tool | None:
-        """Return the offered tool of that name, or None."""
+        """Return the offered tool with this name, or None."""
         return next((tool for tool in self.tools or () if tool.name == name), None)
 
 
@@ -204,10 +208,10 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 
 
 def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[Mapping[str, Any], ...]:
-    """Check a conversation in OpenAI's form and return it; `more_roles` are roles that only this template knows.
+    """Check a conversation in OpenAI's form and return it.
 
-    Raises `MessageError`, naming the message and the field, when a message has no known role, no content, or calls that
-    have no function's name.
+    `more_roles` are roles that only this template knows. Raises `MessageError`, naming the message and the field, when
+    a message has no known role, has no content, or has a call without a function's name.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
@@ -263,7 +267,7 @@ def _check_calls(calls: Any, *, where: str) -> None:
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
-    """Turn OpenAI's `tools` into `Tool` values; raises `MessageError` naming the place of a mistake."""
+    """Turn OpenAI's `tools` into `Tool` values. Raises `MessageError` that names the place of a mistake."""
     if tools is None:
         return ()
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
@@ -272,10 +276,11 @@ def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
 
 
 def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
-    """Return a `tool_choice` without its list of allowed tools, and the tools that it allows: all, where it has no list.
+    """Return a `tool_choice` without its list of allowed tools, and the allowed tools: without a list, all of them.
 
-    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or the
-    same flat, as in Responses. Raises `MessageError`, naming the place, when it is malformed or names an unknown tool.
+    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or
+    the same flat, as in Responses. Raises `MessageError`, naming the place, when it is malformed or names an unknown
+    tool.
     """
     if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
         return choice, tuple(tools)
@@ -303,7 +308,7 @@ def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
 
 
 def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
-    """Turn OpenAI's `tool_choice` into a `ToolChoice` and, when a tool is named, its name.
+    """Turn OpenAI's `tool_choice` into a `ToolChoice` and the name of a required tool, "" if none is named.
 
     Raises `MessageError` for an unknown word, an unknown tool, or a required call without tools.
     """
@@ -322,7 +327,7 @@ def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, st
 
 
 def read_response_schema(response_format: Any) -> JsonSchema | None:
-    """Return the JSON Schema that OpenAI's `response_format` asks for, or None when the answer is free text.
+    """Return the JSON Schema in OpenAI's `response_format`, or None when the answer is free text.
 
     Raises `MessageError` for a malformed or unknown response format.
     """

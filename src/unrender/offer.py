@@ -1,4 +1,4 @@
-"""The tools of a request, in whatever form they come → plain data for templates and `Tool`s for the rest, read once.
+"""Reads the tools of a request, in any form, once: as plain data for templates, and as `Tool`s for the rest.
 
 Servers are given the same tools with every request: tools of the same content share what was read of them. It is read
 from a copy, so that nothing changes when the caller's own data does.
@@ -21,7 +21,7 @@ _offers: Cache[Offer] = Cache(limit=16_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Tools that are offered."""
+    """The tools of a request, read for templates and for the library."""
 
     plain: Sequence[Mapping[str, Any]] = ()
     """Each as `{"type": "function", "function": {…}}`; shared by requests, so never to be changed."""
@@ -31,7 +31,7 @@ class Offer:
 
 
 def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
-    """Return the tools of a request; none for None. `repeats` and `MessageError`s are as for `plain_tools`."""
+    """Read the tools of a request; none for None. `repeats` and `MessageError`s are as for `plain_tools`."""
     if tools is None:
         return Offer()
     key = content_key(tools)

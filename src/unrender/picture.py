@@ -1,4 +1,4 @@
-"""A `Format` → whole answers as rows of parts, each with its role and the field of the format that it comes from."""
+"""Pictures a `Format` as whole answers in rows of parts, each with its role and its field of the format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROLES = {Slot.NAME: "name", Slot.ID: "id", Slot.ARGUMENTS: "argument", Slot.KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One part of an answer: a marker, written as it is, or a slot for the model's own words."""
+    """One part of an answer: a marker as it is written, or a slot for the model's own words."""
 
     text: str
     role: str
@@ -23,7 +23,10 @@ class Piece:
 
 
 def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, ...]]:
-    """Return the answers: one with content and a call, or one with each where the template does not write both."""
+    """Return the parts of whole answers.
+
+    There is one answer with content and a call; if the template does not write both together, there is one with each.
+    """
     turn = format_.turn
     reasons = bool(format_.reasoning.end)
     thought = list(_reasoning(format_)) if reasons else []
@@ -47,7 +50,7 @@ def pictures(format_: Format, capabilities: Capabilities) -> list[tuple[Piece, .
 
 
 def markers(format_: Format) -> list[tuple[str, str]]:
-    """Return every field that differs from its default, by its path, with its value as a text."""
+    """Return the path and the value, as text, of every field that differs from its default."""
     return list(_markers(format_, ""))
 
 
@@ -86,7 +89,7 @@ def _content(content: Content) -> Iterator[Piece]:
 
 
 def calls(tools: CallSyntax) -> Iterator[Piece]:
-    """Yield the parts of a run of one call."""
+    """Yield the parts of a run with one call."""
     yield from _marker(tools.section_start, "tools.section_start")
     yield from _marker(tools.call_start, "tools.call_start")
     for part in tools.function:

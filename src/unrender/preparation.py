@@ -1,4 +1,4 @@
-"""A conversation, and what is asked of its answer → the turn that is to be answered.
+"""Prepares a turn: reads a conversation and a request, and renders the prompt.
 
 What depends on the template alone is worked out once for all equal templates; what depends on the tools, once for all
 requests with the same tools.
@@ -54,9 +54,9 @@ def read_request(
     reasoning_format: Any,
     repeats: bool = False,
 ) -> tuple[Offer, Request]:
-    """Return the tools of a request, and what may be said in its answer; `repeats` is as for `plain_tools`.
+    """Return the tools of a request, and the demands on its answer.
 
-    Raises `MessageError`, naming the place, when an argument is malformed.
+    `repeats` is as for `plain_tools`. Raises `MessageError`, naming the place, when an argument is malformed.
     """
     offer = read_offer(tools, repeats=repeats)
     if reasoning_format not in ("auto", "none"):
@@ -89,10 +89,11 @@ def prepared(
     grammar: Grammar | None = None,
     beside: Template | None = None,
 ) -> Turn:
-    """Render a conversation and return the turn that answers it: `ChatTemplate.prepare` with arguments that are read.
+    """Render a conversation and return the turn that answers it.
 
-    `given` is used instead of the format that analysis derives; a `grammar` made by hand, to read and write the answer.
-    `cache` says whether analyses are kept on disk; `beside` is the template for requests with, or without, tools.
+    This is `ChatTemplate.prepare` for arguments that were already read. `given` is used instead of the format that
+    analysis derives; a `grammar` made by hand is used to read and write the answer. `cache` says whether analyses are
+    kept on disk. `beside` is the template for the other kind of request, with or without tools.
     """
     if grammar is not None:
         check_request(request)
@@ -132,9 +133,9 @@ def prepared(
 
 @lru_cache(maxsize=256)
 def analysis_of(template: Template, bounds: Bounds | None = None, *, cache: bool = True) -> Analysis:
-    """Return what is learnt of a template within the bounds; equal templates share it.
+    """Return the analysis of a template within the bounds; equal templates share it.
 
-    So do those of other processes if `cache`, unless the analysis has bounds of its own.
+    With `cache`, other processes share it too, unless the analysis has bounds of its own.
     """
     cache = cache and (bounds is None or bounds.analyses_as_usual)
     found = load(template) if cache else None
@@ -181,13 +182,16 @@ def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
 
 @lru_cache(maxsize=256)
 def ended(format: Format, eos_token: str) -> Format:
-    """Return the format with an end-of-sequence token among the ends of a turn; the same object for the same two."""
+    """Return the format with an end-of-sequence token among the ends of a turn.
+
+    The same arguments give the same object.
+    """
     return format.ended_by(eos_token)
 
 
 @lru_cache(maxsize=64)
 def with_tokens_of(format: Format, made: Identity) -> Format:
-    """Return the format with the special tokens of a grammar made by hand, and of its own ends of a turn."""
+    """Return the format with the special tokens of a grammar made by hand, and those in its own ends of a turn."""
     from unrender.analysis.analyze import special_tokens  # noqa: PLC0415 -- loaded when it is used
 
     texts = (*literals_of(made.grammar), *ends_of(format.turn))

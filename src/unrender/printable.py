@@ -1,4 +1,4 @@
-"""Text from outside into text that a terminal shows and never obeys, and that does not deceive its reader.
+"""Escapes text from outside, so that a terminal shows it, never obeys it, and no reader is deceived.
 
 Rules: a character that a terminal acts on (C0, C1, DEL), that reorders or hides what is beside it (bidi and other format
 controls, line separators, fillers without a glyph), or that is half a character is written as its number. All else stays.
@@ -25,7 +25,7 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    r"""Return the text as one line that can be shown.
+    r"""Return the text as one line that a terminal can show.
 
     >>> print(printable("a\x1b[31mb\u202ec\nd"))
     a\x1b[31mb\u202ec\nd
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    r"""Return the text with its own line breaks, each line as it can be shown.
+    r"""Return the text with its own line breaks, in lines that a terminal can show.
 
     >>> print(printable_lines("a\x07\nb"))
     a\x07
@@ -44,7 +44,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(json: str) -> str:
-    r"""Return JSON that can be shown and means the same.
+    r"""Return JSON with the same meaning that a terminal can show.
 
     >>> print(printable_json('"caf\u00e9 \u009b \U000e0001"'))
     "café \u009b \udb40\udc01"
@@ -53,7 +53,7 @@ def printable_json(json: str) -> str:
 
 
 def ascii_json(json: str) -> str:
-    r"""Return JSON that means the same in ASCII, for streams that cannot carry more.
+    r"""Return JSON with the same meaning in ASCII, for streams that cannot carry other characters.
 
     >>> print(ascii_json('"caf\u00e9"'))
     "caf\u00e9"

@@ -1,4 +1,4 @@
-"""One turn: the prompt that asks for an answer, how the answer is read, and what may be generated.
+"""Defines one turn: the prompt that asks for an answer, how the answer is read, and what may be generated.
 
 What constrains an answer depends on format, request and begun text alone, so turns that agree in these share it.
 """
@@ -54,7 +54,8 @@ class Turn:
     def stop(self) -> tuple[str, ...]:
         """Texts at which generation should end, e.g. `<|im_end|>`; none of them belongs to the message.
 
-        A text that also ends reasoning is left out where there is another: generation would stop before the answer.
+        A text that also ends reasoning is left out if there is another: otherwise generation would stop before the
+        answer.
         """
         turn = self.format.turn
         texts = tuple(dict.fromkeys(text.strip() for text in (turn.end, *turn.ends) if text.strip()))
@@ -68,32 +69,33 @@ class Turn:
 
     @property
     def triggers(self) -> tuple[Trigger, ...]:
-        """What tells an engine that a call begins, for a grammar that waits until then; else empty."""
+        """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
         from unrender.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
 
         return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
 
     def gbnf(self) -> str:
-        """Return what may be generated after the prompt in GBNF (llama.cpp).
+        """Return a grammar, in GBNF (llama.cpp), of the text that may follow the prompt.
 
         Raises `GrammarError` when it cannot be written as a grammar; a keyword of a schema that is not enforced is a
-        `SchemaWarning`. The same holds for the other dialects. Turns of the same format, request and begun text share it.
+        `SchemaWarning`. The same holds for the other dialects. Turns with the same format, request and begun text share
+        the result.
         """
         text: str = self._constraint("gbnf")
         return text
 
     def lark(self) -> str:
-        """Return the same in the Lark of llguidance."""
+        """Return the same grammar in the Lark of llguidance."""
         text: str = self._constraint("lark")
         return text
 
     def structural_tag(self) -> dict[str, Any]:
-        """Return the same as the structural tag of xgrammar, plain JSON data."""
+        """Return the same grammar as the structural tag of xgrammar, plain JSON data."""
         tag: dict[str, Any] = self._constraint("structural_tag")
         return tag
 
     def sample(self, seed: int) -> str:
-        """Return a random answer that the grammars allow, the same for the same seed: a model that is always right."""
+        """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""
         from unrender.emit.answer import Answer  # noqa: PLC0415 -- loaded when it is used
         from unrender.grammar.budget import STANDARD  # noqa: PLC0415
 
@@ -114,13 +116,13 @@ class Turn:
         ids: IdMaker | None = None,
         special_tokens: Collection[str] | None = None,
     ) -> Parser:
-        """Return a parser for one answer; what the prompt has already written of it counts as written.
+        """Return a parser for one answer. Text of the answer that the prompt has already written counts as read.
 
-        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is an
-        error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's name; by
-        default they are random, so that no other call of the conversation, or of another request, has the same.
-        `special_tokens` are the texts of the tokenizer's special tokens, for callers who tell `feed` which text is special;
-        by default those that the format knows.
+        A strict parser raises `MalformedOutput` at the first text that the format does not allow; otherwise no text is
+        an error. `ids` makes the ids of calls from their position in the conversation, counted from 0, and the tool's
+        name; by default they are random, so that no other call of the conversation, or of another request, has the
+        same. `special_tokens` are the texts of the tokenizer's special tokens, for callers who tell `feed` which text
+        is special; by default those that the format knows.
         """
         return Parser(
             self.format,
@@ -137,14 +139,14 @@ class Turn:
         )
 
     def restore(self, state: Mapping[str, Any], *, ids: IdMaker | None = None) -> Parser:
-        """Return the parser of this turn that `Parser.state` was taken from, perhaps in another process.
+        """Return a parser for this turn from a state that `Parser.state` returned, perhaps in another process.
 
         Raises `StateError` when the state belongs to another turn's format, tools or grammar, or was changed.
         """
         return Parser.restore(self.format, self.request, state, grammar=self.grammar, ids=ids)
 
     def parse(self, text: str, *, ids: IdMaker | None = None) -> Message:
-        """Return the message that a whole answer means. No text makes it raise. `ids` as for `parser`."""
+        """Return the message that a whole answer means. No text raises an error. `ids` is as for `parser`."""
         parser = self.parser(ids=ids)
         parser.finish(text=text)
         return parser.message

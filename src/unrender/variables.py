@@ -1,4 +1,4 @@
-"""A template's own variables: which it reads, what it takes them for when they are left out, and which of them matter.
+"""Finds a template's own variables: their names, their defaults, and which of them change the prompt.
 
 Rules: what a template does not read is a mistake of the caller, and refused; nothing is ignored in silence.
 """
@@ -45,7 +45,7 @@ class Variable:
 
 @lru_cache(maxsize=64)
 def variables_of(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
-    """Return the variables that a template reads, by name; those that every rendering has are left out."""
+    """Return the variables that a template reads, by name, without those that every rendering has."""
     names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
     without = _prompt(template, capabilities)
     return {
@@ -63,8 +63,8 @@ def check_variables(
 ) -> None:
     """Raise `MessageError`, naming the nearest known name, for a variable that the template does not read.
 
-    What the template `beside` it reads is accepted: that one is used for requests with other tools. A switch for thinking that
-    the template does not have is a `TemplateWarning`: servers set it for every model.
+    A variable is also accepted if the template `beside` it reads it, since that one is used for requests with other
+    tools. A switch for thinking that the template does not have is a `TemplateWarning`: servers set it for every model.
     """
     if not given:
         return
@@ -90,7 +90,7 @@ def _nearest(name: str, known: frozenset[str]) -> str:
 
 
 def thinking_of(given: Mapping[str, Any], template: Template, capabilities: Capabilities) -> bool | None:
-    """Return whether thinking is switched on for a rendering with these variables; None where there is no such switch."""
+    """Return whether thinking is switched on for a rendering with these variables; None if there is no such switch."""
     if not capabilities.supports_enable_thinking:
         return None
     if (thinking := given.get(THINKING)) is not None:

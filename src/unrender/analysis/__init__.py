@@ -1,4 +1,4 @@
-"""From a template to a Format: probes, differences, needles.
+"""Derives a Format from a template: probes, differences, needles.
 
 Invariants:
 - A decision rests on where needles are in renderings; no code path knows a model's name or a marker's spelling.

@@ -1,4 +1,4 @@
-"""Literals between slots in, markers out: what all repetitions share is the marker, what is left is the separator.
+"""Splits the literals between items in a row into the markers that each item repeats, and the separators.
 
 For items in a row, `before` item₁ `between` item₂ `after`: an item's own prefix ends both `before` and `between`, its own
 suffix begins both `between` and `after`. Where the two overlap, the border is drawn between whole tags, after white space.

@@ -1,4 +1,4 @@
-"""What the analysis of one template has cost so far, into whether it may go on.
+"""Adds up what the analysis of one template has cost, and says whether it may go on.
 
 Rules: the sum is bounded, not only each rendering; what is over it is left undetermined and said in a diagnostic. Ordinary
 templates need 50 renderings and a fifth of a second.

@@ -1,4 +1,4 @@
-"""A template in, its `Analysis` out: capabilities, format, the evidence for each finding, and what stayed open.
+"""Turns a template into its `Analysis`: capabilities, format, evidence for each finding, and open questions.
 
 Strategy: inputs first (`discovery`), then the frame of a turn, reasoning (R1–R3), content (C1), calls (T1–T7, A1–A3); each
 step knows what the earlier ones found. Then the probes are written again from the format: what does not come out as the

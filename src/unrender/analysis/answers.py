@@ -1,4 +1,4 @@
-"""A template and the frame of its turns in, a record of the answers out that it writes: one text for each shape of the probes."""
+"""Renders answers: turns a template and the frame of its turns into one text for each shape of the probes."""
 
 from __future__ import annotations
 

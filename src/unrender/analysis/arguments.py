@@ -1,4 +1,4 @@
-"""One call with no, one, two and many arguments in, how arguments are written out (T5, T6, A1, A2, A3).
+"""Finds how arguments are written from calls with no, one, two and many arguments (T5, T6, A1, A2, A3).
 
 Strategy: numbers are written bare by every codec, so the skeleton of an argument is solved with numbers alone; a string
 in the same place then shows quotes or a type attribute, and a call with all kinds of values shows the codec.

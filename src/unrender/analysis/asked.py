@@ -1,4 +1,4 @@
-"""A template in, what it writes after a question and after a tool's result out: records of prompts and whole answers.
+"""Records what a template writes after a question and after a tool's result: prompts and whole answers.
 
 Rules: this module and `answers` are the only ones that render once `discovery` knows the inputs. What they return are
 records of texts, and everything else of the analysis is a function of such records.

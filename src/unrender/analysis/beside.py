@@ -1,4 +1,4 @@
-"""An answer with content and a call in, the wrapper out that content has beside calls, where it has another alone."""
+"""Finds the wrapper of content beside calls, if it differs from the wrapper of content alone."""
 
 from __future__ import annotations
 

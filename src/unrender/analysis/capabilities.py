@@ -1,4 +1,4 @@
-"""What a template takes: which fields, shapes and variables, as found on probes.
+"""Describes what a template takes: fields, shapes and variables, as found on probes.
 
 `Capabilities` is the contract between analysis and the facade: `shape_messages` (in `shape`) brings any OpenAI
 conversation into the form that is described here.

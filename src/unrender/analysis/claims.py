@@ -1,4 +1,4 @@
-"""A Format and the template's own answers in, a Format whose claims hold out: what reading refutes gives way to weaker claims.
+"""Weakens a Format until its claims hold: claims that the template's own answers refute give way to weaker ones.
 
 Strategy: every weaker claim that could mend what is misread is tried, and the one under which the least is misread wins; it
 may itself be weakened. A claim that is given up costs less than one that is false, and nothing is given up in vain.

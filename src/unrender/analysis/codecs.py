@@ -1,4 +1,4 @@
-"""Rendered values in, the codec that writes them out: identified by round trip.
+"""Finds the codec that writes rendered values, by a round trip.
 
 Strategy: each axis of a codec is guessed from the values that show it, and the guess holds only when the encoder writes
 every probed value exactly as the template did. What does not fit is reported, never hidden.

@@ -1,4 +1,4 @@
-"""Renderings of content in, its wrapper and the end of the turn out (C1)."""
+"""Finds the wrapper of content and the end of the turn from renderings (C1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complete a derived format with what declared formats say that no rendering shows.
+"""Completes a derived format with declared formats, which say what no rendering shows.
 
 Rules: what was derived stays. A declared part fills only a part that the template does not render; call syntaxes,
 spellings and ignored markers are added, since they widen what is read and never what is generated.

@@ -1,4 +1,4 @@
-"""Probes in, `Capabilities` out: which inputs the template takes, tried in the order of how common they are.
+"""Finds a template's `Capabilities` by probes: the inputs it takes, the commonest tried first.
 
 Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string
 constants and variables; what decides is whether a needle shows up in the rendering.

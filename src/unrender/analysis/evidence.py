@@ -1,4 +1,4 @@
-"""All records of a template and the format found in them in, the evidence out: each comparison with both of its texts.
+"""Collects the evidence for a format from the records of its template: each comparison, with both texts.
 
 Rules: a comparison shows two renderings that differ in one respect, with the name of the heuristic that decided where there
 was a choice. What one of the two does not show is left out.

@@ -1,4 +1,4 @@
-"""A finished `Analysis` into records of the logger `unrender.analysis`: what was decided, and what each decision rests on.
+"""Logs a finished `Analysis` to `unrender.analysis`: what was decided, and what each decision rests on.
 
 Rules: records are of level DEBUG, and cost nothing where nobody listens; text of the template is quoted, so that a record
 stays a line.

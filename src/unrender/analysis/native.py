@@ -1,4 +1,4 @@
-"""Text of calls and the calls themselves in, JSON objects and their envelope out (JSON_NATIVE).
+"""Finds calls that are JSON objects in a text, and describes their envelope (JSON_NATIVE).
 
 The one thing that is recognised rather than compared: JSON. A call is the outermost object that holds this call's name
 and arguments and no other call's; lists around it belong to the section.

@@ -1,4 +1,4 @@
-"""Derived parts in, a Format that can exist out: a part that breaks an invariant gives way to a weaker claim.
+"""Makes a Format of derived parts: a part that breaks an invariant gives way to a weaker claim.
 
 Strategy: a Format names the field that is at fault. That field goes back to its default first; when the part still cannot
 exist, all of the part does.

@@ -1,4 +1,4 @@
-"""Conversations made to learn something: needles, the probes that carry them, and what a template makes of these.
+"""Renders conversations made to learn something: needles, and the probes that carry them.
 
 Strategy: a probe is written in OpenAI's form and shaped for the template, so what is learnt about the shape holds for users.
 Needles are plain words and numbers that no template contains; BOS and EOS are needles as well, so no format depends on them.

@@ -1,4 +1,4 @@
-"""A derived format and the template's answers in, doubts out: each answer is written again from the format and compared."""
+"""Proves a derived format by writing: each answer is written again from the format and compared."""
 
 from __future__ import annotations
 

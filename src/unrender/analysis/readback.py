@@ -1,4 +1,4 @@
-"""A template and a Format in, what of the template's own answers is not read back out: the reading half of the proof.
+"""Proves a derived format by reading: finds which of the template's own answers are not read as they were meant.
 
 Strategy: an answer is what the conversation with it adds to the prompt, or to as much of the prompt as both have in common.
 Nothing of the Format decides where it begins. It is read whole and character by character. What a rendering does not show

@@ -1,4 +1,4 @@
-"""Renderings with and without reasoning in, the reasoning's markers and what follows them out (R1, R2, R3).
+"""Finds the markers of reasoning, and what follows them, in renderings with and without it (R1, R2, R3).
 
 Strategy: what is before the needle is the opener. What is after it is closer, joint and the next part's opener;
 texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its

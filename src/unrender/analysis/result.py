@@ -1,4 +1,4 @@
-"""What analysis comes to: plain frozen data, which can be kept on disk."""
+"""Holds the results of an analysis: plain frozen data, which can be kept on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rendering of calls in, the calls in a row out: each call's slots, and the literals before, between and after."""
+"""Finds the calls in a rendering: each call's slots, and the literals before, between and after."""
 
 from __future__ import annotations
 

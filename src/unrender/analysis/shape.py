@@ -1,4 +1,4 @@
-"""OpenAI conversations in, conversations of the shape that one template wants out.
+"""Brings OpenAI conversations into the shape that one template wants.
 
 Rules:
 - Nothing is lost without need: reasoning goes to the field that the template reads, a system message that it refuses goes

@@ -1,4 +1,4 @@
-"""Literals around a call in, the call's named parts out: opener, the tag that holds the name, closers, brackets, id."""
+"""Splits the literals around a call into its named parts: opener, name tag, closers, brackets, id."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def split_closer(text: str, call_start: str) -> tuple[str, str]:
 
 
 def move_brackets(function: Skeleton, arguments: Arguments) -> tuple[Skeleton, Arguments]:
-    """Move brackets around the arguments from the call to its arguments: `call:f{…}`, `f(…)`."""
+    """Move brackets around the arguments, as in `f(…)`, from the call's skeleton into `arguments`."""
     if not arguments.entry:
         return function, arguments
     at = function.index(Slot.ARGUMENTS)

@@ -1,4 +1,4 @@
-"""Text with values in it in, where these values are and how they are nested out: the JSON side of call detection."""
+"""Finds where values are in a text, and how they are nested: the JSON side of call detection."""
 
 from __future__ import annotations
 

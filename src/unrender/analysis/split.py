@@ -1,4 +1,4 @@
-"""Two renderings in, what they share and where they differ out: the small difference core of the analysis.
+"""Compares two renderings: what they share, and where they differ. This is the small core of the analysis.
 
 Rules:
 - Texts are compared in *lexemes* (a `<tag>`, a `[MARKER]`, a word, one white-space character, one other character), never

@@ -1,4 +1,4 @@
-"""Analyses on disk: a template's analysis is made once on a machine, and read by every later process.
+"""Keeps analyses on disk: a template's analysis is made once on a machine, and read by every later process.
 
 Strategy: one JSON file for each template, in the user's cache folder, named by a digest of all that decides the analysis:
 the template with its tokens, this release's code, and the users' declared formats. A file that does not say exactly what

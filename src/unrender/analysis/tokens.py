@@ -1,4 +1,4 @@
-"""A rendering of calls in, skeletons out: the slots in the order of the text, with the literals between them."""
+"""Turns a rendering of calls into skeletons: the slots in the order of the text, with the literals between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renderings of one, two and three calls in, the call syntax out (T1–T7).
+"""Finds the call syntax from renderings of one, two and three calls (T1–T7).
 
 Strategy: names, ids and arguments are found by their needles; what is between them are literals, and what all calls
 share of these is the call's own. JSON is the only thing that is recognised rather than compared: a call whose name and

@@ -1,4 +1,4 @@
-"""Records of prompts and answers in, the frame of a turn out: headers, what the prompt prefills, what ends the turn.
+"""Finds the frame of a turn from prompts and answers: headers, prefills, and the end of the turn.
 
 Strategy: what all answers to one question have in common at their start is the header. The generation prompt ends in the
 header too, or goes on with the prefill. A boundary is drawn where lexemes differ, and never inside a composite marker.

@@ -1,4 +1,4 @@
-"""Recorded answers, many at a time → what they mean, in columns: for the engines that people read tables with.
+"""Reads many recorded answers into columns, for the engines that people read tables with.
 
 Only Arrow and Parquet need a library, pyarrow; the extra is called `batch`.
 """

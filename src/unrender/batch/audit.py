@@ -1,4 +1,4 @@
-"""Recorded answers, and the messages that a server made of them → what the server lost, by reason.
+"""Compares recorded answers with the messages that a server made of them, and says what was lost, by reason.
 
 Strategy: an answer is read by our format, and what comes is compared with the recorded message part by part. White space around
 texts is nobody's loss, nor is the order of an object's keys. What is left in the content explains a content that differs.

@@ -1,4 +1,4 @@
-"""Batches of the libraries that people read tables with → lists of values, and back with more columns.
+"""Opens batches of table libraries as lists of values, and returns them with more columns.
 
 Strategy: a batch is known by the library that made it, so that no library is imported which the caller does not use.
 """

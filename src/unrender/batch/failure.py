@@ -1,4 +1,4 @@
-"""What ends a job over files: never an answer, always a file, a worker, or what was left by another job."""
+"""Defines the error that ends a job over files: bad files, dead workers, another job's leftovers; never an answer."""
 
 from unrender.errors import UnrenderError
 

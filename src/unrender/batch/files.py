@@ -1,4 +1,4 @@
-"""Files of recorded answers → pieces of them, in order, small enough to be handed round.
+"""Cuts files of recorded answers into pieces, in order, small enough to hand to workers.
 
 Strategy: what belongs to one row is not looked at here: a piece holds lines as they are, or rows as Arrow has them, and workers
 decode them. So reading keeps ahead of any number of workers.

@@ -1,4 +1,4 @@
-"""Files of recorded answers → one file of what they mean: in order, by several processes, and on after a kill.
+"""Reads files of recorded answers into one file of messages: in order, in several processes, and resumable.
 
 A job that was ended, by whatever means, goes on where it was when it is started again with the same arguments.
 """

@@ -1,4 +1,4 @@
-"""An audit → one HTML page for people: numbers, bars drawn as SVG, and examples; it loads nothing and runs nothing.
+"""Writes an audit as one HTML page: numbers, bars in SVG, and examples; it loads nothing and runs nothing.
 
 Rules: every text that comes from a record is escaped here, and what would hide or reorder is shown as its number. A policy in the
 page forbids scripts and everything from elsewhere, should anything slip through.

@@ -1,4 +1,4 @@
-"""Columns of recorded answers → columns of what they mean, for any engine that hands out batches.
+"""Reads columns of recorded answers into columns of their meaning, for any engine that hands out batches.
 
 Strategy: what a worker is sent is plain data, the derived format among it, so that no worker analyses a template; parsers
 are built where they are used, when they are first used.

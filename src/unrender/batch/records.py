@@ -1,4 +1,4 @@
-"""A piece of a file → its rows as mappings, and what is wrong with those that are none."""
+"""Decodes the rows of a piece of a file, and says what is wrong with rows that are not mappings."""
 
 from __future__ import annotations
 

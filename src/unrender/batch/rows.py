@@ -1,4 +1,4 @@
-"""One recorded answer → its message, how well it could be read, and why not better.
+"""Reads one recorded answer: its message, how well it could be read, and why not better.
 
 Strategy: what decides how an answer is read is its tools and what its prompt has begun; few answers differ in these. A
 parser is made for each once, and copied for every answer.

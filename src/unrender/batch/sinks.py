@@ -1,4 +1,4 @@
-"""What workers have written → a file that is either complete or not there, and a journal from which a killed job goes on.
+"""Writes the workers' output to a file that is complete or absent, and a journal to resume a killed job.
 
 Strategy: output is appended to `OUT.part`, bad rows to `OUT.bad.jsonl`; now and then `OUT.journal` is
 replaced, atomically, by one that says how many rows both hold, and their lengths. A job that goes on cuts both to these

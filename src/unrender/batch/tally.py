@@ -1,4 +1,4 @@
-"""Readings → what they add up to: calls of each tool, how many rows ended how, and the commonest reasons.
+"""Adds readings up: calls of each tool, how rows ended, and the commonest reasons.
 
 Rules: names and reasons come from models, so only so many of them are kept apart; the rest are counted together.
 """

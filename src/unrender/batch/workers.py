@@ -1,4 +1,4 @@
-"""Pieces of work → their results, in order, worked out in several processes.
+"""Spreads pieces of work over several processes, and yields the results in order.
 
 Strategy: every worker has one piece at a time and a pipe of its own, so nothing waits in a queue that a killed process could
 leave locked, and a worker whose parent is gone reads the end of its pipe and ends. The next piece is read while workers work;

@@ -1,4 +1,4 @@
-"""The group of all commands, and the one place where what goes wrong becomes a line and an exit code."""
+"""Groups all commands, and turns every failure into a line and an exit code in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that say what is asked of a model into a template, a request and a turn; commands share them."""
+"""Defines the options of a request, which commands share, and turns them into a template and a turn."""
 
 from __future__ import annotations
 

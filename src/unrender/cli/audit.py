@@ -1,4 +1,4 @@
-"""`unrender audit`: recorded answers and the messages a server made of them into what the server lost."""
+"""`unrender audit`: compares recorded answers with the messages a server made of them, and prints the losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender chat`: a conversation into the prompt that the model is given, an answer to it, and what that answer means."""
+"""`unrender chat`: renders a conversation, answers it, and prints what the answer means."""
 
 from __future__ import annotations
 

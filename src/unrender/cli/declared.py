@@ -1,4 +1,4 @@
-"""`unrender declared`: the declared formats that are in effect, or files that are to become some, checked."""
+"""`unrender declared`: lists the declared formats in effect, or checks files before they are."""
 
 from __future__ import annotations
 

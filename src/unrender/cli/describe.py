@@ -1,4 +1,4 @@
-"""A `Format` into what a person reads: an answer with slots for the model's own words, and the markers by name.
+"""Describes a `Format` for people: an answer with slots for the model's own words, and the markers by name.
 
 Rules: a marker is shown as a Python string, so that white space and line breaks can be seen; slots are in «…», since a
 pipe has no colours; only what differs from the default is listed.

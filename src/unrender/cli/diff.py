@@ -1,4 +1,4 @@
-"""`unrender diff`: two templates, or Formats in files, into what differs between their Formats."""
+"""`unrender diff`: prints the differences between the Formats of two templates or files."""
 
 from __future__ import annotations
 

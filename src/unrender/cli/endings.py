@@ -1,4 +1,4 @@
-"""An exception into what the command line says of it, and the exit code."""
+"""Turns an exception into the sentence and the exit code of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender engine-args`: a template and an engine into the commands that serve it, with what was proved, and why.
+"""`unrender engine-args`: prints the commands with which an engine serves a model, with proof and reasons.
 
 vLLM and SGLang run the plug-in, and the gateway goes in front of every engine: both read with the whole format. Some engines
 also read an exported response template by themselves, which can say less.

@@ -1,4 +1,4 @@
-"""Many templates into outcomes: each is examined in a process of its own, which is stopped when it takes too long.
+"""Examines many templates: each in a process of its own, which is stopped when it takes too long.
 
 Rules: one bad file stops nothing; outcomes come in the order of the names. A single template without a time limit is examined in
 this process, and what goes wrong with it is raised.

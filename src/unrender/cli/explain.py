@@ -1,4 +1,4 @@
-"""`unrender explain`: a template and a model's output into why it was read as it was."""
+"""`unrender explain`: says why a model's output was read as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender export`: a template into the response template that transformers, vLLM and SGLang read."""
+"""`unrender export`: writes the response template that transformers, vLLM and SGLang read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender format`: a template into the JSON of its Format."""
+"""`unrender format`: prints a template's Format as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender grammar`: a template and a request into the text of a grammar."""
+"""`unrender grammar`: prints the grammar for a template and a request."""
 
 from __future__ import annotations
 

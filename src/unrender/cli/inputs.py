@@ -1,4 +1,4 @@
-"""Arguments and options into values: templates, JSON files, and the settings that a template reads.
+"""Reads arguments and options: templates, JSON files, and the settings that a template reads.
 
 Rules: whatever is wrong with an input ends the command with code 2 and a sentence that names the input.
 """

@@ -1,4 +1,4 @@
-"""`unrender inspect`: a template into a page that says what the model writes, and how that is known."""
+"""`unrender inspect`: shows what the model writes, and how that is known."""
 
 from __future__ import annotations
 

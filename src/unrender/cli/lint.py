@@ -1,4 +1,4 @@
-"""`unrender lint`: templates into what is wrong with them, for people and programs."""
+"""`unrender lint`: says what is wrong with templates, for people and programs."""
 
 from __future__ import annotations
 

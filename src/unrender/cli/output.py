@@ -1,4 +1,4 @@
-"""What commands show alike: headings, two columns that also read well in 80 columns and in a pipe, and events."""
+"""Prints what commands share: headings, two columns that fit 80 columns and pipes, and events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender parse`: a model's raw output on standard input into an OpenAI message, or into events as it comes."""
+"""`unrender parse`: reads a model's output from standard input into an OpenAI message, or into events as it comes."""
 
 from __future__ import annotations
 

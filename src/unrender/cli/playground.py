@@ -1,4 +1,4 @@
-"""`unrender playground`: a page on this machine that shows templates, formats, outputs and grammars."""
+"""`unrender playground`: serves a page on this machine that shows templates, formats, outputs and grammars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender read`: files of recorded answers into one file of what they mean."""
+"""`unrender read`: reads files of recorded answers into one file of messages."""
 
 from __future__ import annotations
 

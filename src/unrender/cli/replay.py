@@ -1,4 +1,4 @@
-"""`unrender replay`: recorded chunks into what came out when, and whether other chunks would have given the same."""
+"""`unrender replay`: shows what each recorded chunk gave, and whether other chunks would have given the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unrender serve`: a gateway with OpenAI's and Anthropic's APIs in front of an engine."""
+"""`unrender serve`: runs a gateway with OpenAI's and Anthropic's APIs in front of an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything the command line prints: the only module of it that writes to a stream.
+"""Prints everything that the command line prints: no other module of it writes to a stream.
 
 Rules: what is printed is escaped here (`unrender.printable`), whoever hands it over; styles are added afterwards, and only for
 terminals that want them. What programs read from a pipe or a file comes as it is, but for JSON, which means the same escaped.

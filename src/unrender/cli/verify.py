@@ -1,4 +1,4 @@
-"""`unrender verify`: templates into verdicts, each with the renderings it rests on."""
+"""`unrender verify`: proves or refutes templates' formats, and shows the renderings that decide."""
 
 from __future__ import annotations
 

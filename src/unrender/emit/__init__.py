@@ -1,1 +1,1 @@
-"""From a grammar to the dialects that constrain generation."""
+"""Writes grammars in the dialects that constrain generation."""

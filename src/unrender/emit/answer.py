@@ -1,4 +1,4 @@
-"""Format, request and what the prompt has begun → the rest of the answer in each dialect."""
+"""Writes the rest of an answer in each dialect, from the format, the request and the begun text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stops → the automaton of all text before the first of them (Aho-Corasick), state by state.
+"""Builds the automaton of all text before the first of some stops (Aho-Corasick).
 
 Each state is the beginning of a stop that has just been read. Rules: text is cut at the stop that is complete first;
 of several that are complete at once, at the longest.

@@ -1,4 +1,4 @@
-"""Literals that may begin where free text may → texts that a lexer can tell apart from free text at its stops.
+"""Separates literals from the free text beside them, into texts that a lexer can tell apart.
 
 A lexer that prefers the longest lexeme reads free text on after any literal, up to a stop. So what begins with a literal
 is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and after it goes on what follows
@@ -22,7 +22,10 @@ from unrender.grammar.nodes import Literal, Node, Ref, Until
 
 @dataclass(slots=True)
 class Beside:
-    """Free text up to `stops`, then one of `rests`, which begin at `place`; and the options beside it found so far."""
+    """Free text up to `stops` and after it one of `rests`; and other options that may begin at the same place.
+
+    `place` is where the rests begin; `exact` and `left` are the results of `take`.
+    """
 
     stops: Stops
     rests: tuple[Rest, ...]

@@ -1,4 +1,4 @@
-"""Lowered rules → the places where a lexer that prefers the longest lexeme would lose another one.
+"""Finds the places in lowered rules where a lexer that prefers the longest lexeme would lose another one.
 
 Strategy: the rules are read as the engine reads them, lexeme by lexeme, with all ways to read what came before side by
 side. A lexeme is lost where another one that is allowed at the same place goes on with a character that may follow the

@@ -1,4 +1,4 @@
-"""Rules → the least number of rules that a text of each passes through: the shortest way out of a recursion."""
+"""Computes the least number of rules that a text of each rule needs: the shortest way out of a recursion."""
 
 from __future__ import annotations
 

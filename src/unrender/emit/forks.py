@@ -1,4 +1,4 @@
-"""Nodes → how each may begin, and how it may go on where it might also have ended.
+"""Finds how a node may begin, and how it may go on at places where it might also have ended.
 
 Strategy: least fixed points over the rules, as in `openness`. A text is told apart from others by its first literal;
 free text, which may be anything, by its stops.

@@ -1,4 +1,4 @@
-r"""Grammar → GBNF, the dialect of llama.cpp, which xgrammar and llguidance's converter read as well.
+r"""Writes a grammar in GBNF, the dialect of llama.cpp, which xgrammar and llguidance's converter also read.
 
 Rules: every rule is reachable and defined; names are lower-case letters, digits and `-`. Text is written as it is in
 UTF-8, only quotes, backslashes and control characters are escaped, so markers of any script are safe. Repetition is

@@ -1,4 +1,4 @@
-r"""Grammar → Lark in llguidance's variant, JSON Schemas handed over natively with `%json`.
+r"""Writes a grammar in llguidance's Lark, with JSON Schemas handed over natively by `%json`.
 
 Strategy: llguidance reads with a lexer that prefers the longest lexeme, so everything regular becomes one terminal
 (upper case), and text up to a stop is one lexeme that ends with the stop: "ends in the stop, and holds no stop before".

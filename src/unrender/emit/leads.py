@@ -1,4 +1,4 @@
-"""The ways in which text can go on → groups that a lexer can tell apart by their first literal.
+"""Groups the ways in which text can go on, so that a lexer can tell the groups apart by their first literal.
 
 A lexer that prefers the longest literal would lose an option whose literal another one's begins with: such options are
 taken apart after what they share. All others stay as they are, so that the rules that they name stay shared.
@@ -65,6 +65,8 @@ class Mixture:
 @dataclass(frozen=True, slots=True)
 class Beginnings:
     """Finds how options begin.
+
+    `rule` returns the node of a rule, or None to treat the rule as it is.
 
     `rule` returns the node of a rule; None for a rule that is not looked into.
     """

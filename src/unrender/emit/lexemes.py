@@ -1,4 +1,4 @@
-"""Lexemes → what a lexer that prefers the longest one would confuse: beginnings of others, and texts that two share.
+"""Finds lexemes that a lexer confuses: beginnings of others, and texts that two share.
 
 Strategy: a lexeme is read character by character: by derivatives where it is made of nodes, by the automaton of its
 stops where it is free text. Characters that no lexeme tells apart are one, so a few dozen stand for all.

@@ -1,4 +1,4 @@
-"""PEG → context-free rules: what the dialects can say, and nothing that they cannot.
+"""Turns a PEG into context-free rules: what the dialects can express, and nothing else.
 
 Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is not a context-free operator, so each `Until` is
 joined with what follows it and becomes one `Stopped`: text up to the first stop, the stop itself, and the continuation

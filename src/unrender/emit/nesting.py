@@ -1,4 +1,4 @@
-"""A function that walks through a grammar → the same, with a named error where the grammar is nested too deep for it."""
+"""Gives functions that walk through grammars a named error for grammars that are nested too deep."""
 
 from __future__ import annotations
 

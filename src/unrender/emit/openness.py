@@ -1,4 +1,4 @@
-"""Rules → which nodes may be empty, and which may end in text that only what follows them will stop.
+"""Finds which nodes may be empty, and which may end in text that only the next node will stop.
 
 Strategy: both are least fixed points over the rules; a rule is looked at again only when one that it refers to has
 changed, so that long chains of rules cost no more than their length.

@@ -1,4 +1,4 @@
-"""Nodes one after the other, or one of several → the same, flat.
+"""Flattens sequences and choices of nodes.
 
 Rules: what says nothing to an emitter is left out; neighbouring literals are one.
 """

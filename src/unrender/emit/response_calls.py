@@ -1,4 +1,4 @@
-"""From a format's call syntax to the `tool_calls` field of a response template.
+"""Writes a format's call syntax as the `tool_calls` field of a response template.
 
 Strategy: whole JSON objects and lists are read as JSON and taken apart by a `transform`, so their keys may come in any order;
 elsewhere the opener captures the function's name, and what is between opener and closer is its arguments.

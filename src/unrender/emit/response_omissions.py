@@ -1,4 +1,4 @@
-"""From a Format to what a response template cannot say of it."""
+"""Lists what a response template cannot say about a Format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""From a format's literals to the regular expressions of a response template.
+r"""Writes a format's literals as the regular expressions of a response template.
 
 Rules: text is matched as it stands. White space at a marker's ends is layout: next to verbatim text at most as much of it
 is matched as the marker itself has, so that verbatim text comes back exact; elsewhere any amount. The patterns are read by

@@ -1,4 +1,4 @@
-"""A declared response template, as checkpoints ship it, → one whose shape has been checked.
+"""Checks the shape of a response template that a checkpoint ships.
 
 Rules: what the parsers of response templates refuse is refused here, and the error names the place. Patterns are left to them.
 """

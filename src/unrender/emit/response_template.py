@@ -1,4 +1,4 @@
-"""From a Format to the `response_template` that transformers, vLLM and SGLang read: regions of text, opened and closed.
+"""Writes a Format as the `response_template` of transformers, vLLM and SGLang: regions that patterns open and close.
 
 Strategy: what belongs to no other region is content (with reasoning that has no opener: reasoning), so wrappers of content,
 joints and ends of turn *close* that region, which costs nothing where it is empty. Layout is eaten by openers and closers:

@@ -1,4 +1,4 @@
-"""A grammar, and what the prompt has already written of the answer → the grammar of the rest.
+"""Finds the grammar of the rest of an answer, after the text that the prompt has already written.
 
 Strategy: the grammar is read against the text, and every way in which the text can be its beginning leaves a rest (a
 Brzozowski derivative, on nodes). So an open reasoning block, a closed one, and a half-written answer need no cases.

@@ -1,4 +1,4 @@
-"""Grammar → a random text of it: a model that is always right, for fuzzing, demos and tests.
+"""Draws a random text from a grammar: a model that is always right, for fuzzing, demos and tests.
 
 Strategy: a walk through the context-free rules. Every rule knows the least number of steps in which it can end, and once
 the budget is spent the walk takes the shortest way out, so that recursion ends. Free text is drawn from what makes

@@ -1,4 +1,4 @@
-"""Text up to a stop, and what follows it → which stop comes first, and what may follow that stop.
+"""Finds which stop comes first after free text, and what may follow that stop.
 
 Strategy: a continuation is taken apart only until a stop is complete. Where it goes on with a rule, that is a place of its
 own (`Place`), worked out once however many continuations lead there. So the places form a graph, and the stops that can

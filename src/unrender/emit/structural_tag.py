@@ -1,4 +1,4 @@
-"""Grammar → xgrammar's structural tag: JSON that vLLM, SGLang and others take for constrained decoding.
+"""Writes a grammar as xgrammar's structural tag: JSON for constrained decoding in vLLM, SGLang and others.
 
 Strategy: the tag is a tree, so rules are written out where they are used; text up to a stop is a `tag` of `any_text`, an
 argument's JSON is a `json_schema`, and what is regular is an EBNF `grammar`. A tree has no names for parts that it needs

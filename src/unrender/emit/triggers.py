@@ -1,4 +1,4 @@
-"""Format and request → what tells an engine that a tool call begins, for grammars that wait until then.
+"""Finds the texts by which an engine notices that a tool call begins, for grammars that wait until then.
 
 Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
 token, that token alone, so that a misspelt name after it still wakes the grammar; where the literal is ordinary text, all

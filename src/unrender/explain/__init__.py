@@ -1,4 +1,4 @@
-"""Why an answer was read as it was: a template and a model's output into an `Explanation`, and recorded chunks into a `Replay`.
+"""Explains why an answer was read as it was (`Explanation`), and what recorded chunks gave (`Replay`).
 
 Rules: everything here is found with the public parser, by reading the same output again with one thing changed: another
 call syntax, a tolerance less, markers taken away, no list of tools, other chunks. Nothing is guessed from a model's name.

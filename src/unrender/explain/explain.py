@@ -1,4 +1,4 @@
-"""A template and an output into an `Explanation`: read it as the library does, then again with one thing changed at a time."""
+"""Explains an output: reads it as the library does, then again with one thing changed at a time."""
 
 from __future__ import annotations
 

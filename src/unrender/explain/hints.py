@@ -1,4 +1,4 @@
-"""What usually goes wrong, as a table: each hint looks at one reading and says what it sees and what to do.
+"""Lists what usually goes wrong, as a table: each hint looks at one reading and says what to do.
 
 Rules: a hint is given only on evidence in the output, and names it; two hints may hold at once, the likeliest cause comes first.
 """

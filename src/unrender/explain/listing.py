@@ -1,4 +1,4 @@
-"""A parser's program → lines that people read: one for each instruction, with its address, its name, and what it holds.
+"""Prints a parser's program: a line for each instruction, with its address, name, and fields.
 
 A number beside `target`, `end`, `hub` and the like is an address: where the reading goes on.
 """

@@ -1,4 +1,4 @@
-"""A reading into the call syntax that reads most of it: the declared formats', the common ones', the template's own without markers.
+"""Finds the call syntax that reads most of an output: declared, common, or the template's own without markers.
 
 Strategy: each candidate replaces the template's own syntax, and the output is read again; what gives more whole calls than the
 template's own reading is nearer, and among equals what leaves less text over.

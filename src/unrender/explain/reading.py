@@ -1,4 +1,4 @@
-"""An output, read once under given rules: the unit that explanations compare."""
+"""Reads an output once under given rules: the unit that explanations compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded chunks into what came out when, and whether other chunks would have given the same.
+"""Replays recorded chunks: what came out when, and whether other chunks would have given the same.
 
 Strategy: the whole output is parsed once for each other chunking. Outputs so long that this takes more than moments are cut in two
 at evenly spread places instead of everywhere; `tried` says how many chunkings there were.

@@ -1,4 +1,4 @@
-"""What an explanation holds: every character's role, where reading stopped, what would have helped."""
+"""Holds an explanation: every character's role, where reading stopped, and what would have helped."""
 
 from __future__ import annotations
 

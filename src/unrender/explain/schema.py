@@ -1,4 +1,4 @@
-"""Arguments and a tool → what does not fit its schema: names, types, choices and bounds, at every depth.
+"""Compares arguments with a tool's schema: names, types, choices and bounds, at every depth.
 
 Rules: the schema means what it means to grammars and parsers. What it admits is not complained about, except for names
 that it does not know; what of it is not understood counts as kept.

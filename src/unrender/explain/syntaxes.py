@@ -1,4 +1,4 @@
-"""Common ways to write a call, by what they look like: tried on an output that the template's own way does not read.
+"""Lists common call syntaxes, to try on an output that the template's own does not read.
 
 Rules: a name says what is seen in the output, in the order of the text; nothing here is ever generated, and the nearest match wins,
 so the order does not matter. Variants that a parser tolerates anyway (white space, other order) need no entry.

@@ -1,4 +1,4 @@
-"""A reading into the tolerances that it needed: what changes the message when it is taken away was needed."""
+"""Finds the tolerances that a reading needed: without them the message would be different."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the arguments of a call are written in, what is wrong with it out: entries and codecs that cannot be read back."""
+"""Checks how a call's arguments are written: entries and codecs that could not be read back."""
 
 from __future__ import annotations
 

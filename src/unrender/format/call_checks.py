@@ -1,4 +1,4 @@
-"""One call syntax in, what is wrong with it out: skeletons and envelopes that cannot be written and read back."""
+"""Checks one call syntax: skeletons and envelopes that could not be written and read back."""
 
 from __future__ import annotations
 

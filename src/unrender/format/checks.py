@@ -1,4 +1,4 @@
-"""A Format in, the first invariant that it breaks out, as a `FormatError` that names the field.
+"""Finds the first invariant that a Format breaks; it becomes a `FormatError` that names the field.
 
 Strategy: a check is a generator of problems, each a path and what is wrong there. Texts and counts come first, so that
 the later checks work on data of bounded size; then each part by itself; then the parts against each other.

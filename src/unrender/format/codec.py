@@ -1,4 +1,4 @@
-"""How one argument value is written: the choices a codec makes for strings, words, containers and types."""
+"""Describes how one argument value is written: a codec's choices for strings, words, containers and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The markers of a Format against each other: what the parser could not tell apart, as problems.
+"""Finds markers of a Format that the parser could not tell apart.
 
 Strategy: each marker has a part in reading: it opens something, closes it, or is between. Two markers of different
 parts that meet at one place must not be the same text. White space around a marker and brackets of JSON after it do not

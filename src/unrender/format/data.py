@@ -1,4 +1,4 @@
-"""Dataclasses of a Format ↔ plain JSON data, defaults left out; what does not fit is a `FormatError` with its place."""
+"""Converts dataclasses of a Format to plain JSON data and back; wrong data is a `FormatError` with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text with the entities of XML in, the text that it stands for out; and the entities that templates write.
+"""Decodes the entities of XML in a text, and lists the entities that templates write.
 
 Rules: only the five names of XML and numbers are entities. `&` on its own, and every other name, is text as it is: models
 forget to escape. Every entity is short, so that little text waits for its end.

@@ -1,4 +1,4 @@
-"""The parts of a Format: frozen dataclasses for turn, reasoning, content and calls, and the words they are described in."""
+"""Defines the parts of a Format, as frozen dataclasses, and the words that describe them."""
 
 from __future__ import annotations
 

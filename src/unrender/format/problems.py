@@ -1,4 +1,4 @@
-"""What a check of a Format finds: the path of a field, and what is wrong there."""
+"""Defines what a check of a Format finds: the path of a field, and the problem there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One skeleton in, what is wrong with it out: slots that it may not have, or that nothing tells apart."""
+"""Checks one skeleton: slots that it may not have, and slots that could not be told apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared formats: what no template can show, as data files with a reason each.
+"""Loads declared formats: data files that say what no template can show, each with a reason.
 
 A file holds `name`, `why`, `format` and, when it completes derived formats, `evidence`: texts that the template's source
 must contain (`all`, `any`) or must not (`none`); empty evidence fits every template. No code and no evidence names a model; what is

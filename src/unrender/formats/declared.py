@@ -1,4 +1,4 @@
-"""The JSON of a declared format into a `Declared`, checked.
+"""Reads the JSON of a declared format into a checked `Declared`.
 
 Rules: every file, the library's own or a user's, passes the same checks; an error names the file and the field.
 """

@@ -1,4 +1,4 @@
-"""Where users keep declared formats of their own: packages that are installed, a variable of the environment, a folder."""
+"""Finds users' declared formats: in installed packages, in an environment variable, and in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markers in which models reason under templates that never mention them, from `markers/reasoning.json`."""
+"""Loads markers of reasoning that models use under templates that never mention them (`markers/reasoning.json`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any engine that completes text → OpenAI's and Anthropic's APIs in front of it, for any model that has a chat template.
+"""Serves OpenAI's and Anthropic's APIs in front of any engine that completes text, for any chat template.
 
 Needs the extra `gateway`. `app` is the ASGI application; `unrender serve` runs it.
 

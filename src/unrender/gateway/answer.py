@@ -1,4 +1,4 @@
-"""A prepared turn → the frames of its answer: jobs for the engine, one for each choice, and what comes of them.
+"""Generates the answer to a prepared turn: one job for each choice, and the frames that come of them.
 
 Rules: a job is sent again only while nothing of its answer has come back. Leaving the generator cancels the engine's work.
 """

@@ -1,4 +1,4 @@
-"""What a request asks for, whichever API it came through."""
+"""Describes a request, whichever API it came through."""
 
 from __future__ import annotations
 

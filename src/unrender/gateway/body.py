@@ -1,4 +1,4 @@
-"""The bytes of a request → JSON, within bounds.
+"""Parses the bytes of a request as JSON, within bounds.
 
 Rule: what two readers could understand differently is refused: keys that come twice, NaN, text that is not UTF-8.
 """

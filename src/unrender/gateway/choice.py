@@ -1,4 +1,4 @@
-"""The pieces of one choice → events, and how it ended: parsing, stop texts, and counting.
+"""Reads the pieces of one choice into events: parsing, stop texts, counting, and how it ended.
 
 Rule: work per piece does not grow with what came before. Stop texts are looked for in the content alone; what could become
 one is held back, at most as long as the longest.

@@ -1,4 +1,4 @@
-"""Settings, from a TOML file or from the command line → models, limits and keys.
+"""Reads settings, from a TOML file or the command line, into models, limits and keys.
 
 Rules: a setting that is unknown or of the wrong type is an error that names it. Secrets may be named by the environment
 variable that holds them, so that they need not be in a file.

@@ -1,4 +1,4 @@
-"""One HTTP request of an API → its answer: read, prepared, generated, streamed or whole, or an error in the API's own shape."""
+"""Answers one HTTP request: reads, prepares, generates, and sends the answer or an error in the API's own shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a request → one exception, which every surface writes in its own shape.
+"""Defines one exception for all failures of a request; each surface writes it in its own shape.
 
 Rule: a failure is the caller's, the engine's or the operator's. What a model writes is never one.
 """

@@ -1,4 +1,4 @@
-"""A JSON object → its fields one by one, checked; what nobody took can be named.
+"""Takes the fields of a JSON object one by one, checked, and knows which were not taken.
 
 >>> fields = Fields({"n": 2, "top_k": 5, "user": None})
 >>> fields.integer("n", 1, 16), fields.flag("stream"), fields.left()

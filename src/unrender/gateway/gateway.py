@@ -1,4 +1,4 @@
-"""What all requests of one gateway share: models, limits, keys, and how many answers are on their way."""
+"""Holds what all requests of one gateway share: models, limits, keys, and the number of running answers."""
 
 from __future__ import annotations
 

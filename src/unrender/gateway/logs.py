@@ -1,4 +1,4 @@
-"""Log records → lines of JSON on standard error, one for each request and one for each thing that went wrong."""
+"""Writes log records as lines of JSON on standard error: one for each request, one for each error."""
 
 from __future__ import annotations
 

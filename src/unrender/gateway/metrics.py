@@ -1,4 +1,4 @@
-"""What happens in a gateway → the text that Prometheus reads.
+"""Counts what happens in a gateway, in the text form that Prometheus reads.
 
 Rules: labels have few values, and no text of a client's makes a new one: a model's name is the one it is served under. A count
 costs a dictionary look-up; a stream is counted at its ends, never by the chunk.

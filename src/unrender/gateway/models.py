@@ -1,4 +1,4 @@
-"""The models that are served: a name → its template, its engine, and who may use it."""
+"""Finds a served model by its name: its template, its engine, and who may use it."""
 
 from __future__ import annotations
 

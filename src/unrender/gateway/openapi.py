@@ -1,4 +1,4 @@
-"""The paths of the gateway → its OpenAPI document.
+"""Describes the paths of the gateway as an OpenAPI document.
 
 Rules: requests are described by what reads them (`schema.py`); a table here has only what a reader hands on unread.
 """

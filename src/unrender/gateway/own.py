@@ -1,4 +1,4 @@
-"""The paths that generate nothing: models, formats, prompts, stored answers, health and counts."""
+"""Serves the paths that generate nothing: models, formats, prompts, stored answers, health and counts."""
 
 from __future__ import annotations
 

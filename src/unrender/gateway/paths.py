@@ -1,4 +1,4 @@
-"""A gateway → its paths: what answers each, and what the OpenAPI document says of it."""
+"""Lists the paths of a gateway: what answers each, and its entry in the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine → what only a try can tell: whether a grammar holds, markers come through, and prompts get a second first token.
+"""Tries an engine out: whether grammars hold, markers come through, and prompts get a second first token.
 
 Strategy: a few tokens are generated at start. An answer that a grammar allows alone shows that the grammar holds; one that is a
 special token shows whether those are stripped; the engine's count of a prompt, beside its count of the prompt's text, shows

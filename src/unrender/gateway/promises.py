@@ -1,4 +1,4 @@
-"""A request and its answer → the promises that the answer breaks, if no grammar bound the engine to them.
+"""Finds the promises of a request that its answer breaks, if no grammar bound the engine to them.
 
 Rule: with a grammar, or with an engine that needs none, nothing is judged: the answer was bound while it was written.
 """

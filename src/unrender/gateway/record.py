@@ -1,4 +1,4 @@
-"""One request → what is counted, logged and traced of it: names, times and numbers, never a word of what was said."""
+"""Counts, logs and traces one request: names, times and numbers, never its content."""
 
 from __future__ import annotations
 

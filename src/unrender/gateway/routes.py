@@ -1,4 +1,4 @@
-"""Models → the ASGI application, and the errors of paths that are none."""
+"""Builds the ASGI application from models, with errors for unknown paths."""
 
 from __future__ import annotations
 

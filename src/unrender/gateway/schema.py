@@ -1,4 +1,4 @@
-"""What reads a request → the JSON Schema of its requests.
+"""Derives the JSON Schema of a request from the function that reads it.
 
 Strategy: the reader is run on fields of no real request: they note what is asked of them, and answer as if nothing were there.
 So the description cannot say anything but what is read.

@@ -1,4 +1,4 @@
-"""The gateway on a socket: a server that, told to end, finishes the answers on their way first, and reads its settings again.
+"""Runs the gateway on a socket: finishes running answers before it ends, and can read its settings again.
 
 Rules: at the first SIGTERM or SIGINT no new request is taken and `/ready` says so; the process ends when all answers are out,
 or after `drain` seconds. A second signal ends it at once. At SIGHUP the settings are read again; where they are wrong, or a

@@ -1,4 +1,4 @@
-"""Answers of Responses → what a later request refers to: `previous_response_id`, item references, and the paths of a stored answer.
+"""Stores answers of Responses for later requests: `previous_response_id`, item references, and their own paths.
 
 Rules: nothing is stored unless a number of bytes is set aside for it; the oldest answers give way. An answer is only found with
 the API key that asked for it. Another replica does not know it, so whoever stores needs one gateway, or sticky sessions.

@@ -1,4 +1,4 @@
-"""Frames → an HTTP response that streams: it begins with the first frame, and is kept open while nothing comes.
+"""Sends frames as an HTTP response that streams: it starts with the first frame, and is kept open in silence.
 
 Rules: every frame waits until the server has taken the one before, so a slow reader slows the engine and fills no memory.
 One timer serves a stream however many frames it has.

@@ -1,4 +1,4 @@
-"""A request → a span and durations in OpenTelemetry's words for generative models (`gen_ai.*`). Needs the extra `otel`.
+"""Traces and measures a request in OpenTelemetry's words for generative models (`gen_ai.*`). Needs the extra `otel`.
 
 Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, whose names may still change. No span holds a word of what was said.
 """

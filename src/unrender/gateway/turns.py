@@ -1,4 +1,4 @@
-"""Ask → Turn, and the grammar that an engine is given with it.
+"""Makes the turn for an Ask, and the grammar that the engine gets with it.
 
 Strategy: templates are rendered and grammars built in threads, so that no stream waits for them. A grammar depends on the
 format, the tools, the choice and what the prompt has begun, and is kept for the next request that has the same.

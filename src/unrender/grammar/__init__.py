@@ -1,4 +1,4 @@
-"""Grammars of answers: combinators to write one by hand, and what every other part of the package reads and writes.
+"""Grammars of answers: combinators to write one by hand, and the nodes that the rest of the package uses.
 
 >>> from unrender.grammar import Grammar, content, until
 >>> Grammar(content(until("<end>"))).root

@@ -1,4 +1,4 @@
-"""A shape and a JSON value → whether the shape admits the value, and whether two shapes can share one.
+"""Decides whether a shape admits a JSON value, and whether two shapes can share one.
 
 Rules: any value is judged without an exception, in bounded time: what is too deep, or takes too many steps, is admitted.
 """

@@ -1,4 +1,4 @@
-"""The two halves of an answer's grammar: what is read, as typed parts, and what is written, as nodes.
+"""Defines the two halves of an answer's grammar: the reading half, of typed parts, and the writing half, of nodes.
 
 A parser reads more than a model is allowed to write: parts in any order, other spellings, other call syntaxes. The halves are
 made from the same Format (`unrender.assemble`), and what binds them is a test, not their types: whatever is written is read

@@ -1,4 +1,4 @@
-"""One argument of a call → nodes: its name, and its value in any codec.
+"""Writes one argument of a call as nodes: its name, and its value in any codec.
 
 Rules: raw text is generated up to the value's end marker and never contains it, with or without the layout before it, as
 the parser ends the value at either. What a codec cannot say of a schema is reported, and the value is wider.

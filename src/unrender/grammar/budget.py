@@ -1,4 +1,4 @@
-"""Shapes → what it would take to write them, and which are written wider because it would be too much.
+"""Weighs shapes before they are written, and widens those that would cost too much.
 
 A schema is a client's: it may be as large, as deep and as much shared as it likes. What its rules would take is worked
 out before any of them is written, one step for each shape however often it is used; so nothing is ever begun that is

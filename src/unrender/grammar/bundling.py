@@ -1,4 +1,4 @@
-"""A JSON Schema that refers to other documents → one schema that holds them, as JSON Schema's own bundling does.
+"""Bundles a JSON Schema with the documents that it refers to, as JSON Schema's own bundling does.
 
 Rules: nothing is fetched; what nobody hands in stays a reference that leads out of the schema. Only documents that
 are referred to are taken, each once.

@@ -1,4 +1,4 @@
-"""One call syntax in, the texts out at which a raw value ends that no marker of its own closes.
+"""Finds the texts at which a raw value ends when it has no end marker of its own.
 
 Rules: what the parser takes for the end of a value is among these texts, or holds one of them.
 """

@@ -1,4 +1,4 @@
-"""One tool call → nodes: the function's skeleton filled in, its arguments in the orders in which templates write them.
+"""Writes one tool call as nodes: the function's skeleton, with arguments in the orders that templates write.
 
 Rules: arguments are in the order in which the schema declares them, or sorted by name: templates write the caller's order
 or sort it.

@@ -1,4 +1,4 @@
-"""Shapes of arguments in, what decides how a call writes them out: kinds, emptiness, and the nodes that lists share."""
+"""Decides how a call writes shapes: kinds, emptiness, and the nodes that lists share."""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ def optional(part: Node | str) -> Node:
 
 
 def repeat(part: Node | str, minimum: int = 0, maximum: int | None = None, separator: Node | str | None = None) -> Node:
-    """Return `a{minimum,maximum}`, greedy, with `separator` between two rounds; a round that takes nothing is the last.
+    """Return `a{minimum,maximum}`, greedy, with `separator` between two rounds.
 
-    Raises `GrammarError` when the bounds are not 0 <= minimum <= maximum.
+    A round that takes no text is the last one. Raises `GrammarError` when the bounds are not 0 <= minimum <= maximum.
     """
     _check_bounds(minimum, maximum)
     return nodes.Repeat(_node(part), minimum, maximum, None if separator is None else _node(separator))
@@ -83,7 +83,8 @@ def rest() -> Node:
 def chars(characters: str, minimum: int = 1, maximum: int | None = 1) -> Node:
     r"""Return `[characters]{minimum,maximum}`, written as in a regular expression's class: `a-z`, `^"`, `\-`.
 
-    Raises `GrammarError` for an empty class, a range that runs backwards and bounds that are none.
+    Raises `GrammarError` for an empty class, for a range that runs backwards, and for bounds that are not 0 <= minimum
+    <= maximum.
 
     >>> chars("a-z_")
     Chars(ranges=(('a', 'z'), ('_', '_')), negated=False, minimum=1, maximum=1)
@@ -113,17 +114,17 @@ def _check_bounds(minimum: int, maximum: int | None) -> None:
 
 
 def space(text: str = "") -> Node:
-    """Return white space: any is read, also none; `text` is generated."""
+    """Return white space: `text` is generated, and any white space is read, even none."""
     return nodes.Layout(text)
 
 
 def peek(part: Node | str) -> Node:
-    """Return `&a`: a must follow, and is not consumed."""
+    """Return `&a`: `a` must follow, and is not consumed."""
     return nodes.Peek(_node(part))
 
 
 def negate(part: Node | str) -> Node:
-    """Return `!a`: a must not follow."""
+    """Return `!a`: `a` must not follow."""
     return nodes.Negate(_node(part))
 
 
@@ -138,7 +139,7 @@ def json_value() -> Node:
 
 
 def schema(json_schema: JsonSchema) -> Node:
-    """Return a JSON value that is generated as the schema says; when read, any JSON value passes."""
+    """Return a JSON value that is generated as the schema says. When read, any JSON value passes."""
     return nodes.JsonValue(json_schema)
 
 
@@ -148,7 +149,7 @@ def python_value() -> Node:
 
 
 def quoted(quote: str = '"') -> Node:
-    """Return a string between two of `quote`, a backslash before what is escaped in it.
+    """Return a string between two `quote` characters; a backslash escapes a character in it.
 
     Raises `GrammarError` for another quote than `"` or `'`.
     """
@@ -170,7 +171,7 @@ def atomic(part: Node | str) -> Node:
 def cut() -> Node:
     """Return a cut: what was matched is final, and no other option is tried for it.
 
-    Inside `atomic`, `peek` and `negate` it is final for what is inside alone.
+    Inside `atomic`, `peek` and `negate`, it is final only for the text matched inside.
     """
     return nodes.Cut()
 
@@ -191,7 +192,7 @@ def content(part: Node | str) -> Node:
 
 
 def tool_call(part: Node | str) -> Node:
-    """Return `a`, which is one tool call; `name`, `call_id`, `arguments` and `argument` inside it say what is what."""
+    """Return `a`, which is one tool call; `name`, `call_id`, `arguments` and `argument` mark its parts."""
     return tag(Role.CALL, part)
 
 
@@ -206,13 +207,13 @@ def call_id(part: Node | str) -> Node:
 
 
 def arguments(part: Node | str) -> Node:
-    """Return `a`, whose text is the call's arguments: one JSON object, or what `python_value` reads as one."""
+    """Return `a`, whose text is the call's arguments: one JSON object, or a value of `python_value` that is one."""
     return tag(Role.ARGUMENT, part)
 
 
 def argument(key: Node | str, between: Node | str, value: Node | str) -> Node:
-    """Return one argument: its name, what is written between, and its value.
+    """Return one argument: its name, the text `between` them, and its value.
 
-    A value that is read as text gets the type that the tool's schema says.
+    A value that is read as text gets the type that the tool's schema gives it.
     """
     return sequence(tag(Role.KEY, key), between, tag(Role.VALUE, value))

@@ -1,4 +1,4 @@
-"""What `not` forbids → the same said without it: a list of schemas of which one must hold, or None where that fails.
+"""Expresses what `not` forbids as a list of schemas of which one must hold; None where that fails.
 
 Rules: a schema is broken by breaking one of its keywords, so each keyword has its own complement. A keyword holds for
 values of other types, so what breaks it says its type.
@@ -30,7 +30,7 @@ ANNOTATIONS = frozenset(
 def complement(schema: Any, depth: int = 0) -> list[Any] | None:
     """Return schemas such that a value obeys one of them exactly when it does not obey `schema`.
 
-    None where that cannot be said. A list that is empty means that nothing breaks `schema`.
+    None when that cannot be expressed. An empty list means that every value obeys `schema`.
 
     >>> complement({"minimum": 3})
     [{'type': 'number', 'exclusiveMaximum': 3}]
@@ -52,7 +52,7 @@ def complement(schema: Any, depth: int = 0) -> list[Any] | None:
 
 
 def is_listing(schema: Mapping[str, Any]) -> bool:
-    """Return whether `schema` says no more than types and single values, which can be left out one by one."""
+    """Return whether `schema` only lists types and single values, which can be excluded one by one."""
     words = schema.keys() - ANNOTATIONS
     return bool(words) and words <= {"type", "enum", "const"}
 

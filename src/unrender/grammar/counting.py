@@ -1,4 +1,4 @@
-"""A grammar made by hand, and how many calls an answer shall have → the grammar of the answers that have so many.
+"""Restricts a grammar made by hand to answers with a given number of calls.
 
 Strategy: each node is written once for each count that is asked of it. Where only one part of a sequence can hold a call,
 that part takes the count and the others stay as they are, so that a usual grammar does not grow. What cannot match any
@@ -24,7 +24,7 @@ NEVER = Choice(())
 
 
 class Count(StrEnum):
-    """How many calls."""
+    """How many calls an answer shall have."""
 
     ANY = "any"
     NONE = "none"
@@ -48,9 +48,9 @@ _SHARES = {
 
 
 def counted(grammar: Grammar, count: Count) -> Grammar:
-    """Return the grammar of the answers with so many calls.
+    """Return the grammar of the answers with that many calls.
 
-    Raises `GrammarError` when there are none, and for repetitions of calls that are too long to count.
+    Raises `GrammarError` when there is no such answer, and for repetitions of calls that are too long to count.
 
     >>> called = Tag(Role.CALL, Literal("<call>"))
     >>> counted(Grammar(Repeat(called)), Count.SOME).root

@@ -1,4 +1,4 @@
-"""Values in, the text that a format writes for them out: the exact inverse of reading arguments.
+"""Writes values as a format does: the exact inverse of reading arguments.
 
 Analysis identifies a codec by it (the codec is the one that reproduces the template's rendering), verification and the
 sampler write calls with it. Pure functions of values and `Format` data.
@@ -15,7 +15,7 @@ from unrender.grammar.notations import notation_of, single_quoted
 
 
 def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
-    """Return how one argument's value is written.
+    """Return the text that a format writes for one argument's value.
 
     `margin` is the indentation of the line on which pretty-printed JSON begins.
 
@@ -32,7 +32,7 @@ def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
 
 
 def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin: str = "") -> str:
-    """Return how the arguments of a call are written, with what is before, between and after them.
+    """Return the text that a format writes for a call's arguments, with the literals before, between and after them.
 
     >>> encode_arguments({"a": 1}, Arguments())
     '{"a": 1}'
@@ -56,7 +56,7 @@ def _items(value: Any, arguments: Arguments) -> Sequence[Any]:
 
 
 def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call_id: str = "", index: int = 0) -> str:
-    """Return how one call is written, without what is around each call; `index` counts calls from 0."""
+    """Return the text of one call, without the markers around each call; `index` counts calls from 0."""
     text = ""
     for part in tools.function:
         match part:
@@ -78,7 +78,7 @@ def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call
 
 
 def encode_calls(calls: Sequence[tuple[str, Mapping[str, Any], str]], tools: CallSyntax, *, first: int = 0) -> str:
-    """Return how calls (name, arguments, id) are written, with all that is around and between them.
+    """Return the text of calls (name, arguments, id), with everything around and between them.
 
     Counters count from `first`, the number of calls before these.
     """
@@ -96,7 +96,7 @@ def encode_answer(
     reasoning: str = "",
     calls: Sequence[tuple[str, Mapping[str, Any], str]] = (),
 ) -> str:
-    """Return a whole answer, without header and end of turn; calls are (name, arguments, id)."""
+    """Return a whole answer, without header and end of turn; `calls` are (name, arguments, id)."""
     turn, before = fmt.turn, ""
     if reasoning:
         before = fmt.reasoning.start + reasoning

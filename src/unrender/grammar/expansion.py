@@ -1,4 +1,4 @@
-"""Grammar → what may be generated, in plain nodes: calls written out for each tool, JSON values by their schema.
+"""Expands a grammar into plain nodes: calls written out for each tool, JSON values by their schema.
 
 Rules: linear in the number of tools; equal rules are shared. A schema that cannot be said in full makes its own tool
 wider, never the others, and is reported. `Tolerated` parts are left to the emitters to skip.
@@ -26,7 +26,7 @@ from unrender.messages import JsonSchema, Tool
 
 
 class Values(StrEnum):
-    """What becomes of a JSON value with a schema."""
+    """How a JSON value with a schema is written."""
 
     SPELLED = "spelled"
     """Nodes, character by character."""
@@ -52,8 +52,8 @@ class Expansion:
 def expand(grammar: Grammar, values: Values, budget: Budget = STANDARD) -> Expansion:
     """Return what `grammar` generates, in plain nodes and, if `values` is native, `JsonValue`s.
 
-    Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is none, and for what
-    is more than the budget allows: a response schema, or all tools together.
+    Raises `GrammarError` for calls to tools whose names are not known, for a response schema that is not a JSON Schema,
+    and for a response schema, or tools together, that exceed the budget.
     """
     expander = _Expander(values, budget)
     expander.rules.merge(grammar.rules)  # What is made on the way takes other names.

@@ -1,4 +1,4 @@
-"""Shapes → the same without what no finite value has: a recursion that never ends, and all that needs it."""
+"""Removes from shapes what no finite value has: a recursion that never ends, and all that needs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Definitions = Mapping[str, Shape]
 
 
 def finite_definitions(definitions: Definitions) -> dict[str, Shape]:
-    """Return the definitions that a finite value can have, freed of the others."""
+    """Return only the definitions that a finite value can have."""
     ending: set[str] = set()
     grown = True
     while grown:

@@ -1,4 +1,4 @@
-"""A grammar made by hand, and the tools of a request → the same grammar with each call written out for each tool.
+"""Writes each call of a grammar made by hand out for each tool of a request.
 
 A person writes what a call looks like once. What may be generated depends on the tool: its name is where the grammar
 reads a name, its schema binds the arguments. Rules: reading stays as wide as the grammar says; the copies made here are
@@ -24,7 +24,7 @@ from unrender.messages import JsonSchema, Request, Tool, ToolChoice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A grammar as a key: the same as itself alone, whatever another holds."""
+    """A grammar as a key of a cache. It equals only itself, not another grammar with equal content."""
 
     grammar: Grammar
 
@@ -45,13 +45,13 @@ _AT_MOST_ONE = {Count.ANY: Count.AT_MOST_ONE, Count.SOME: Count.ONE}
 
 
 def ends_of(turn: TurnTexts) -> tuple[str, ...]:
-    """Return what ends a turn, with the layout before it and without."""
+    """Return the texts that end a turn, with and without the layout before them."""
     texts = (form for end in (turn.end, *turn.ends) if end.strip() for form in (end.rstrip(), end.strip()))
     return tuple(dict.fromkeys(texts))
 
 
 def literals_of(grammar: Grammar) -> Iterator[str]:
-    """Yield the texts that the grammar reads as they are, and those that free text stops at."""
+    """Yield the texts that the grammar reads literally, and those at which free text stops."""
     for root in (grammar.root, *grammar.rules.values()):
         for node in nodes.walk(root):
             if isinstance(node, Literal):
@@ -61,7 +61,7 @@ def literals_of(grammar: Grammar) -> Iterator[str]:
 
 
 def stopped_at(grammar: Grammar, ends: tuple[str, ...]) -> Grammar:
-    """Return the grammar whose free text stops at an end of the turn as well.
+    """Return the grammar with its free text also stopping at the ends of a turn.
 
     >>> stopped_at(Grammar(Until(("<call>",))), ("<end>",)).root
     Until(stops=('<call>', '<end>'))
@@ -75,7 +75,10 @@ def stopped_at(grammar: Grammar, ends: tuple[str, ...]) -> Grammar:
 
 
 def check_request(request: Request) -> None:
-    """Raise `GrammarError` for what no grammar made by hand can be asked for: it says itself what reasoning and answer are."""
+    """Raise `GrammarError` for a request that no grammar made by hand can fulfil.
+
+    Such a grammar says itself what reasoning and answer are.
+    """
     if request.response_schema is not None:
         raise GrammarError("response_format: a grammar made by hand says itself what an answer is, found a schema")
     if request.reasoning_format != "auto":
@@ -85,12 +88,10 @@ def check_request(request: Request) -> None:
 
 
 def written_for(grammar: Grammar, request: Request) -> tuple[Grammar, tuple[Unsupported, ...]]:
-    """Return what `grammar` may generate in one turn, and the keywords that entries cannot say.
+    """Return what `grammar` may generate in one turn, and the keywords of schemas that its entries cannot express.
 
-    Where any name counts as a tool, calls stay as they are.
-
-    Raises `GrammarError` as `check_request` does, when the grammar has no answer with as many calls as are asked for, and
-    for an end of the output that is not last.
+    When any name counts as a tool, calls stay as they are. Raises `GrammarError` as `check_request` does, when the
+    grammar has no answer with the requested number of calls, and for an end of the output that is not last.
     """
     check_request(request)
     _check_ends(grammar)

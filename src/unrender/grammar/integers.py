@@ -1,4 +1,4 @@
-"""Numeric bounds → nodes that generate exactly the numbers between them.
+"""Writes numeric bounds as nodes that generate exactly the numbers between them.
 
 Strategy: a range of whole numbers is cut where the number of digits changes, then digit by digit: numbers that share a
 prefix, and after it a block in which all digits are free.
@@ -97,7 +97,7 @@ class MultipleRules:
 
 
 def multiples(shape: Integer) -> MultipleRules | None:
-    """Return the multiples of `shape.multiple` within its bounds, or None when a grammar cannot say them."""
+    """Return the multiples of `shape.multiple` within its bounds; None when a grammar cannot express them."""
     step, most = shape.multiple, 10**MAX_DIGITS - 1
     low = None if shape.minimum is not None and shape.minimum <= -most else shape.minimum
     high = None if shape.maximum is not None and shape.maximum >= most else shape.maximum
@@ -125,7 +125,7 @@ def _continued(step: int, remainder: int, names: list[str]) -> Node:
 
 
 def number_node(shape: Number) -> Node:
-    """Return the node of all numbers that obey the bounds; with bounds, without exponents."""
+    """Return the node of all numbers that obey the bounds. With bounds, it has no exponents."""
     if shape.fractional:
         return _fractional(shape.places or MAX_DIGITS)
     if shape.minimum is None and shape.maximum is None:

@@ -1,4 +1,4 @@
-"""JSON Schema → shapes: references followed, branches merged, missing types inferred, and a report of what is lost.
+"""Reads JSON Schema into shapes: follows references, merges branches, infers types, and reports losses.
 
 Strategy: a place in the schema is described by *conjuncts*, all the subschemas that hold there. `$ref` and `allOf` add
 conjuncts, `anyOf` and `oneOf` split them, and what is left is read keyword by keyword (`keywords`), the tightest of all
@@ -58,7 +58,7 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A schema, understood."""
+    """A schema in the form of shapes."""
 
     shape: Shape
     definitions: Mapping[str, Shape]
@@ -68,13 +68,13 @@ class Reading:
 
 
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
-    """Return the shape of the values that obey `schema`, and what of it cannot be enforced.
+    """Return the shape of the values that obey `schema`, and the keywords that cannot be enforced.
 
     Lengths of strings and lists beyond `longest` are not counted, and reported. `at` (a JSON pointer after `#`) reads
-    a part of the schema only.
+    only a part of the schema.
 
-    Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref`
-    that leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
+    Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref` that
+    leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
     """
     key = content_key(schema)
     found = _readings.get((key, longest, at)) if key else None

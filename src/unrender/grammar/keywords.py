@@ -1,4 +1,4 @@
-"""The keywords that hold at one place of a schema → the shape of the values there.
+"""Reads the keywords at one place of a schema into the shape of the values there.
 
 Here is decided which types a value may have; how each type reads its keywords is in `scalar_keywords` and
 `list_keywords` and `object_keywords`. What cannot be said is reported to the `Context`, and left out.
@@ -76,7 +76,7 @@ def _forbidden_values(place: Place) -> list[Any]:
 
 
 def without_scalar(place: Place) -> Place | None:
-    """Return what holds where `place` does not; None unless it is about scalar values or types only."""
+    """Return a schema for the values that break `place`; None unless it is only about scalar values or types."""
     scalar = all(keyword in _SCALAR or keyword in ANNOTATIONS for keyword in place.mapping)
     broken = complement(place.schema) if scalar else None
     if broken is None:

@@ -1,4 +1,4 @@
-"""A shape → the JSON types that its values may have, and the shapes of what is inside them."""
+"""Finds the JSON types that the values of a shape may have, and the shapes of their parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS: Mapping[type[Shape], str] = {
 
 
 def options_of(shape: Shape, definitions: Definitions) -> Iterator[Shape]:
-    """Yield the shapes that `shape` is a choice of: no `Union`s, and no `Reference`s."""
+    """Yield the options of `shape`, with its `Union`s and `Reference`s resolved."""
     seen: set[str] = set()
     todo = [shape]
     while todo:
@@ -41,7 +41,7 @@ def options_of(shape: Shape, definitions: Definitions) -> Iterator[Shape]:
 
 
 def kinds_of(shape: Shape, definitions: Definitions) -> frozenset[str]:
-    """Return the JSON Schema types of the values of `shape`; a whole number that is listed is an integer.
+    """Return the JSON Schema types of the values of `shape`. A whole number that is listed counts as an integer.
 
     >>> sorted(kinds_of(shapes.Union((shapes.Null(), shapes.Constant("7"))), {}))
     ['integer', 'null']
@@ -66,7 +66,7 @@ def kind_of(value: object) -> str:
 
 
 def inside(shape: Shape, key: str | None, definitions: Definitions) -> Shape:
-    """Return the shape of the property `key` of an object, or of a list's items (None), in values of `shape`.
+    """Return the shape of one part in the values of `shape`: an object's property `key`, or, for None, a list's items.
 
     `Nothing` when no value of `shape` has such a part.
     """

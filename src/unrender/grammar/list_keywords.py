@@ -1,4 +1,4 @@
-"""The keywords of lists → their shapes.
+"""Reads the keywords of lists into their shapes.
 
 Strategy: `contains` splits what an item may be into what is wanted and what is not, so that the wanted ones can be
 counted. Lists without doubles are listed one by one where the items have few values.

@@ -1,4 +1,4 @@
-"""A pattern's node and a text → whether the pattern generates the text, in time linear in the text.
+"""Decides whether a pattern generates a text, in time linear in the text.
 
 Strategy: Thompson's construction, simulated with a cache of the sets of states that were met. Python's `re` backtracks,
 and both the pattern and the text come from strangers.

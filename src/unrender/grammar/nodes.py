@@ -1,4 +1,4 @@
-"""The grammar's nodes: PEG combinators as frozen data.
+"""Defines the grammar's nodes: PEG combinators as frozen data.
 
 A grammar made of them by hand is both run and written out. Where the two differ on purpose, the node says so: `Tolerated` is
 read only, `Layout` is read as any white space. The answers of a Format have two halves instead (`grammar.answer`).
@@ -17,7 +17,7 @@ from unrender.messages import JsonSchema, Tool
 
 
 class Role(StrEnum):
-    """What a stretch of output is."""
+    """The role of a piece of output."""
 
     REASONING = "reasoning"
     CONTENT = "content"
@@ -46,7 +46,8 @@ class Literal:
 class Layout:
     """White space: generated as `text`, read as any white space.
 
-    Beside verbatim text (`verbatim`) only what `text` itself holds is taken for layout, so the text stays exact.
+    Next to verbatim text (`verbatim`), only the white space that `text` itself has is read as layout, so the verbatim
+    text stays exact.
     """
 
     text: str
@@ -79,7 +80,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`a / b / c`: the first that matches."""
+    """`a / b / c`: the first option that matches."""
 
     options: tuple[Node, ...]
 
@@ -110,14 +111,14 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """`&a`: a must follow, and is not consumed."""
+    """`&a`: `a` must follow, and is not consumed."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """`!a`: a must not follow."""
+    """`!a`: `a` must not follow."""
 
     node: Node
 
@@ -144,7 +145,7 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """From here on there is no way back: what was matched is final."""
+    """No way back from here: what was matched is final."""
 
 
 MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
@@ -153,7 +154,7 @@ MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Nothing, at a place to be found again: the sampler draws `text`, one of `MARKS`, there and takes it out."""
+    """An empty place to be found again: the sampler draws `text` there, one of `MARKS`, and removes it later."""
 
     text: str
 
@@ -184,7 +185,7 @@ class PythonValue:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A string between two `quote` characters, a backslash before what is escaped in it."""
+    """A string between two `quote` characters; a backslash escapes a character in it."""
 
     quote: str = '"'
 
@@ -206,7 +207,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """A run of tool calls in one syntax: read with the syntax's tolerances, generated as `generated` says."""
+    """A run of tool calls in one syntax. It is read with the syntax's tolerances, and generated as `generated`."""
 
     syntax: CallSyntax
     tools: tuple[Tool, ...] | None
@@ -281,7 +282,7 @@ Node = (
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s name."""
+    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s refer to."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
@@ -321,7 +322,7 @@ def references(node: Node) -> list[str]:
 
 
 def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return `node` with every node in it replaced by what `change` makes of it, children first. `Ref`s are not followed.
+    """Return `node` with every node in it replaced by the result of `change`, children first. `Ref`s are not followed.
 
     >>> rewrite(Optional(Ref("a")), lambda node: Ref("b") if node == Ref("a") else node)
     Optional(node=Ref(rule='b'))

@@ -1,4 +1,4 @@
-"""A codec → its notation: words, quotes, escapes and separators, and what instructions and exports say of them.
+"""Describes the notation of a codec: words, quotes, escapes and separators, for code, instructions and exports.
 
 What is known of how a codec writes values is known here, and nowhere else; the code that walks through values asks.
 
@@ -25,7 +25,7 @@ _SPECIAL = "<>&"
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """A pair of quotes, and how text is written between them; None: as it is, up to the closing one."""
+    """A pair of quotes, and the alphabet of the text between them; None means raw text up to the closing quote."""
 
     open: str
     close: str
@@ -67,7 +67,7 @@ _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """How text is read that is not written as it is."""
+    """How text is decoded when its codec does not write it raw."""
 
     decode: Callable[[str], str]
     """Whole text → what it stands for; text that is not escaped stays."""
@@ -78,7 +78,7 @@ class Decoder:
 
 
 class Exported(Enum):
-    """What an exported spec can read a codec's scalar values as."""
+    """How an exported format can describe a codec's scalar values."""
 
     JSON = auto()
     TEXT = auto()
@@ -91,7 +91,7 @@ class Exported(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Something of a codec that an exported spec does not say."""
+    """A property of a codec that an exported format cannot describe."""
 
     what: str
     """In a sentence, e.g. `lists and objects are written as tags: they come as text`."""
@@ -127,7 +127,7 @@ class Notation:
 
     @property
     def verbatim(self) -> Quotes | None:
-        """The quotes between which strings stay as they are, if strings have such."""
+        """The quotes between which strings are raw; None if strings have no such quotes."""
         return next((quotes for quotes in self.scalars.quotes if quotes.alphabet is None), None)
 
 
@@ -151,7 +151,7 @@ class _Containers:
 
 @lru_cache(maxsize=256)
 def notation_of(codec: Codec) -> Notation:
-    """Return how `codec` writes values.
+    """Return the notation of `codec`.
 
     >>> print(notation_of(Codec(strings=Strings.PYTHON)).write("it's"))
     "it's"

@@ -1,4 +1,4 @@
-"""The keywords of objects → their shapes."""
+"""Reads the keywords of objects into their shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place in a JSON Schema: the subschema that holds there, where it is, and how its keywords are read.
+"""Defines a place in a JSON Schema: its subschema, its path, and how its keywords are read.
 
 Several places may hold for one value (`$ref`, `allOf`): of each keyword the tightest of all of them counts.
 """
@@ -23,7 +23,7 @@ MAX_DIGITS = 40
 
 
 def shown(value: Any) -> str:
-    """Return `value` as it is shown in an error, at most 80 characters.
+    """Return `value` as errors show it, in at most 80 characters.
 
     >>> shown("a")
     "'a'"
@@ -40,13 +40,13 @@ def step_text(step: object) -> str:
 
 
 def base_of(base: str, schema: Any) -> str:
-    """Return the base URI inside `schema`, which is where the base is `base`."""
+    """Return the base URI inside `schema`; `base` is the base URI around it."""
     own = schema.get("$id") if isinstance(schema, (dict, Mapping)) else None
     return joined(base, own).partition("#")[0] if isinstance(own, str) else base
 
 
 def joined(base: str, reference: str) -> str:
-    """Return the URI that `reference` means where the base is `base`."""
+    """Return the URI of `reference`, resolved against `base`."""
     if reference.startswith("#"):
         return base + reference
     try:
@@ -56,7 +56,7 @@ def joined(base: str, reference: str) -> str:
 
 
 def entered(scope: tuple[str, ...], base: str) -> tuple[str, ...]:
-    """Return the dynamic scope `scope` after the resource `base` is entered."""
+    """Return the dynamic scope after the resource `base` is entered from `scope`."""
     return scope if base in scope else (*scope, base)
 
 
@@ -66,7 +66,7 @@ _MARKED = re.compile(r"/\0[^/]*(/[0-9]+)?")
 
 
 def pointer(path: str) -> str:
-    """Return the path of a place as a JSON pointer, without what the reader put there."""
+    """Return the path of a place as a JSON pointer, without the marks that the reader added."""
     return _MARKED.sub("", path)
 
 
@@ -127,18 +127,18 @@ class Place:
         return list(values)
 
     def without(self, *keywords: str) -> Place:
-        """Return the place without `keywords`; its path is marked, as it is another conjunct now."""
+        """Return the place without `keywords`. Its path is marked, since it is a different conjunct."""
         if not any(keyword in self.mapping for keyword in keywords):
             return self
         rest = {keyword: value for keyword, value in self.mapping.items() if keyword not in keywords}
         return replace(self.marked(keywords[0]), schema=rest)
 
     def made(self, name: str, schema: Mapping[str, Any]) -> Place:
-        """Return a place with a schema that says in other words what a keyword here says."""
+        """Return a place with a schema that expresses a keyword of this place in other words."""
         return replace(self.marked(name), schema=schema)
 
     def marked(self, name: str) -> Place:
-        """Return the place under a path of its own: the same part of the schema, read another way."""
+        """Return the place under a path of its own: the same part of the schema, but read differently."""
         return replace(self, path=f"{self.path}/{_MARK}{name.replace('/', '~1')}")
 
 
@@ -147,7 +147,7 @@ Places = tuple[Place, ...]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a keyword needs of its reader: `report(path, keyword, reason)`, and the shape of a subschema."""
+    """What a keyword needs of its reader: `report(path, keyword, reason)`, and a function for a subschema's shape."""
 
     report: Callable[[str, str, str], None]
     child: Callable[[Places], Shape]
@@ -159,7 +159,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excluded:
-    """What `not` forbids: whole types, and single values."""
+    """What `not` excludes: whole types, and single values."""
 
     types: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
@@ -209,7 +209,7 @@ def is_deep(value: Any) -> bool:
 
 
 def bounds_of(places: Places, keyword: str) -> list[tuple[Place, float]]:
-    """Return the values of a numeric keyword that holds a number, with their places."""
+    """Return the values of a numeric keyword, with the places that have it."""
     found = [(place, place.get(keyword)) for place in places if place.get(keyword) is not None]
     for place, value in found:
         if not isinstance(value, int | float) or isinstance(value, bool) or not _is_json(value):
@@ -218,7 +218,7 @@ def bounds_of(places: Places, keyword: str) -> list[tuple[Place, float]]:
 
 
 def size_of(places: Places, low: str, high: str, context: Context) -> tuple[int, int | None]:
-    """Return the tightest pair of a size's bounds, as far as they are counted."""
+    """Return the tightest lower and upper bound of a size; a bound too large to count is reported and ignored."""
     leasts = [_counted_to(place, low, value, context) or 0 for place, value in _sizes(places, low)]
     mosts = [_counted_to(place, high, value, context) for place, value in _sizes(places, high)]
     return max((0, *leasts)), min((most for most in mosts if most is not None), default=None)

@@ -1,4 +1,4 @@
-"""A subschema that says what most do, and nothing else → how to read it at once, without conjuncts.
+"""Reads the most common subschemas directly, without conjuncts.
 
 Rules: what is read here means the same read keyword by keyword; `tests/unit/grammar/test_plain.py` reads both ways.
 """
@@ -28,7 +28,7 @@ _STRINGS = {str}
 
 
 def plain_scalar(schema: Any) -> Shape | None:
-    """Return the shape of a schema that says no more than one scalar type; None for any other."""
+    """Return the shape of a schema that only names one scalar type; None for any other schema."""
     if type(schema) is not dict:
         return None
     kind = schema.get("type")
@@ -38,10 +38,10 @@ def plain_scalar(schema: Any) -> Shape | None:
 
 
 def plain_kind(schema: Any) -> str:
-    """Return which plain schema it is: "object", "array", "enum" or "anyOf"; "" for any other.
+    """Return the kind of a plain schema: "object", "array", "enum" or "anyOf"; "" for any other schema.
 
-    An object declares its properties, all that are required among them, and allows no others by name. A list says no more
-    of its items than one schema. The values of an `enum` are strings.
+    A plain object declares its properties, including all required ones, and allows no others. A plain list has only one
+    schema for its items. The values of a plain `enum` are strings.
     """
     if type(schema) is not dict:
         return ""

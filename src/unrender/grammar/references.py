@@ -1,4 +1,4 @@
-"""A schema → where its `$ref`s lead: JSON pointers, anchors, and parts that have a URI of their own.
+"""Finds where a schema's `$ref`s lead: JSON pointers, anchors, and parts that have their own URI.
 
 Rules: nothing is fetched. What leads out of the schema has no target; what leads to a missing part of it is an error.
 A `$dynamicRef` leads to the outermost resource on the way to it that has the anchor. A part that is reached through
@@ -39,15 +39,18 @@ class References:
         return Place(self.root, "#", base, (base,))
 
     def follow(self, reference: str, place: Place) -> Place | None:
-        """Return the place that `reference`, found in `place`, points to; None when that is another document.
+        """Return the place that `reference`, found in `place`, points to; None when it is in another document.
 
-        Raises `GrammarError` when it points to a part of this schema that is not there.
+        Raises `GrammarError` when it points to a part of this schema that does not exist.
         """
         target = self.target(reference, place)
         return target and self.reached(target, place)
 
     def follow_dynamic(self, reference: str, place: Place) -> Place | None:
-        """Return the place that a `$dynamicRef` points to on the way that led to `place`; else like `follow`."""
+        """Return the place that a `$dynamicRef` points to, considering the resources on the way to `place`.
+
+        A reference without a dynamic target is followed as by `follow`.
+        """
         self.index()
         target = self.target(reference, place)
         name = target and target.get("$dynamicAnchor")
@@ -58,7 +61,7 @@ class References:
         return self.reached(outermost, place)
 
     def reached(self, target: Place, place: Place) -> Place:
-        """Return `target` as it is reached from `place`: in its dynamic scope."""
+        """Return `target` with the dynamic scope of the way to it from `place`."""
         if not self.indexed:
             return replace(target, scope=place.scope)
         scope = self.decisive(entered(place.scope, target.base))
@@ -66,13 +69,13 @@ class References:
         return replace(target.marked(f"scope {number}") if number else target, scope=scope)
 
     def decisive(self, scope: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the resources of `scope` that decide where some dynamic anchor leads."""
+        """Return the resources of `scope` that decide where a dynamic anchor leads."""
         first = (next((base for base in scope if base in places), "") for places in self.dynamic.values())
         deciding = set(first)
         return tuple(base for base in scope if base in deciding)
 
     def target(self, reference: str, place: Place) -> Place | None:
-        """Return the part of the schema that `reference` names, however it was reached."""
+        """Return the part of the schema that `reference` names, without regard to the dynamic scope."""
         uri, _, fragment = joined(place.base, reference).partition("#")
         if uri or not fragment.startswith("/"):
             self.index()
@@ -88,7 +91,7 @@ class References:
         return found
 
     def index(self) -> None:
-        """Note every part with a name of its own; each part of the schema is looked at once."""
+        """Find every part with a name of its own. Each part of the schema is visited once."""
         if self.indexed:
             return
         self.indexed = True
@@ -116,7 +119,7 @@ class References:
 
 
 def parts_of(place: Place) -> Iterator[Place]:
-    """Yield what is directly inside `place` and may be a schema, in lists as well."""
+    """Yield the values directly inside `place` that may be schemas, also those in lists."""
     for keyword, value in place.mapping.items():
         if keyword in _DATA:
             continue

@@ -1,4 +1,4 @@
-r"""Regular expressions of JSON Schema → nodes that generate the whole text.
+r"""Reads regular expressions of JSON Schema into nodes that generate the whole text.
 
 Strategy: a recursive-descent reader of the ECMAScript subset that is regular: alternation, groups, classes, `\d \w \s`,
 quantifiers, anchors at the ends of an alternative. A pattern is a search, so an unanchored side is any text.
@@ -46,14 +46,15 @@ _MAX_DIGITS = 9
 
 
 class UnsupportedPattern(ValueError):
-    """The pattern is a regular expression, but not one that a grammar can say."""
+    """The pattern is a regular expression, but a grammar cannot express it."""
 
 
 @lru_cache(maxsize=512)
 def read_pattern(pattern: str) -> Node:
     """Return the node that generates every text in which `pattern` is found.
 
-    Raises `UnsupportedPattern` for what a grammar cannot say, `GrammarError` for what is not a regular expression.
+    Raises `UnsupportedPattern` for a pattern that a grammar cannot express, and `GrammarError` for a text that is not a
+    regular expression.
     """
     if len(pattern) > MAX_PATTERN:
         raise UnsupportedPattern(f"a pattern of more than {MAX_PATTERN} characters")
@@ -85,7 +86,7 @@ def choice(options: list[Node]) -> Node:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """Return the ranges of all code points outside `ranges`, surrogates left out."""
+    """Return the ranges of all code points outside `ranges`, without surrogates."""
     result: list[tuple[str, str]] = []
     start = 0
     holes = [(ord(low), ord(high)) for low, high in ranges]

@@ -1,4 +1,4 @@
-"""A place in a schema → the same in fewer keywords: references followed, `allOf`, dependencies and simple `not`s undone.
+"""Rewrites a place in a schema with fewer keywords: no references, `allOf`, dependencies or simple `not`s.
 
 What a keyword says in other words is put into a place of its own: `dependentRequired` becomes an `anyOf` of "the
 property is absent" (`ABSENT`, a keyword of ours) and "the others are required".
@@ -22,9 +22,10 @@ Report = Callable[[str, str, str], None]
 
 
 def unfolded(place: Place, references: References, report: Report) -> tuple[list[Place], Place]:
-    """Return the places that `place` asks for besides its own keywords, and the place without these keywords.
+    """Express keywords of `place` by other places; return these places, and the place without the keywords.
 
-    Raises `GrammarError` for references that lead nowhere, and for lists and objects that are none.
+    Raises `GrammarError` for a reference that leads nowhere, and for a value that is not the list or the object that
+    its keyword needs.
     """
     if _REWRITERS.keys().isdisjoint(place.mapping):
         return [], place

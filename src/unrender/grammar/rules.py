@@ -1,4 +1,4 @@
-"""Nodes → named rules, equal ones shared."""
+"""Collects nodes as named rules, and shares equal ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Rules:
     _reserved: set[str] = field(default_factory=set)
 
     def add(self, hint: str, node: Node) -> Ref:
-        """Return a reference to `node`, which becomes a rule named after `hint` unless there is one already."""
+        """Return a reference to the rule for `node`. If there is none yet, it is made and named after `hint`."""
         if isinstance(node, Ref):
             return node
         name = self._names.get(node)
@@ -31,7 +31,7 @@ class Rules:
         return Ref(name)
 
     def reserve(self, hint: str) -> str:
-        """Return a free name like `hint`; the caller defines its rule."""
+        """Return a free name like `hint`. The caller must define its rule."""
         base = _NOT_IN_NAMES.sub("-", hint.lower()).strip("-")[:40] or "rule"
         name = base
         while name in self._reserved or name in self.table:
@@ -41,10 +41,10 @@ class Rules:
         return name
 
     def define(self, name: str, node: Node) -> Ref:
-        """Give `node` exactly this name."""
+        """Define the rule `name` as `node`."""
         self.table[name] = node
         return Ref(name)
 
     def merge(self, rules: Mapping[str, Node]) -> None:
-        """Take over `rules` under their own names."""
+        """Add `rules` under their own names."""
         self.table.update(rules)

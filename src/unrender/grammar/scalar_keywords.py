@@ -1,4 +1,4 @@
-"""The keywords of strings, numbers, booleans and null → their shapes."""
+"""Reads the keywords of strings, numbers, booleans and null into their shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unrender.grammar.strings import ANNOTATING_FORMATS, MAX_WORD, format_node
 
 
 def read_null(_places: Places, excluded: Excluded, _context: Context) -> Shape:
-    """Return the shape of null."""
+    """Return the shape of null; `Nothing` if null is excluded."""
     return Nothing() if "null" in excluded.values else shapes.Null()
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema → the nodes and rules of the JSON texts that obey it."""
+"""Writes the JSON texts that obey a JSON Schema as nodes and rules."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class SchemaRules:
 
 
 def schema_rules(schema: JsonSchema) -> SchemaRules:
-    """Return the grammar of the JSON texts that obey `schema`, white space between tokens free.
+    """Return the grammar of the JSON texts that obey `schema`, with any white space between tokens.
 
-    Properties are in the order in which the schema declares them; optional ones may be left out. Keywords that a
-    grammar cannot say are in `unsupported`, and the grammar is wider there. Raises `GrammarError` for what is no
-    JSON Schema.
+    Properties come in the order in which the schema declares them; optional ones may be left out. Keywords that a
+    grammar cannot express are in `unsupported`, and the grammar is wider there. Raises `GrammarError` when `schema` is
+    not a JSON Schema.
 
     >>> found = schema_rules({"type": "integer", "minimum": 1, "maximum": 3})
     >>> found.node

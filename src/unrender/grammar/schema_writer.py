@@ -1,4 +1,4 @@
-"""Shapes → JSON Schema again, in the few keywords that engines with a JSON Schema reader agree on.
+"""Writes shapes as JSON Schema again, in the few keywords that engines' own readers agree on.
 
 What engines read natively says the same as our own rules this way: references are resolved, branches merged, types
 given, objects closed.
@@ -21,14 +21,14 @@ _LARGEST = 10**MAX_DIGITS - 1
 
 
 class Unwritable(ValueError):
-    """A shape that engines' own readers of JSON Schema do not know."""
+    """A shape that engines' own readers of JSON Schema do not support."""
 
 
 def write_schema(reading: Reading) -> dict[str, Any]:
     """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`.
 
-    Raises `Unwritable` for what engines' own readers do not say: items that a list contains, numbers that are not
-    whole, strings without some words.
+    Raises `Unwritable` for shapes that engines' own readers do not support: items that a list must contain, numbers
+    that must not be whole, and strings without certain words.
     """
     schema = shape_schema(reading.shape)
     definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}

@@ -1,4 +1,4 @@
-"""What a JSON value may look like: JSON Schema with references, merges and inference worked out, as frozen data.
+"""Describes what a JSON value may look like: JSON Schema with everything resolved, as frozen data.
 
 A shape says nothing of spelling: `spelling` writes it as JSON, Python, raw text or tags.
 """
@@ -16,7 +16,7 @@ from unrender.grammar.nodes import Node
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Any value."""
+    """Any JSON value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number between bounds; `places` limits the digits after the point.
+    """A number between bounds; `places` limits the digits after the decimal point.
 
-    A `fractional` one is never whole; it has no bounds.
+    With `fractional`, it is never whole, and has no bounds.
     """
 
     minimum: Decimal | None = None
@@ -72,7 +72,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A string, in code points; `pattern` generates its decoded text, whole."""
+    """A string. Lengths count code points, and `pattern` generates its whole decoded text."""
 
     minimum: int = 0
     maximum: int | None = None
@@ -82,7 +82,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """A list: `prefix` item by item, then `items`; one that counts what is `contained` has no prefix and no maximum."""
+    """A list: `prefix` item by item, then `items`. A list with `contained` has no prefix and no maximum."""
 
     prefix: tuple[Shape, ...] = ()
     items: Shape = field(default_factory=Anything)
@@ -93,7 +93,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """How many items of a list are `wanted`; all others have the shape `others`, and no value has both."""
+    """How many items of a list are `wanted`. All others have the shape `others`; no value has both shapes."""
 
     wanted: Shape
     others: Shape
@@ -114,8 +114,8 @@ class Property:
 class Object:
     """An object: `properties` in this order, then any number of `extra` ones.
 
-    `minimum` and `maximum` count the extra ones only. Values may hold more than is written: `others` are the values
-    under all other keys, which the schema admits and nobody generates.
+    `minimum` and `maximum` count only the extra ones. Values may have further keys, which the schema admits but nothing
+    generates; `others` is the shape of their values.
     """
 
     properties: tuple[Property, ...] = ()
@@ -134,7 +134,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The shape of that name in `Reading.definitions`; only recursive ones are named."""
+    """The shape with this name in `Reading.definitions`; only recursive shapes have names."""
 
     name: str
 
@@ -143,7 +143,7 @@ Shape = Anything | Nothing | Null | Boolean | Constant | Integer | Number | Text
 
 
 def alternatives(shape: Shape) -> Iterator[Shape]:
-    """Yield the shapes that `shape` is a choice of, `Union`s taken apart."""
+    """Yield the options of `shape`, with its `Union`s taken apart."""
     if isinstance(shape, Union):
         for option in shape.options:
             yield from alternatives(option)
@@ -152,7 +152,7 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
 
 
 def union(options: list[Shape]) -> Shape:
-    """Return one shape for a choice of `options`, without doubles and impossible ones."""
+    """Return one shape for a choice of `options`, without duplicates and impossible ones."""
     unique = list({_identity(shape): shape for option in options for shape in alternatives(option)}.values())
     if any(isinstance(shape, Anything) for shape in unique):
         return Anything()

@@ -1,4 +1,4 @@
-"""Shapes → nodes: how a value is written, in JSON and in notations like it.
+"""Writes shapes as nodes, in JSON and in notations like it.
 
 Strategy: a `Lexicon` holds what differs (quotes, words, brackets, separators); objects are written in their declared
 order, so that one rule for "what may still follow" per property makes the grammar linear in the number of properties.
@@ -43,7 +43,7 @@ class Speller:
     recursive: dict[str, str] = field(default_factory=dict)
 
     def spell(self, shape: Shape, hint: str = "value") -> Node:
-        """Return the node of all values of `shape`; raises `ValueError` when there are none."""
+        """Return the node of all values of `shape`. Raises `ValueError` when there are none."""
         known = self.memo.get(id(shape))
         if known is None:
             known = self.memo[id(shape)] = (shape, self.written(shape, hint))
@@ -74,7 +74,7 @@ class Speller:
         raise ValueError("no value has this shape")
 
     def common(self, name: str, build: Callable[[], Node]) -> Ref:
-        """Return the rule of this lexicon with that name, built when it is first asked for."""
+        """Return the lexicon's rule with this name; it is built when it is first asked for."""
         full = f"{self.lexicon.name}-{name}"
         if full not in self.rules.table:
             self.rules.table[full] = EMPTY
@@ -91,7 +91,7 @@ class Speller:
         return self.common("space", lambda: _SPACE) if self.lexicon.flexible else EMPTY
 
     def separator(self, text: str) -> Node:
-        """Return a separator, white space around it when that is flexible."""
+        """Return a separator, with free white space around it if the lexicon is flexible."""
         if not self.lexicon.flexible:
             return Literal(text)
         name = {",": "comma", ":": "colon"}[text]
@@ -142,7 +142,10 @@ class Speller:
         return Sequence((Literal(quotes.open), inside, Literal(quotes.close)))
 
     def unescaped(self, shape: Text, close: str) -> Node:
-        """Return text that runs up to the closing quote, whatever it is."""
+        """Return the node of a string that ends at the first closing quote, with no escapes.
+
+        Keywords of the schema that cannot be enforced in such a string are reported.
+        """
         if shape.pattern is not None and cannot_contain(shape.pattern, close):
             return shape.pattern
         if shape.pattern is None and len(close) == 1:
@@ -162,7 +165,7 @@ class Speller:
         return between(character, shape.minimum, shape.maximum)
 
     def constant(self, value: Any) -> Node:
-        """Return the node of one value, white space as flexible as elsewhere."""
+        """Return the node of one value, with white space as flexible as in other values."""
         match value:
             case dict():
                 entries = [Sequence((self.key(k), self.colon(), self.constant(v))) for k, v in value.items()]
@@ -210,7 +213,7 @@ class Speller:
         return wrap("[", body, "]")
 
     def items(self, shape: shapes.Array, hint: str) -> Node | None:
-        """Return at least one item, or None when there can be none."""
+        """Return the nodes of a list's items, at least one; None when there can be none."""
         if shape.contained:
             return self.containing(shape, shape.contained, hint)
         fixed = len(shape.prefix)
@@ -229,7 +232,10 @@ class Speller:
         return body
 
     def containing(self, shape: shapes.Array, contained: shapes.Contained, hint: str) -> Node:
-        """Return at least one item: runs of others that end in a wanted one, as often as it is wanted, and the rest."""
+        """Return the nodes of at least one item, with the required number of wanted ones.
+
+        They are runs of other items that each end in a wanted one, and then the remaining items.
+        """
         low, high = contained.minimum, contained.maximum
         wanted, others = self.spell(contained.wanted, f"{hint}-wanted"), self.spell(contained.others, f"{hint}-other")
         run = self.rules.add(f"{hint}-run", Sequence((_many(Sequence((others, self.comma()))), wanted)))
@@ -301,9 +307,10 @@ class Extra:
 
 
 def chain(entries: List[Entry], extra: Extra | None, separator: Node, rules: Rules, hint: str) -> Node | None:
-    """Return one or more entries in their order, optional ones left out at will, then the extra ones.
+    """Return one or more entries in their order, each optional one present or not, then the extra ones.
 
-    None when there is nothing to write. Nodes are linear in the number of entries: what may follow an entry is a rule.
+    None when there is nothing to write. The nodes are linear in the number of entries, since what may follow an entry
+    is a rule.
     """
     tail = _extra_tail(extra, separator)
     heads: list[Node] = []

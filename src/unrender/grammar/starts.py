@@ -1,4 +1,4 @@
-"""Grammar nodes → how each may start: its first characters, whether it may be empty, the rules it enters at once.
+"""Finds how each node may start: its first characters, whether it may be empty, and the rules it enters at once.
 
 The engine decides choices with it, and the compiler finds left recursion. Rules: the characters are an upper bound (a
 node may still fail on one of them), so ruling an option out is always right.
@@ -45,11 +45,11 @@ class Start:
         return Start(ranges=both.ranges, empty=other.empty, rules=both.rules)
 
     def or_nothing(self) -> Start:
-        """Return the same, where it may be left out."""
+        """Return the start of the same node when it is optional."""
         return Start(ranges=self.ranges, empty=True, rules=self.rules)
 
     def pattern(self) -> re.Pattern[str] | None:
-        """Return what the next character must match; None when the node may start with any, or with none."""
+        """Return a pattern for the next character; None when any character, or none, may come."""
         if self.empty or self.ranges == ANY.ranges:
             return None
         return re.compile(class_of(self.ranges) if self.ranges else "(?!)")
@@ -76,7 +76,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """Return all other code points."""
+    """Return the code points outside `ranges`."""
     edges = [-1, *(edge for pair in ranges for edge in pair), LAST + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
@@ -123,7 +123,7 @@ def _refuse_left_recursion(name: str, known: Mapping[str, Start]) -> None:
 
 
 def start_of(node: Node, known: Mapping[str, Start]) -> Start:  # noqa: C901 -- a table, by kind of node
-    """Return how `node` may start, where `known` says so of the rules."""
+    """Return how `node` may start; `known` holds the starts of the rules."""
     match node:
         case Literal(text):
             return _text(text)

@@ -1,4 +1,4 @@
-"""String constraints → nodes: formats, lengths, forbidden words, and how each character is written.
+"""Writes string constraints as nodes: formats, lengths, forbidden words, and how each character is written.
 
 Nodes of decoded text are written by an `Alphabet`: `encode` turns each character into its escaped form, so a pattern
 is read once and holds in JSON, Python and raw text alike.
@@ -61,7 +61,7 @@ ANNOTATING_FORMATS = frozenset({"int32", "int64", "float", "double", "password",
 
 @lru_cache(maxsize=64)
 def format_node(name: str) -> Node | None:
-    """Return the node of a string format, or None when the format is not known."""
+    """Return the node of a string format, or None when the format is unknown."""
     return read_pattern(f"^(?:{FORMATS[name]})$") if name in FORMATS else None
 
 
@@ -69,7 +69,8 @@ def format_node(name: str) -> Node | None:
 class Alphabet:
     """How the characters of a string are written between its quotes.
 
-    `escapes` maps a character to its written form; characters in `forbidden` are not generated where any may be.
+    `escapes` maps a character to its written form. Characters in `forbidden` are not generated in place of an arbitrary
+    character.
     """
 
     escapes: tuple[tuple[str, str], ...] = ()
@@ -92,7 +93,7 @@ class Alphabet:
         return self.general or encode(Chars((), negated=True), self)
 
     def written(self, text: str) -> str:
-        """Return how `text` is written."""
+        """Return `text` with its characters written in the alphabet."""
         return text.translate(self.table)
 
 
@@ -161,9 +162,9 @@ PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
 
 
 def encode(node: Node, alphabet: Alphabet) -> Node:
-    """Return `node`, which generates decoded text, with each character written as `alphabet` says.
+    """Return `node`, which generates decoded text, with each character written in `alphabet`.
 
-    A `Ref` is left: the rule that it names is the caller's to encode.
+    A `Ref` is not changed: the caller must encode the rule that it names.
     """
     if not alphabet.escapes and not alphabet.forbidden:
         return node
@@ -249,7 +250,8 @@ MAX_WORD = 100
 def all_but(words: Iterable[str], alphabet: Alphabet) -> Node:
     """Return the node of every text except `words`, as written in `alphabet`.
 
-    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_WORD` are allowed.
+    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_WORD` are not
+    excluded.
     """
     return _all_but(sorted({word for word in words if len(word) <= MAX_WORD}), 0, alphabet)
 
@@ -272,7 +274,7 @@ def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
 
 
 def cannot_contain(pattern: Node, stop: str) -> bool:
-    """Return True when some character of `stop` is in no text that `pattern` generates."""
+    """Return whether `stop` has a character that is in no text of `pattern`."""
     return any(not _generates(pattern, character) for character in stop)
 
 

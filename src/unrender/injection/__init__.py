@@ -1,4 +1,4 @@
-"""Tools for templates that ignore them: said in the system message, and calls and results written as text.
+"""Adds tools to prompts for templates that ignore them: in the system message, with calls and results as text.
 
 `plan` decides what a template has to be helped with and which call syntax is used; `instructions` says tools and syntax in
 words; `history` writes the calls and results of earlier turns.

@@ -1,4 +1,4 @@
-"""Calls and results of earlier turns → text, for templates that would drop them.
+"""Writes calls and results of earlier turns as text, for templates that would drop them.
 
 Rules: a call is written exactly as the format has it, so that the model reads in its history what it is asked to write.
 Results become the user's words; where two messages of the user would follow each other they become one, since many
@@ -20,7 +20,7 @@ _RESULT_ROLES = ("tool", "function")
 
 
 def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[Mapping[str, Any]]:
-    """Return the conversation with all calls as text after the content of their message."""
+    """Return the conversation with each message's calls as text after its content."""
     written, before = [], 0
     for message in messages:
         written.append(_with_calls_as_text(message, format, before) if message.get("tool_calls") else message)
@@ -29,7 +29,7 @@ def write_calls(messages: Sequence[Mapping[str, Any]], format: Format) -> list[M
 
 
 def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the conversation with all results as messages of the user, neighbours joined."""
+    """Return the conversation with results as the user's messages, joined with the user's messages next to them."""
     names = {call.get("id"): _function(call).get("name") for message in messages for call in _calls(message)}
     written: list[Mapping[str, Any]] = []
     joins = False

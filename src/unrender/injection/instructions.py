@@ -1,4 +1,4 @@
-"""Tools and a call syntax → the words that tell a model how to call them.
+"""Writes the instructions that tell a model how to call tools, from the tools and a call syntax.
 
 Strategy: the form is the format's own skeleton with words in capitals for its slots, the words are explained from the
 codec, and the example is a call of an offered tool, encoded as the grammars write it. Nothing is written by hand for any
@@ -34,7 +34,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What a system message says of tools."""
+    """The text about tools in a system message."""
 
     syntax: CallSyntax
     parallel: bool = True
@@ -98,7 +98,7 @@ class Instructions:
 
 
 def call_form(syntax: CallSyntax, calls: int = 1) -> str:
-    """Return how so many calls are written, with words in capitals for what differs from call to call.
+    """Return the form of a run of `calls` calls, with words in capitals for the parts that vary.
 
     >>> from unrender.formats import declared_format
     >>> print(call_form(declared_format("tool-call-json").tools))

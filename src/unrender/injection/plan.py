@@ -1,4 +1,4 @@
-"""A template's format and capabilities → what has to be done for it so that tools can be used.
+"""Decides what has to be done in place of a template so that tools can be used.
 
 Rules: a template is helped only with what it does not do itself. One that writes calls keeps its own syntax, whoever
 offers the tools; a declared syntax is used when there is none, or when it was asked for by name.
@@ -26,7 +26,7 @@ DEFAULT_FORMAT = "tool-call-json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What a prompt says of tools because the template ignores them."""
+    """The text about tools that is added to a prompt because the template ignores them."""
 
     format_name: str
     """The declared format whose call syntax is asked for; empty when it is the template's own."""
@@ -36,7 +36,7 @@ class Injection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is done for a template."""
+    """What is done about tools in place of a template."""
 
     format: Format
     """How the answer is written when tools are offered."""
@@ -51,7 +51,10 @@ class Plan:
     """Their results become text."""
 
     def offer(self, tools: Sequence[Mapping[str, Any]], request: Request) -> Injection | None:
-        """Return the description of the tools that the request allows; None if the template writes it, or there are none."""
+        """Return the description of the tools that the request allows.
+
+        None when the template describes them itself, or when there are none.
+        """
         if not (self.offers and request.calls_allowed and request.tools):
             return None
         allowed = {tool.name for tool in request.tools}
@@ -68,7 +71,7 @@ class Plan:
         return Injection(format_name=self.format_name, text=text)
 
     def inject(self, messages: Sequence[Mapping[str, Any]], injection: Injection | None) -> Sequence[Mapping[str, Any]]:
-        """Return the conversation as the template can render it, with the description of the tools in it.
+        """Return the conversation in a form that the template can render, with the description of the tools in it.
 
         Tools are described once: a system message that already has the text stays as it is. No argument is changed.
         """
@@ -81,10 +84,10 @@ class Plan:
 
 
 def plan_tools(format: Format, capabilities: Capabilities, tool_format: str, source: str = "") -> Plan:
-    """Return what has to be done for the template with this format, these capabilities and this `source`.
+    """Return what has to be done about tools in place of a template with this format and these capabilities.
 
-    `tool_format` is "auto", "none", which leaves everything to the template, or the name of a declared format, which is
-    then used whatever the template does. Raises `MessageError` for a name that is none of these.
+    `source` is the template's. `tool_format` is "auto"; "none", which leaves everything to the template; or the name of
+    a declared format, which is then used no matter what the template does. Raises `MessageError` for any other name.
     """
     if tool_format == NONE:
         return Plan(format=format)

@@ -37,7 +37,7 @@ _REFUSED = ("functions", "function_call", "logit_bias", "logprobs", "top_logprob
 
 
 class Llama(Protocol):
-    """What is used of `llama_cpp.Llama`."""
+    """The part of `llama_cpp.Llama` that is used here."""
 
     metadata: Mapping[str, str]
 

@@ -1,4 +1,4 @@
-"""MLX-LM: a template into a tool parser, the module that its server asks for by the name in `tool_parser_type`.
+"""MLX-LM: makes a tool parser of a template, the module that its server names in `tool_parser_type`.
 
 The server finds the literal markers of a region of calls by itself, and hands over what is between them when the region
 has ended. So arguments do not stream; put the gateway in front of the server where they should.
@@ -33,11 +33,11 @@ _PACKAGE = "mlx_lm.tool_parsers"
 
 
 def install(template: ChatTemplate, name: str = "unrender") -> ModuleType:
-    """Register, and return, the module `mlx_lm.tool_parsers.NAME`, for `tokenizer_config={"tool_parser_type": NAME}`.
+    """Register the module `mlx_lm.tool_parsers.NAME` for `tokenizer_config={"tool_parser_type": NAME}`, and return it.
 
-    Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`, and raises `ValueError`
-    when there is none, which the server takes for text that is not a call. Raises `ExportError` when calls have no marker
-    that opens them.
+    Its `parse_tool_call` returns a list of calls, each with `name`, `arguments` (an object) and `id`. It raises
+    `ValueError` when there is no call, and the server then takes the text as content. Raises `ExportError` when calls
+    have no opening marker.
     """
     start, end = _markers(template.format)
     module = ModuleType(f"{_PACKAGE}.{name}", f"Calls as a chat template writes them: {start} … {end}")

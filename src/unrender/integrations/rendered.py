@@ -1,4 +1,4 @@
-"""A prompt that an engine has rendered, and its request → the turn that answers it, for plug-ins inside engines.
+"""Makes the turn for a prompt that an engine has rendered, for plug-ins inside engines.
 
 An engine renders the template itself, and hands over token ids. What is needed of a prompt is its end: what it has begun of
 the answer. So only the last tokens are decoded, however long the prompt is.
@@ -40,7 +40,7 @@ _FREE = (ToolChoice.AUTO, ToolChoice.NONE)
 
 @lru_cache(maxsize=16)
 def engine_template(tokenizer: Any) -> ChatTemplate:
-    """Return the template of an engine's tokenizer, or the one in the file that `UNRENDER_CHAT_TEMPLATE` names.
+    """Return the template in the file that `UNRENDER_CHAT_TEMPLATE` names, else that of an engine's tokenizer.
 
     Raises `TemplateError`, saying what to do, when there is neither.
     """
@@ -57,7 +57,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
 
 @lru_cache(maxsize=16)
 def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
-    """Return the template that a request brings with it."""
+    """Return a request's own template."""
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
 
 
@@ -73,10 +73,11 @@ def rendered_turn(
     continued: bool = False,
     known_calls: int = 0,
 ) -> Turn:
-    """Return the turn that answers a rendered `prompt`, of which the end is enough.
+    """Return the turn that answers a rendered `prompt`; the end of the prompt is enough.
 
-    Without `reasoning` it stays in the content, markers included. A prompt that ends in an answer to be `continued` has
-    begun all of it. `known_calls` counts the calls of the conversation. Raises `MessageError` as `ChatTemplate.prepare` does.
+    Without `reasoning`, reasoning stays in the content, markers included. When the prompt ends in an answer to be
+    `continued`, all of that answer is part of the message. `known_calls` counts the calls of the conversation. Raises
+    `MessageError` as `ChatTemplate.prepare` does.
     """
     _, request = read_request(
         tools,
@@ -98,19 +99,19 @@ def rendered_turn(
 
 
 def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL) -> str:
-    """Return the text of the last tokens of a prompt."""
+    """Return the text of a prompt's last `most` tokens."""
     late = list(ids[-most:])
     return tokenizer.decode(late, skip_special_tokens=False) if late else ""
 
 
 def is_forced(request: Request) -> bool:
-    """Return whether the answer is due in a form: a call, or JSON of a schema."""
+    """Return whether the request demands a form of the answer: a call, or JSON of a schema."""
     return request.tool_choice not in _FREE or request.response_schema is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What an engine is told of the answer's form."""
+    """The constraint that an engine gets for the answer."""
 
     tag: dict[str, Any] | None
     """A structural tag, from the first token on; None where none can be written."""
@@ -119,7 +120,10 @@ class Constraint:
 
 
 def constraint_of(turn: Turn) -> Constraint:
-    """Return the structural tag of an answer. Raises `GrammarError` where one is due and cannot be written."""
+    """Return the structural tag of an answer.
+
+    Raises `GrammarError` when the request demands a form and no tag can be written for it.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
         try:
@@ -132,9 +136,9 @@ def constraint_of(turn: Turn) -> Constraint:
 
 
 def closing_tag(turn: Turn) -> dict[str, Any] | None:
-    """Return the tag of what follows the reasoning, for engines that wait until then; or follows no reasoning at all.
+    """Return the structural tag of the answer after its reasoning, for engines that wait until then.
 
-    Raises `GrammarError` as `constraint_of` does.
+    It also covers an answer without any reasoning. Raises `GrammarError` as `constraint_of` does.
     """
     format, markers = turn.format, turn.format.reasoning
     skipped = replace(turn, begun=format.turn.prefill_no_thinking)
@@ -155,7 +159,7 @@ def closing_tag(turn: Turn) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class Said:
-    """What some events add to the answer, in OpenAI's terms."""
+    """The additions of some events to the answer, in OpenAI's terms."""
 
     reasoning: str = ""
     content: str = ""
@@ -180,7 +184,7 @@ def said(events: Iterable[Event]) -> Said:
 
 
 def opened(turn: Turn, *, continued: bool = False) -> Parser:
-    """Return a parser for the answer; what the prompt holds of a `continued` answer is not said again."""
+    """Return a parser for the answer. With `continued`, text that the prompt already holds gives no events."""
     parser = turn.parser()
     if continued:
         parser.feed("")
@@ -197,11 +201,14 @@ class ReasoningTokens:
         self._starts: list[int] = []
 
     def continues(self, ids: Sequence[int]) -> bool:
-        """Return whether `ids` begin with those that were counted."""
+        """Return whether `ids` begin with the ids that were counted."""
         return list(ids[: len(self._ids)]) == self._ids
 
     def count(self, ids: Sequence[int]) -> int:
-        """Return how many of `ids`, which begin with those of the last count, are reasoning for certain; markers are not."""
+        """Return how many of `ids` are reasoning for certain; markers are not.
+
+        `ids` must begin with the ids of the last count.
+        """
         for token in ids[len(self._ids) :]:
             self._starts.append(self._parser.length)
             self._ids.append(token)
@@ -229,7 +236,10 @@ def _special_ids(tokenizer: Any) -> frozenset[int]:
 
 
 class ReasoningGate:
-    """Says, by token ids, when the reasoning of one answer is over, for engines that wait with a grammar until then."""
+    """Decides from token ids when the reasoning of one answer is over.
+
+    Engines that apply a grammar only after the reasoning ask it.
+    """
 
     def __init__(self, template: ChatTemplate, tokenizer: Any) -> None:
         self._format = template.format
@@ -240,13 +250,13 @@ class ReasoningGate:
         self._begun = False
 
     def over_in_prompt(self, ids: Sequence[int]) -> bool:
-        """Return whether no reasoning can follow a prompt; False as well where that is up to the model."""
+        """Return whether no reasoning can follow a prompt. It is False also when the model may still decide."""
         return not self._closer or self._format.reasoning.closed_in(self._prefill(ids))
 
     def over(self, ids: Sequence[int], new: int) -> bool:
-        """Return whether reasoning is over after `ids`, prompt and answer, of which the last `new` have just come.
+        """Return whether reasoning is over after `ids`, the tokens of prompt and answer; the last `new` are the newest.
 
-        It is once its end is written, or something else than its beginning.
+        It is over once its end is written, or once the answer begins with something other than reasoning.
         """
         if not self._closer:
             return True

@@ -29,7 +29,7 @@ _TAIL = 16_384
 
 
 def register() -> None:
-    """Make SGLang know the detectors by the name `unrender`; may be called any number of times in a process."""
+    """Register the detectors in SGLang as `unrender`. It can be called more than once in a process."""
     templates = importlib.import_module("sglang.srt.parser.response_template")
     known = importlib.import_module(
         "sglang.srt.function_call.function_call_parser"
@@ -42,14 +42,14 @@ def register() -> None:
 
 
 class Read(str):
-    """Text that one detector hands to the other, with the events that were read in it."""
+    """Text that one detector passes to the other, with the events that were read from it."""
 
     __slots__ = ("events",)
     events: tuple[Event, ...]
 
     @classmethod
     def of(cls, text: str, events: Iterable[Event]) -> Read:
-        """Return `text`, which must not be empty where there are events, or SGLang would drop it."""
+        """Return `text` with `events`. It must not be empty if there are events, since SGLang would drop it."""
         read = cls(text)
         read.events = tuple(events)
         return read

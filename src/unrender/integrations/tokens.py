@@ -1,4 +1,4 @@
-"""Token ids as they are generated → events: a parser that is fed with ids instead of text.
+"""Feeds a parser with token ids as they are generated, instead of text.
 
 Strategy: ids are decoded a few at a time; a character that is not all there yet is held until it is (incremental
 detokenisation). The ids of special tokens are told apart from text that only spells them, so a quoted `<|im_end|>` ends
@@ -29,7 +29,7 @@ _HALF = "\ufffd"
 
 
 class Decoder(Protocol):
-    """What is used of a tokenizer."""
+    """The part of a tokenizer that is used here."""
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str:
         """Return the text of `ids`."""
@@ -61,7 +61,7 @@ class TokenParser:
         return self.parser.message
 
     def feed(self, ids: int | Iterable[int]) -> list[Event]:
-        """Take more ids; returns the events that are final now."""
+        """Take more ids; return the events that are final now."""
         events: list[Event] = []
         ordinary: list[str] = []
         for token in [ids] if isinstance(ids, int) else ids:
@@ -101,9 +101,9 @@ class TokenParser:
 
 
 def special_ids_of(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of the tokens that were added to `tokenizer` (of transformers or tokenizers), special or not.
+    """Return the ids of all tokens that were added to `tokenizer` (of transformers or tokenizers), special or not.
 
-    Many tokenizers do not call their markers of calls and reasoning special. As tokens, they are not text all the same.
+    Many tokenizers do not mark their tokens for calls and reasoning as special. Those are still tokens, not text.
     """
     added = getattr(tokenizer, "added_tokens_decoder", None)
     if added is None and hasattr(tokenizer, "get_added_tokens_decoder"):

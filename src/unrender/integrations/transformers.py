@@ -1,4 +1,4 @@
-"""transformers: a tokenizer's template into turns, what `generate` may write, and what it has written into messages.
+"""transformers: a tokenizer's template, constraints for `generate`, and its output read into messages.
 
 >>> from unrender import ChatTemplate
 >>> turn = ChatTemplate.from_string("{{ messages[-1].content }}|").prepare([{"role": "user", "content": "Hello"}])
@@ -33,7 +33,7 @@ _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": Fal
 
 
 class Decodes(Protocol):
-    """What is used of a tokenizer to read output."""
+    """The part of a tokenizer that is used to read output."""
 
     pad_token_id: int | None
 
@@ -41,7 +41,7 @@ class Decodes(Protocol):
 
 
 class Tokenizer(Decodes, Protocol):
-    """What is used of a tokenizer to find its template; its tokens may be None."""
+    """The part of a tokenizer that is used to find its template. Its tokens may be None."""
 
     name_or_path: str
     chat_template: str | Mapping[str, str] | None
@@ -68,7 +68,8 @@ def read_ids(turn: Turn, tokenizer: Decodes, ids: Sequence[int], *, finish_reaso
     """Return the message that generated ids mean.
 
     `ids` is one sequence of what `generate` returned, without the prompt: `output[0][inputs["input_ids"].shape[1]:]`.
-    Padding after it is not read. With `finish_reason="length"` an unclosed call counts as truncated. No text makes it raise.
+    Padding after it is ignored. With `finish_reason="length"` an unclosed call counts as truncated. No text raises an
+    error.
     """
     parser = turn.parser()
     parser.feed(tokenizer.decode(_unpadded(ids, tokenizer.pad_token_id), **_AS_WRITTEN))
@@ -86,8 +87,8 @@ def _unpadded(ids: Sequence[int], pad: int | None) -> list[int]:
 def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], None]) -> Any:
     """Return a streamer for `generate(streamer=…)` that calls `on_events` with the events as they become final.
 
-    It is transformers' own `TextStreamer`, so text comes word by word; its `parser` has the message so far. For one
-    sequence at a time, without beams. Needs transformers to be installed.
+    It is transformers' own `TextStreamer`, so text comes word by word; its `parser` has the message so far. It serves
+    one sequence at a time, without beams. It needs transformers.
     """
     base = importlib.import_module("transformers").TextStreamer
 
@@ -110,12 +111,12 @@ def streamer(turn: Turn, tokenizer: Decodes, on_events: Callable[[list[Event]], 
 
 
 def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
-    """Return a processor for `generate(logits_processor=[…])` that lets only answers through which the turn allows.
+    """Return a processor for `generate(logits_processor=[…])` that allows only the answers of the turn.
 
-    `library` is "llguidance" or "xgrammar", the first that is installed by default. Each sequence of a batch is followed by
-    itself, so `num_return_sequences` works and beams do not. Raises `GrammarError` when neither is installed, when the
-    answer cannot be written as a grammar; `generate` raises it when the library refuses the grammar. The tokenizer has to be a
-    fast one. A processor serves one call of `generate`.
+    `library` is "llguidance" or "xgrammar", by default the first that is installed. Each sequence of a batch is
+    followed separately, so `num_return_sequences` works, but beams do not. The tokenizer must be a fast one. A
+    processor serves one call of `generate`. Raises `GrammarError` when neither library is installed, and when the
+    answer cannot be written as a grammar. `generate` raises it when the library refuses the grammar.
     """
     chosen = library or installed()
     if chosen not in DIALECTS:
@@ -125,21 +126,21 @@ def logits_processor(turn: Turn, tokenizer: Any, *, library: str = "") -> Any:
 
 
 def stopping_criteria(turn: Turn, tokenizer: Decodes) -> Any:
-    """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence where one of `turn.stop` is written.
+    """Return a criterion for `generate(stopping_criteria=[…])` that ends each sequence after one of `turn.stop`.
 
-    It is needed where a template's end of turn is not the model's end-of-sequence token. A criterion serves one call of
+    It is needed when a template's end of turn is not the model's end-of-sequence token. A criterion serves one call of
     `generate`.
     """
     return _Ended(turn, tokenizer)
 
 
 def stream(model: Any, tokenizer: Any, turn: Turn, **generation: Any) -> Generator[Event, None, None]:
-    """Generate one answer and yield its events as they become final; `generation` is what `model.generate` takes.
+    """Generate one answer and yield its events as they become final; `generation` is passed to `model.generate`.
 
-    Special tokens are not added to the prompt, and the answer ends at the turn's own stops. What `generate` raises is raised
-    here. Leaving the iterator (`close`, or the end of its loop) stops the model at its next token.
+    Special tokens are not added to the prompt, and the answer ends at the turn's own stops. Errors of `generate` are
+    raised here. Leaving the iterator (`close`, or the end of its loop) stops the model at its next token.
 
-    Give `logits_processor=[logits_processor(turn, tokenizer)]` for an answer that the turn allows.
+    Pass `logits_processor=[logits_processor(turn, tokenizer)]` to constrain the answer to what the turn allows.
     """
     told: queue.Queue[list[Event] | BaseException | None] = queue.Queue()
     unwanted = threading.Event()

@@ -34,12 +34,13 @@ _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": Fal
 
 
 def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tokenizer:
-    """Give a tokenizer, and return it, a `parse_response` that reads any template's answers, as GRPO and other trainers use it.
+    """Give a tokenizer a `parse_response` that reads any template's answers, for GRPO and other trainers; return it.
 
-    It takes what transformers' own takes (text or ids, one or a batch, `prefix` with the prompt, `tools`) and returns messages
-    whose calls have their arguments as objects. It raises on no text: what cannot be read as a call is content. Without
-    `tools`, any name is a tool's. `response_template` is set as well, since trainers look for it: to the format's export, or to
-    a mark where the format has none. `template` is the tokenizer's own unless given. Raises `TemplateError` when it has none.
+    It takes the same arguments as transformers' own (text or ids, one or a batch, `prefix` with the prompt, `tools`)
+    and returns messages whose calls have their arguments as objects. No text raises an error: what cannot be read as a
+    call is content. Without `tools`, any name counts as a tool. `response_template` is also set, since trainers look
+    for it: to the format's export, or to a mark if the format has none. `template` is by default the tokenizer's own.
+    Raises `TemplateError` when there is none.
     """
     found: Any = tokenizer
     read = template or chat_template(found)
@@ -49,10 +50,11 @@ def install(tokenizer: _Tokenizer, template: ChatTemplate | None = None) -> _Tok
 
 
 def masked(tokenizer: Any, **template_kwargs: Any) -> Callable[[Mapping[str, Any]], dict[str, list[int]]]:
-    """Return a function for `dataset.map` that turns a row's `messages` (and `tools`) into tokens and what the model wrote of them.
+    """Return a function for `dataset.map` that turns a row's `messages` (and `tools`) into tokens and their mask.
 
-    Its columns, `input_ids` and `assistant_masks`, are those that TRL's SFT takes ready-made, for any template. The tokenizer has to
-    be a fast one. Calling it raises `TemplateError` or `MessageError` where a mask cannot be told for certain.
+    Its columns, `input_ids` and `assistant_masks`, are those that TRL's SFT takes ready-made, for any template. The
+    tokenizer must be a fast one. A call of the function raises `TemplateError` or `MessageError` when the mask is not
+    certain.
     """
     template = chat_template(tokenizer)
 

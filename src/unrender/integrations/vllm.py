@@ -44,7 +44,7 @@ _log = logging.getLogger("unrender.vllm")
 
 
 def register() -> None:
-    """Make vLLM know the parsers by the name `unrender`; may be called any number of times in a process."""
+    """Register the parsers in vLLM as `unrender`. It can be called more than once in a process."""
     templates: Any = importlib.import_module(_TEMPLATES)
     if getattr(templates.validate_tokenizer_response_template, "of_unrender", False):
         return

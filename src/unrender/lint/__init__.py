@@ -1,4 +1,4 @@
-"""The template doctor: a chat template into findings, each with the conversation that shows it and how to fix it.
+"""The template doctor: finds mistakes in a chat template, each with a conversation that shows it and a fix.
 
 Rules: a finding rests on a rendering of this template, never on its source or its name; conversations are ordinary ones in
 OpenAI's form. What a template refuses is a finding of its own and hides no other.

@@ -1,4 +1,4 @@
-"""Ordinary conversations in OpenAI's form, with words that can be found again, and a template to write them down.
+"""Defines ordinary conversations in OpenAI's form, with words that can be found again in a rendering.
 
 Rules: a word like ZEBRA occurs in one place of a conversation; where it is in a rendering, there that place was written.
 """
@@ -46,7 +46,7 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 
 
 def calling(*names: str, **fields: Any) -> OpenAIMessage:
-    """Return an assistant's message that calls tools, arguments as JSON text, as servers return it."""
+    """Return an assistant's message with calls of `names`. Arguments are JSON text, as servers return them."""
     calls = [
         {
             "id": f"call{index:05}",
@@ -59,7 +59,7 @@ def calling(*names: str, **fields: Any) -> OpenAIMessage:
 
 
 def with_objects(message: OpenAIMessage) -> OpenAIMessage:
-    """Return the message with its calls' arguments as objects, as transformers documents it."""
+    """Return the message with its calls' arguments as objects, as transformers documents them."""
     calls = [
         {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
         for call in message["tool_calls"]
@@ -82,7 +82,7 @@ class Subject:
     capabilities: Capabilities
 
     def raw(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
-        """Render a prompt from messages as they are, as servers hand them on."""
+        """Render a prompt from unchanged messages, as servers pass them on."""
         return self._render(messages, tools, add_generation_prompt=True, **context)
 
     def prompt(self, messages: Conversation, tools: Sequence[Any] = (), **context: Any) -> Rendering:
@@ -95,22 +95,22 @@ class Subject:
 
     @cached_property
     def takes_tools(self) -> bool:
-        """True when the tools that are offered are in the prompt."""
+        """Whether the names of offered tools are in the prompt."""
         return FIRST in self.prompt([USER], TOOLS).text
 
     @cached_property
     def writes_calls(self) -> bool:
-        """True when the template writes the calls of the history."""
+        """Whether the template writes the calls of the history."""
         return FIRST in self.history([USER, calling(FIRST)]).text
 
     @cached_property
     def writes_reasoning(self) -> bool:
-        """True when the last answer's reasoning is written."""
+        """Whether the last answer's reasoning is written."""
         return THOUGHT in self.history([USER, {**ASSISTANT, "reasoning_content": THOUGHT}], **self.thinking).text
 
     @cached_property
     def writes_reasoning_with_calls(self) -> bool:
-        """True when reasoning before calls is written, as long as the calls come last."""
+        """Whether reasoning before calls is written when the calls come last."""
         return THOUGHT in self.history([USER, calling(FIRST, reasoning_content=THOUGHT)], TOOLS, **self.thinking).text
 
     @property

@@ -1,4 +1,4 @@
-"""A chat template into findings: every rule of the table, asked in turn."""
+"""Checks a chat template with every rule of the table, in turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One thing that may be wrong with a template."""
+    """One kind of mistake that a template may have."""
 
     name: str
     severity: Severity
@@ -40,7 +40,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong with a template, and how it shows."""
+    """One mistake in a template, and the conversation that shows it."""
 
     rule: str
     severity: Severity
@@ -76,9 +76,9 @@ class Finding:
 
 
 def lint(template: ChatTemplate, *, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Return what is wrong with a template, in the order of `RULES`; `ignore` are names of rules that are not asked.
+    """Return the mistakes in a template, in the order of `RULES`. Rules named in `ignore` are left out.
 
-    Each rule reports the first thing that it sees. No template makes it raise.
+    Each rule reports the first mistake that it finds. No template raises an error.
 
     >>> source = "{% for m in messages if m.role != 'system' %}[{{ m.role }}] {{ m.content }} {% endfor %}[assistant]"
     >>> print(lint(ChatTemplate.from_string(source), ignore=["tools-ignored"])[0])

@@ -36,7 +36,7 @@ def tools_ignored(subject: Subject) -> Iterator[Shown]:
 
 
 def calls_not_written(subject: Subject) -> Iterator[Shown]:
-    """Yield a call that is not in the history, of a template that takes tools."""
+    """Yield a conversation whose call is not in the history, if the template takes tools."""
     messages = [USER, calling(FIRST), result()]
     rendering = subject.history(messages[:2], TOOLS)
     if subject.takes_tools and not subject.writes_calls and rendering.error is None:
@@ -44,7 +44,7 @@ def calls_not_written(subject: Subject) -> Iterator[Shown]:
 
 
 def results_not_written(subject: Subject) -> Iterator[Shown]:
-    """Yield a tool's result that is not in the prompt, of a template that takes tools, whatever form the call has."""
+    """Yield a conversation whose tool result is not written with any form of its call, if the template takes tools."""
     forms = (calling(FIRST), with_objects(calling(FIRST)))
     renderings = [subject.raw([USER, form, result()], TOOLS) for form in forms]
     taken = [rendering for rendering in renderings if rendering.error is None]
@@ -59,7 +59,7 @@ def system_not_written(subject: Subject) -> Iterator[Shown]:
 
 
 def reasoning_never_written(subject: Subject) -> Iterator[Shown]:
-    """Yield an answer with reasoning that is not written, of a template whose model reasons."""
+    """Yield an answer whose reasoning is not written, if the template's model reasons."""
     messages = [USER, _REASONED]
     written = subject.writes_reasoning or subject.writes_reasoning_with_calls
     if subject.format.reasoning.end and not written:
@@ -67,7 +67,7 @@ def reasoning_never_written(subject: Subject) -> Iterator[Shown]:
 
 
 def reasoning_dropped_with_calls(subject: Subject) -> Iterator[Shown]:
-    """Yield reasoning before a call that is gone when the call's result comes back."""
+    """Yield a call whose reasoning is no longer written when the call's result comes back."""
     messages = [USER, calling(FIRST, reasoning_content=THOUGHT), result()]
     text = "the reasoning before a call is gone when the result comes back"
     if subject.writes_reasoning_with_calls and subject.writes_calls:
@@ -75,7 +75,7 @@ def reasoning_dropped_with_calls(subject: Subject) -> Iterator[Shown]:
 
 
 def reasoning_dropped(subject: Subject) -> Iterator[Shown]:
-    """Yield reasoning that is gone when the next question is asked."""
+    """Yield an answer whose reasoning is no longer written when the next question is asked."""
     messages = [USER, _REASONED, NEXT_USER]
     if subject.writes_reasoning:
         text = "the reasoning of an answer is gone when the next question is asked"
@@ -83,7 +83,7 @@ def reasoning_dropped(subject: Subject) -> Iterator[Shown]:
 
 
 def open_reasoning(subject: Subject) -> Iterator[Shown]:
-    """Yield an answer without reasoning that is written after an opened, never closed, reasoning marker."""
+    """Yield an answer without reasoning that follows a marker of reasoning which is opened and never closed."""
     start, end = (text.strip() for text in (subject.format.reasoning.start, subject.format.reasoning.end))
     for messages in ([USER, ASSISTANT], [USER, ASSISTANT, NEXT_USER]):
         text = subject.history(messages).text
@@ -93,7 +93,7 @@ def open_reasoning(subject: Subject) -> Iterator[Shown]:
 
 
 def content_altered(subject: Subject) -> Iterator[Shown]:
-    """Yield an answer that mentions a marker of reasoning, and of which a part is gone."""
+    """Yield an answer that mentions a marker of reasoning, if the template drops a part of it."""
     end = subject.format.reasoning.end.strip()
     said = f"FIRST {end} THEN"
     messages = [USER, {**ASSISTANT, "content": said}, NEXT_USER]
@@ -104,7 +104,7 @@ def content_altered(subject: Subject) -> Iterator[Shown]:
 
 
 def injectable(subject: Subject) -> Iterator[Shown]:
-    """Yield a question that contains the end of a turn, which is written as it is."""
+    """Yield a question that contains the end of a turn, if the template writes it unchanged."""
     turn = subject.format.turn
     marker = next((text.strip() for text in (turn.end, *turn.ends, *turn.headers) if text.strip()), "")
     if len(marker) < 2:

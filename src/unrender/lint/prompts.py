@@ -24,7 +24,10 @@ from unrender.lint.shown import Shown, around
 
 
 def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
-    """Yield a question after which no prompt asks for the answer, although all answers have a header in the history."""
+    """Yield a question if no prompt asks for the answer to it.
+
+    Only templates whose history has a header before all answers are judged.
+    """
     asked = subject.history([USER]).text
     if subject.prompt([USER]).text != asked or not asked:
         return
@@ -38,7 +41,7 @@ def generation_prompt_missing(subject: Subject) -> Iterator[Shown]:
 
 
 def generation_prompt_always(subject: Subject) -> Iterator[Shown]:
-    """Yield a finished conversation after which an answer is asked for all the same."""
+    """Yield a finished conversation if the prompt asks for another answer all the same."""
     messages = [USER, ASSISTANT]
     text = subject.history(messages).text
     tail = text[text.rfind(ANSWER) + len(ANSWER) :]
@@ -49,7 +52,10 @@ def generation_prompt_always(subject: Subject) -> Iterator[Shown]:
 
 
 def not_prefix_stable(subject: Subject) -> Iterator[Shown]:
-    """Yield conversations whose next prompt does not begin with the last prompt, or with the answer as it was written."""
+    """Yield conversations whose next prompt does not begin with the text that the model has seen.
+
+    That text is the last prompt, or the last prompt with the answer as it was written.
+    """
     yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, (), "the next question")
     if subject.takes_tools:
         yield from _unstable(subject, [USER, ASSISTANT], NEXT_USER, TOOLS, "the next question, with tools")

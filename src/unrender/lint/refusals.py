@@ -44,7 +44,10 @@ def ordinary_messages(subject: Subject) -> Iterator[Shown]:
 
 
 def null_content(subject: Subject) -> Iterator[Shown]:
-    """Yield an assistant's message without content that is refused or written as `None`, whatever form its calls have."""
+    """Yield an assistant's message without content that is refused, or written as `None`.
+
+    It is only yielded if that happens with each form of its calls.
+    """
     if not (subject.takes_tools or subject.writes_calls):
         return  # It is beside calls, which nobody makes here.
     forms = [with_objects(calling(FIRST)), calling(FIRST)]
@@ -65,12 +68,12 @@ def _null_content(subject: Subject, message: OpenAIMessage) -> Iterator[Shown]:
 
 
 def string_arguments(subject: Subject) -> Iterator[Shown]:
-    """Yield a call whose arguments are JSON text, as servers return them, that is refused although objects are not."""
+    """Yield a call that is refused with arguments as JSON text, as servers return them, but not with objects."""
     yield from _one_form(subject, calling(FIRST), with_objects(calling(FIRST)), "JSON text")
 
 
 def object_arguments(subject: Subject) -> Iterator[Shown]:
-    """Yield a call whose arguments are an object that is refused although JSON text is not."""
+    """Yield a call that is refused with arguments as an object, but not with JSON text."""
     yield from _one_form(subject, with_objects(calling(FIRST)), calling(FIRST), "an object")
 
 
@@ -82,7 +85,7 @@ def _one_form(subject: Subject, message: Any, other: Any, form: str) -> Iterator
 
 
 def double_encoding(subject: Subject) -> Iterator[Shown]:
-    """Yield a call whose JSON text is encoded once more, as a string in JSON."""
+    """Yield a call whose arguments are JSON text, and are encoded a second time as a string in JSON."""
     messages = [USER, calling(FIRST), result()]
     once, twice = (
         subject.raw([USER, form, result()], TOOLS).text for form in (with_objects(calling(FIRST)), calling(FIRST))
@@ -93,7 +96,7 @@ def double_encoding(subject: Subject) -> Iterator[Shown]:
 
 
 def second_call(subject: Subject) -> Iterator[Shown]:
-    """Yield two calls in one message of which the second is refused or not written."""
+    """Yield two calls in one message if the second is refused or not written."""
     messages = [USER, calling(FIRST, SECOND), result(), result(1)]
     one, two = subject.history([USER, calling(FIRST)]), subject.history(messages)
     if FIRST not in one.text:

@@ -1,4 +1,4 @@
-"""What a rule saw: a sentence, the conversation, and the place in the rendering."""
+"""Defines the evidence of a mistake: a sentence, the conversation, and the place in the rendering."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AROUND = 60
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One thing that is wrong."""
+    """The evidence of one mistake."""
 
     text: str
     messages: Conversation
@@ -21,12 +21,12 @@ class Shown:
 
 
 def excerpt(text: str, word: str) -> str:
-    """Return the surroundings of a word's last place in a rendering."""
+    """Return the last place of a word in a rendering, with the text around it."""
     at = text.rfind(word)
     return around(text, max(at, 0), at + len(word))
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return a stretch of a rendering with what is beside it."""
+    """Return `text[start:end]` with some of the text around it."""
     left, right = max(start - _AROUND, 0), min(end + _AROUND, len(text))
     return ("…" if left else "") + text[left:right] + ("…" if right < len(text) else "")

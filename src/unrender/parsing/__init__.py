@@ -1,1 +1,1 @@
-"""From text to events, messages and deltas."""
+"""Reads text into events, messages and deltas."""

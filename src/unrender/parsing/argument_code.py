@@ -1,4 +1,4 @@
-"""The arguments of one call syntax → straight-line code.
+"""Compiles the arguments of one call syntax into straight-line code.
 
 Rules: white space is flexible; beside raw values it is taken only as far as the format writes it. A Markdown fence may
 be wherever a JSON value begins.
@@ -29,7 +29,7 @@ from unrender.parsing.xml import TagStyle
 
 
 class ArgumentCode:
-    """Compiles the arguments of `syntax` into `code`; `ends` end a turn."""
+    """Compiles the arguments of `syntax` into `code`; `ends` are the texts that end a turn."""
 
     def __init__(self, code: Code, syntax: CallSyntax, ends: frozenset[str]) -> None:
         self.code = code
@@ -38,7 +38,7 @@ class ArgumentCode:
         self.ends = ends
 
     def compile(self) -> None:
-        """Emit the code that reads all arguments, or what is written where there are none."""
+        """Emit the code that reads all arguments, or the text written when there are none."""
         arguments, empty = self.arguments, self.arguments.when_empty
         if empty is None:
             self._read_arguments()

@@ -34,7 +34,7 @@ _QUOTES = ("'", '"')
 
 
 def run_scanner(machine: Machine) -> Status:
-    """Let the current scanner take what it can; emit what it gives. Fails or suspends as it says."""
+    """Let the current scanner take as much as it can, and emit its text; then fail or suspend as its status says."""
     scanner, call = machine.scanner, machine.call
     assert scanner is not None
     assert call is not None
@@ -79,7 +79,7 @@ class JsonArguments:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Between two arguments: another one, or the end of them."""
+    """After an argument: another one follows, or the arguments end."""
 
     entry: int
     done: int
@@ -185,7 +185,7 @@ class Value:
         return machine.final or not CDATA_START.startswith(rest)
 
     def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner | CodeValueScanner:
-        """Return a new scanner for the current value of `call`; `quoted` says whether it begins with a quotation mark."""
+        """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark."""
         suffix = self.suffix if isinstance(self.suffix, Finder) else self.suffix.among(call.types.names)
         if self.codec.containers is Containers.JOINED and is_list(types := self._types(call)):
             return JoinedScanner(suffix, types, self.codec.item_separator)
@@ -218,7 +218,7 @@ class Value:
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:
-    """Return how values of `codec` that end by themselves are read, with `suffix` after them; `in_code` between brackets and commas."""
+    """Return how to read values of `codec` that need no end marker; `suffix` follows them, `in_code` a comma or bracket."""
     notation = notation_of(codec)
     verbatim = notation.verbatim
     literals = suffix.literals if isinstance(suffix, Finder) else ()
@@ -240,7 +240,7 @@ def _head_of(marker: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CloseValue:
-    """The marker after a raw value; it may be missing where the whole call is closed."""
+    """The marker after a raw value. It may be missing when the whole call is closed."""
 
     text: str
     instead: tuple[str, ...]
@@ -279,7 +279,7 @@ class CloseArguments:
 
 @dataclass(frozen=True, slots=True)
 class DropEmpty:
-    """A call, or a section, with nothing in it says nothing."""
+    """Drops a call, or a section, that is empty: it has no meaning."""
 
     closers: int
     """How many markers close a call and a run of calls."""
@@ -294,7 +294,7 @@ class DropEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """What is in the place of no arguments, where that is not what is around them otherwise."""
+    """The text written in place of arguments when there are none, if it differs from the usual text around them."""
 
     text: str
     begins: Finder

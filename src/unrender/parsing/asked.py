@@ -1,4 +1,4 @@
-"""What a request asks of the calls in an answer → what is reported where an answer does otherwise.
+"""Compares the calls in an answer with what the request asked for, and reports the differences.
 
 Rules: such a call is delivered all the same, since its text is what the format allows; whether it is executed is the caller's
 decision. A strict parser refuses it.
@@ -16,7 +16,7 @@ _OBLIGED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 
 
 def instead_of_call(request: Request, index: int, name: str) -> str:
-    """Return what was asked for instead of the call with this index of this tool; "" where it is as asked.
+    """Return what the request wanted instead of a call of tool `name` at `index`; "" when the call is as wanted.
 
     >>> instead_of_call(Request(tool_choice=ToolChoice.NAMED, named_tool="now"), 0, "then")
     "a call of 'now'"
@@ -29,12 +29,12 @@ def instead_of_call(request: Request, index: int, name: str) -> str:
 
 
 def instead_of_silence(request: Request, calls: int) -> str:
-    """Return what was asked for instead of an answer with so few calls; "" where it is as asked."""
+    """Return what the request wanted instead of an answer with only `calls` calls; "" when it is as wanted."""
     return _wanted(request) if not calls and request.tool_choice in _OBLIGED else ""
 
 
 def refuse(events: Iterable[object]) -> None:
-    """Raise `MalformedOutput` for the first of the final events that a strict parser refuses."""
+    """Raise `MalformedOutput` for the first event that a strict parser refuses."""
     refused = next((event for event in events if isinstance(event, Malformed)), None)
     if refused is not None:
         raise MalformedOutput(refused.position, refused.expected, refused.text)

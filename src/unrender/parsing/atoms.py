@@ -1,4 +1,4 @@
-"""What values are made of: words, numbers and escapes of any notation in, the same as JSON writes them out."""
+"""Reads the parts of values, i.e. words, numbers and escapes of any notation, and writes them as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOSE_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE
 
 
 def escape(text: str) -> str:
-    """Return `text` as the inside of a JSON string."""
+    """Return `text` as it is written inside a JSON string."""
     return encode_basestring(text)[1:-1]
 
 
@@ -30,7 +30,7 @@ def may_be_word(text: str) -> bool:
 
 
 def may_be_in_word(text: str) -> bool:
-    """Return whether a number or a known word may hold `text`.
+    """Return whether `text` may be a part of a number or of a known word.
 
     >>> [may_be_in_word(text) for text in ("al", "-", "-->", "think")]
     [True, True, False, False]
@@ -39,7 +39,10 @@ def may_be_in_word(text: str) -> bool:
 
 
 def json_word(word: str, *, strict: bool) -> str:
-    """Return what JSON writes for a bare word or number; empty where it is none, or none of JSON's and `strict`."""
+    """Return a bare word or number as JSON writes it; "" when it is not one.
+
+    With `strict`, only JSON's own words and numbers count.
+    """
     if word in _WORDS or _NUMBER.fullmatch(word):
         return word
     if strict:
@@ -59,7 +62,10 @@ _ESCAPES = {'"': '\\"', "'": "'", "\\": "\\\\", "/": "\\/", **{c: f"\\{c}" for c
 
 
 def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
-    """Read the escape at `at`: where it ends (`at` when it is not all there) and what JSON writes for it."""
+    """Read the escape at `at`; return its end and its form in JSON.
+
+    The end is `at` when the escape is incomplete.
+    """
     if at + 1 >= len(text):
         return (at + 1, "\\\\") if final else (at, "")
     kind = text[at + 1]

@@ -1,4 +1,4 @@
-"""A rendered prompt into what it has begun of the answer: the text that its generation prompt writes after the header.
+"""Finds what a rendered prompt has begun of the answer: the text after the header.
 
 Rules: a header counts only at the end of a prompt, with nothing after it but what a generation prompt of the format may
 write. So no character of an earlier turn is taken for the answer; where nothing is recognised, nothing is begun.
@@ -13,7 +13,7 @@ from unrender.formats.reasoning import known_reasoning
 
 
 def prefill(format: Format, prompt: str) -> str:
-    """Return what `prompt`, or a prompt's tail, has written after the assistant's header; "" when it shows none.
+    """Return what `prompt`, or its tail, has written after the assistant's header; "" when it shows nothing.
 
     >>> from unrender.format import TurnTexts
     >>> prefill(Format(turn=TurnTexts(headers=("<bot>",), prefill="<think>")), "<bot>Hi<end><user>Hello<end><bot><think>")
@@ -26,9 +26,10 @@ def prefill(format: Format, prompt: str) -> str:
 
 
 def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None]) -> str:
-    """Return what a generation prompt has begun; `render_bare` renders the same conversation without one, if it can be.
+    """Return what a generation prompt has written of the answer.
 
-    Unlike `prefill`, it takes whatever words the generation prompt writes after the header.
+    `render_bare` renders the same conversation without a generation prompt, or returns None. Unlike `prefill`, this
+    function accepts any words that the generation prompt writes after the header.
     """
     known, written = prefill(format, prompt), after_header(format, prompt)
     if known or not written:
@@ -40,7 +41,7 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None])
 
 
 def after_header(format: Format, prompt: str) -> str | None:
-    """Return what follows the last header in `prompt`, wherever it is; None when there is none."""
+    """Return the text after the last header in `prompt`; None when there is no header."""
     cores = [header.strip() for header in format.turn.headers if header.strip() and header.strip() in prompt]
     if not cores:
         return None

@@ -1,4 +1,4 @@
-"""The machine's instructions for what could not be read as a call: it is text, or has the shape of a call and is kept apart.
+"""Instructions for text that could not be read as a call: content, or text with the shape of a call, kept apart.
 
 Rules: as in `instructions`. Text that broke off is searched for another beginning a bounded number of times.
 """
@@ -22,7 +22,10 @@ _NOWHERE, _UNDECIDED = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """What could not be read as a call is text, up to where the reading failed, or to where the same marker begins again."""
+    """Reads what could not be read as a call as text.
+
+    The text goes up to the place where reading failed, or to the next beginning of the same marker.
+    """
 
     role: Role
     hub: int
@@ -61,7 +64,10 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class BrokenRun:
-    """What has the shape of a call but is none, from its marker to a closing brace and what closes a call; else text."""
+    """Reads text with the shape of a call that could not be read as one.
+
+    It goes from the call's marker to a closing brace and the call's closers. Without these it is text.
+    """
 
     text: TextRun
     ends: Finder

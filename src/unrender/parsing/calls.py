@@ -1,4 +1,4 @@
-"""Compile one call syntax into straight-line code: how a run of calls is entered, read and left.
+"""Compiles one call syntax into straight-line code: how a run of calls is entered, read and left.
 
 Rules: white space in and between literals is flexible; beside raw values it is taken only as far as the format writes it.
 Markdown fences are optional wherever a JSON value begins. A call counts from its first argument on (`Commit`): before
@@ -44,7 +44,7 @@ _WORD_PREFIX = re.compile(r"\w+[.:/]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A place where a run of calls may begin: the marker that shows it, and where its code is."""
+    """A place where a run of calls may begin: the marker that shows it, and the address of its code."""
 
     opener: str
     lead: str
@@ -54,7 +54,10 @@ class Entry:
 
 
 class CallCode:
-    """Compiles the code of one run of calls into `code`; `hub` is where the text after it is read, `ends` end a turn."""
+    """Compiles one run of calls into `code`.
+
+    `hub` is the address of the code for the text after the run; `ends` are the texts that end a turn.
+    """
 
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
@@ -74,7 +77,7 @@ class CallCode:
         self.tail: int = code.reserve()
 
     def compile(self) -> list[Entry]:
-        """Emit the code of calls, sections and what is after them; returns the entries, the outermost first."""
+        """Emit the code of calls, sections and the text after them; return the entries, the outermost first."""
         syntax = self.syntax
         call = self.code.emit(*self._hold(), *literal_code(syntax, syntax.call_start))
         function = self._function()

@@ -1,4 +1,4 @@
-"""Keep what a call has left over out of content, in formats that want it so.
+"""Keeps the leftovers of calls out of content, in formats that want it so.
 
 Strategy: broken text has the shape of a call but is none. After a call it is left over, and dropped at once. Before any
 call it waits while only white space follows: a call that comes next shows that it was a failed beginning of that call, and
@@ -15,7 +15,7 @@ from unrender.parsing.events import ArgumentsText, ContentText, Event, Reasoning
 
 @dataclass(frozen=True, slots=True)
 class BrokenText:
-    """Text with the shape of a call that is none. It leaves the parser as content, or not at all."""
+    """Text with the shape of a call that could not be read as one. It leaves the parser as content, or is dropped."""
 
     text: str
 
@@ -26,7 +26,7 @@ _TEXT = (ContentText, ReasoningText)
 
 
 class Cleaner:
-    """Takes events with broken text in them, and gives events without."""
+    """Takes events that include broken text, and returns events without it."""
 
     __slots__ = ("called", "held")
 
@@ -65,6 +65,6 @@ class Cleaner:
         return passed
 
     def finish(self) -> list[Event]:
-        """No call follows: broken text is content."""
+        """Return the last events: no call follows, so broken text is content."""
         held, self.held = self.held, []
         return [ContentText(event.text) if isinstance(event, BrokenText) else event for event in held]

@@ -1,4 +1,4 @@
-"""A program under construction: instructions, and places kept free for later ones."""
+"""Collects the instructions of a program under construction, and reserves addresses for later ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Code:
         return len(self._instructions)
 
     def emit(self, *instructions: Instruction) -> int:
-        """Append instructions; returns the address of the first."""
+        """Append instructions; return the address of the first."""
         at = len(self._instructions)
         self._instructions.extend(instructions)
         return at
 
     def reserve(self) -> int:
-        """Keep one address free; `put` fills it."""
+        """Reserve one address; `put` fills it."""
         self._instructions.append(None)
         return len(self._instructions) - 1
 

@@ -1,4 +1,4 @@
-"""A value that begins with a quotation mark where the format has none: text up to its end in, JSON text out.
+"""Reads a value that begins with a quotation mark where the format has none, as JSON text.
 
 Strategy: models that write code quote their strings, and some strings begin with a quotation mark. What follows the closing
 one decides: where the call can go on, the value was quoted; anywhere else it is raw text, quotation marks included. So
@@ -13,7 +13,10 @@ from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, St
 
 
 class CodeValueScanner:
-    """Reads one value up to (not including) its end, as a quoted string or as `raw` says."""
+    """Reads one value up to (not including) its end.
+
+    It is read as a quoted string if that fits, otherwise as `raw` reads it.
+    """
 
     __slots__ = ("closed", "held", "literal", "raw", "said", "settled")
 
@@ -39,11 +42,11 @@ class CodeValueScanner:
 
     @property
     def flow(self) -> Taker | None:
-        """What of raw text goes straight through."""
+        """The fast path of raw text, once it is certain that the value is raw."""
         return self.raw.flow if self.settled else None
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         if self.settled:
             return self.raw.scan(text, start, final=final)
         if not self.closed:

@@ -1,4 +1,4 @@
-"""Decide by the tool's schema what a raw argument is: text in, JSON text out.
+"""Decides by the tool's schema what a raw argument is, and writes it as JSON text.
 
 Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema settles it; where it allows
 several types they are tried from the narrowest to the widest, and text is the last resort. Nothing is ever refused:
@@ -29,7 +29,10 @@ MAX_KNOWN = 256
 
 
 class Kinds(frozenset[str]):
-    """The JSON types that a value may have (empty: any), and the shape that says which values of these types."""
+    """The JSON types that a value may have (empty: any).
+
+    `shape` says which values of these types are allowed.
+    """
 
     shape: Shape
     definitions: Mapping[str, Shape]
@@ -48,7 +51,7 @@ class Kinds(frozenset[str]):
 
 
 def item_types(types: frozenset[str]) -> frozenset[str]:
-    """Return the types of the items of a list that is a value of `types`; empty for any."""
+    """Return the types of a list's items, where the list is a value of `types`; empty for any."""
     if not isinstance(types, Kinds):
         return ANY
     items = inside(types.shape, None, types.definitions)
@@ -56,10 +59,10 @@ def item_types(types: frozenset[str]) -> frozenset[str]:
 
 
 class ArgumentTypes:
-    """The JSON types of one tool's arguments. With no tool at all, every argument is a string.
+    """The JSON types of one tool's arguments. With no tool, every argument is a string.
 
-    The tool's schema is read when the first type is asked for, and once for each `Tool`. No schema raises: an argument
-    whose schema is invalid may have any type.
+    The tool's schema is read when the first type is asked for, and once for each `Tool`. No schema raises an error: an
+    argument whose schema is invalid may have any type.
     """
 
     __slots__ = ("_tool",)
@@ -68,12 +71,12 @@ class ArgumentTypes:
         self._tool = tool
 
     def schema(self, key: str) -> Shape | None:
-        """Return the shape of the argument `key`, or None when the tool says nothing of it."""
+        """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
         return shapes.Text() if self._tool is None else _known(self._tool).shape(key)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all arguments that the tool has, as far as it says; none where it may have others."""
+        """The names of all arguments of the tool; empty when it may have others than its schema names."""
         return () if self._tool is None else _known(self._tool).names
 
     def types(self, key: str) -> frozenset[str]:
@@ -85,7 +88,7 @@ class ArgumentTypes:
         return ANY if shape is None else Kinds.of(shape, self._reading)
 
     def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
-        """Return the shape of the property `key` of an object, or of a list's items (None), inside `shape`."""
+        """Return a part of `shape`: an object's property `key`, or, for None, the items of a list."""
         return None if shape is None else _unless_free(inside(shape, key, self._reading.definitions))
 
     @property
@@ -165,7 +168,7 @@ def _unless_free(shape: Shape) -> Shape | None:
 
 
 def read_literal(text: str) -> tuple[str, str]:
-    """Read all of `text` as one JSON or Python value: its JSON type and JSON text, or ("", "") when it is none."""
+    """Read all of `text` as one JSON or Python value; return its JSON type and JSON text, ("", "") if it is none."""
     scanner = LiteralScanner(LiteralStyle())
     at, result, status = scanner.scan(text, 0, final=True)
     if status is not Status.DONE or text[at:].strip():
@@ -191,7 +194,8 @@ def _literal_kind(json_text: str) -> str:
 def coerce(text: str, types: frozenset[str]) -> str:
     """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
 
-    Of all that the text can be read as, the first that the schema admits; if it admits none, what the text looks like.
+    Of all readings of the text, the first that the schema admits is taken; if it admits none, the one that the text
+    looks like.
     """
     if types == STRING:
         return json.dumps(text, ensure_ascii=False)

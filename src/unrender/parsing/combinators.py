@@ -1,4 +1,4 @@
-"""Combinators → the engine's program: every node of a grammar, in any nesting.
+"""Compiles combinators into the engine's program: every node of a grammar, in any nesting.
 
 Strategy: straight-line code for each node, rules as subroutines, each compiled once. An option that the next character
 rules out is never tried, so that a choice holds text back only where its options really begin alike.
@@ -39,12 +39,11 @@ _TEXTS = frozenset((Role.REASONING, Role.CONTENT))
 
 
 def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program:
-    """Return the program that reads `grammar`, after it ends of the turn, and then nothing but plain content.
+    """Return the program that reads `grammar`, then ends of the turn, and then only plain content.
 
-    Where the reading breaks off, the rest is content without the `ends`.
-
-    Raises `GrammarError` for a rule that is not defined, for left recursion, for tags that do not nest as a call's parts
-    do, and for nodes that are made from a format.
+    When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
+    not defined, for left recursion, for tags that do not nest as a call's parts do, and for nodes that are made from a
+    format.
     """
     try:
         return _compiled(grammar, ends)

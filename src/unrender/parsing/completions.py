@@ -1,4 +1,4 @@
-"""Events and messages → whole bodies of OpenAI's Chat Completions: chunks of a stream, or one completion.
+"""Writes events and messages as bodies of OpenAI's Chat Completions: chunks of a stream, or one completion.
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`).
 Rules: the finish reason never contradicts the calls, "tool_calls" exactly where there is a call to execute. A call that
@@ -27,7 +27,7 @@ _KEPT: Mapping[str, FinishReason] = {
 
 
 def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
-    """Return why a finished answer ended; `reason` is what the engine says, in its own word, None where it says nothing.
+    """Return OpenAI's finish reason of a finished answer; `reason` is the engine's own, or None.
 
     >>> finish_reason(Message(content="Hi"), "tool_calls")
     'stop'
@@ -40,7 +40,7 @@ def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens that an answer has cost, as its engine counts them."""
+    """The tokens of an answer, as its engine counts them."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -70,7 +70,7 @@ def completion_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What all bodies of one request share: the fields of a `chat.completion` that are not its choices."""
+    """The common part of all bodies of one request: the fields of a `chat.completion` other than its choices."""
 
     model: str
     id: str = field(default_factory=completion_id)
@@ -82,9 +82,9 @@ class Completion:
     def body(
         self, messages: Iterable[Message], *, reasons: Iterable[str | None] = (), usage: Usage | None = None
     ) -> dict[str, Any]:
-        """Return the `chat.completion` of finished messages, one choice for each.
+        """Return the `chat.completion` of finished messages, with one choice for each.
 
-        `reasons` are the engine's finish reasons, choice by choice; what is missing counts as None.
+        `reasons` are the engine's finish reasons, choice by choice; a missing one counts as None.
         """
         said = iter(reasons)
         choices = [self._choice(index, message, next(said, None)) for index, message in enumerate(messages)]
@@ -115,7 +115,7 @@ class Completion:
 
 
 class ChoiceStream:
-    """The chunks of one choice: the role first, then a chunk per delta, at last the finish reason.
+    """The chunks of one choice: the role first, then a chunk for each delta, and the finish reason at the end.
 
     >>> from unrender.parsing.events import ContentText
     >>> stream = Completion(model="m", id="chatcmpl-1", created=0).choice()
@@ -131,7 +131,7 @@ class ChoiceStream:
         self._begun = False
 
     def chunks(self, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
-        """Yield the chunks of more events, at the first call the one with the role before them."""
+        """Yield the chunks of more events. The first time, the chunk with the role comes before them."""
         yield from self._begin()
         field = self._completion.reasoning_field
         for event in events:
@@ -141,7 +141,7 @@ class ChoiceStream:
                 yield self._completion.chunk(self._index, delta)
 
     def end(self, message: Message, reason: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the last chunk; `message` is the finished message, `reason` what the engine says."""
+        """Yield the last chunk; `message` is the finished message, `reason` the engine's finish reason."""
         yield from self._begin()
         yield self._completion.chunk(self._index, {}, finish_reason(message, reason))
 

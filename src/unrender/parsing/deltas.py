@@ -1,4 +1,4 @@
-"""Fold events into OpenAI stream deltas: what `choices[0].delta` holds, chunk by chunk."""
+"""Folds events into OpenAI stream deltas: what `choices[0].delta` holds, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from unrender.parsing.events import ArgumentsText, ContentText, Event, Reasoning
 def deltas(
     events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content"
 ) -> Iterator[dict[str, Any]]:
-    """Yield one OpenAI delta per event that has one; an id, a type and a name come once per call, then fragments.
+    """Yield one OpenAI delta for each event that has one.
+
+    The id, type and name of a call come once, then fragments of its arguments.
 
     >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
-    [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
-'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
+    [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', 'function': {'name': 'now',
+    'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
     """
     for event in events:
         match event:

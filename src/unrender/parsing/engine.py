@@ -1,4 +1,4 @@
-"""The engine: runs compiled combinators over text that arrives in pieces, and gives notes of what was read.
+"""The engine: runs compiled combinators over text that arrives in pieces, and notes what was read.
 
 Strategy: an LPeg-style machine whose whole state is data. A step that runs out of input leaves everything as it is and
 suspends; the next piece resumes it, so nothing is read twice (see `reading`). The stack is a linked list that ways back share.
@@ -26,16 +26,16 @@ FREE = 10_000
 
 
 class Step(Protocol):
-    """One instruction: frozen data, and the step that it makes."""
+    """One instruction: frozen data, with the step that it takes."""
 
     def step(self, engine: Engine) -> bool | None:
-        """Advance the engine; True suspends it until there is more text."""
+        """Advance the engine; return True to suspend it until there is more text."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Text that was read as `role`; `value` is its JSON where a value was read."""
+    """Text that was read as `role`; if it is a value, `value` is its JSON."""
 
     role: Role
     text: str
@@ -52,7 +52,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The latest tag that is open ends, at `position`; `text` is a whole call's, markers included."""
+    """The innermost open tag ends at `position`; `text` is the text of a whole call, markers included."""
 
     role: Role
     position: int
@@ -61,7 +61,10 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Nothing in the grammar goes on from here: what follows is plain content. `text` is the call's that broke off."""
+    """The grammar cannot read on: the rest is plain content.
+
+    `text` is the text of the call that broke off.
+    """
 
     met: str
     """The character that was met."""
@@ -78,7 +81,7 @@ Notice = Note | Opened | Closed | Broken
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of the stack, a linked list: ways back share what is below them."""
+    """One entry of the stack. The stack is a linked list, so ways back share the entries below."""
 
     below: Entry | None
     depth: int
@@ -96,7 +99,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way back: where the text was, and what is left to be tried there."""
+    """A way back: the position in the text, and the alternatives left to try there."""
 
     targets: tuple[int, ...]
     at: int
@@ -141,14 +144,20 @@ class Engine(Reading[Notice, Way]):
         self.wanted_at: int = -begun
 
     def needed_from(self) -> int:
-        """Return from where on text is still needed: for the ways back, or as the text of the call that is open."""
+        """Return the position from which text is still needed.
+
+        Ways back need it, and the call that is open needs its own text.
+        """
         first = super().needed_from()
         return first if self.call is None else min(first, self.call)
 
     # What steps do to the engine.
 
     def take(self, role: Role, size: int, value: str | None = None) -> None:
-        """Consume `size` characters as `role` where no tag is open, else as the tag's role; `value` is their JSON."""
+        """Consume `size` characters. `value` is their JSON if they are a value.
+
+        Their role is that of the open tag; if none is open, it is `role`.
+        """
         if size <= 0 and not value:
             return
         said, position = self.role or role, self.base + self.at
@@ -170,14 +179,14 @@ class Engine(Reading[Notice, Way]):
         self.stack = Entry(self.stack, depth, **held)  # type: ignore[arg-type]
 
     def pop(self) -> Entry:
-        """Take the latest entry off the stack."""
+        """Remove the latest entry from the stack, and return it."""
         entry = self.stack
         assert entry is not None
         self.stack = entry.below
         return entry
 
     def open(self, targets: tuple[int, ...], *, barrier: bool = False) -> int:
-        """Open a way back to `targets`, tried in turn with the stack as it is now; returns its serial number."""
+        """Open a way back to `targets`, which are tried in turn with the present stack; return its serial number."""
         self.serial += 1
         self.frames.append(
             Way(
@@ -197,7 +206,7 @@ class Engine(Reading[Notice, Way]):
         return self.serial
 
     def close(self, serial: int) -> None:
-        """Close the way back of that number, and any opened after it; does nothing when a cut has closed it."""
+        """Close the way back with this number, and all later ones; do nothing if a cut has closed it."""
         while serial and self.frames and self.frames[-1].serial >= serial:
             self.frames.pop()
 
@@ -207,7 +216,10 @@ class Engine(Reading[Notice, Way]):
             self.frames.pop()
 
     def rewind(self, serial: int) -> bool:
-        """Undo what was read since the way back of that number was opened, and close it; False when that is too much."""
+        """Undo everything read since the way back with this number was opened, and close it.
+
+        Return False when too much text was read again already.
+        """
         while self.frames[-1].serial > serial:
             self.frames.pop()
         way = self.frames.pop()
@@ -217,7 +229,7 @@ class Engine(Reading[Notice, Way]):
         return not self._exhausted()
 
     def fail(self, wanted: str) -> None:
-        """Nothing matches here: go back to the latest way, or end the reading when there is none."""
+        """Handle a mismatch: go back to the latest way, or end the reading when there is none."""
         position = self.position
         if position >= self.wanted_at:
             self.wanted_at, self.wanted = position, wanted
@@ -259,7 +271,7 @@ class Engine(Reading[Notice, Way]):
         self.pc = self.text
 
     def end_call(self) -> str:
-        """Return the text of the call that is open, markers included; it is not kept any more."""
+        """Return the text of the open call, markers included, and stop keeping it."""
         assert self.call is not None
         text = self.since(max(self.call, 0) if self.given else self.call)
         self.call = None
@@ -275,7 +287,7 @@ class Engine(Reading[Notice, Way]):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Compiled combinators: the steps, where they start, and where plain content is read."""
+    """Compiled combinators: the steps, the address of the first, and the address that reads plain content."""
 
     steps: tuple[Step, ...]
     start: int

@@ -1,4 +1,4 @@
-"""A call written as one JSON object: reads name, id and arguments from their fields, in any order.
+"""Reads a call that is one JSON object: name, id and arguments from their fields, in any order.
 
 Strategy: the object's own structure is walked here; values go to scanners. The name commits the call; arguments that
 come before it wait. A bare object (no marker before it) must begin with the name, or with the arguments where the format
@@ -35,7 +35,7 @@ LAST_STEP = _NEXT
 
 
 class EnvelopeState:
-    """Where in the object the reading is."""
+    """How far the object has been read."""
 
     __slots__ = ("ids", "key", "path", "repeated", "scanner", "skips", "step")
 
@@ -61,23 +61,23 @@ class EnvelopeState:
 
     @property
     def in_value(self) -> bool:
-        """Whether a value is being read, by `scanner`."""
+        """Whether `scanner` is reading a value now."""
         return self.step in (_SCAN, _SKIP)
 
     @property
     def flow(self) -> Taker | None:
-        """What takes more of the current value."""
+        """The fast path of the current value; None when it has none."""
         return self.scanner.flow if self.scanner else None
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Let the current value's scanner take what it can."""
+        """Let the scanner of the current value read as much as it can."""
         assert self.scanner is not None
         return self.scanner.scan(text, start, final=final)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEnvelope:
-    """The whole object, from `{` to `}`."""
+    """Reads a call that is one JSON object, from `{` to `}`."""
 
     fields: Envelope
     recover: int

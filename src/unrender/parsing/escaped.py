@@ -1,4 +1,4 @@
-"""Argument text with escapes as it streams: everything up to the value's end marker in, JSON text out.
+"""Reads argument text with escapes as it streams, up to the value's end marker, as JSON text.
 
 Strategy: escapes are short, so one that is not all there waits; everything else is read as raw text is. A list or
 an object that is escaped as a whole is held until its end marker.
@@ -15,14 +15,17 @@ from unrender.parsing.raw import RawScanner
 
 
 def decoded(decoder: Decoder, kept: str, text: str) -> tuple[str, str]:
-    """Return what is certain of `kept` and `text` decoded, and the rest, which may be the beginning of an escape."""
+    """Decode `kept` and `text` as far as is certain; also return the rest, which may be an incomplete escape."""
     text = kept + text
     cut = decoder.undecided_from(text)
     return decoder.decode(text[:cut]), text[cut:]
 
 
 class EscapedScanner(RawScanner):
-    """Reads escaped text up to an end marker, as a value of one of `types`; `whole`: lists and objects are escaped as well."""
+    """Reads escaped text up to an end marker, as a value of one of `types`.
+
+    `whole` means that lists and objects are escaped as well.
+    """
 
     __slots__ = ("decoder", "kept", "whole")
 
@@ -35,7 +38,7 @@ class EscapedScanner(RawScanner):
 
     @property
     def flow(self) -> Taker | None:
-        """As for raw text, between two escapes."""
+        """The fast path of raw text; None inside an escape."""
         return None if self.kept else super().flow
 
     @property

@@ -1,4 +1,4 @@
-"""What a parser emits: final, never retracted, in the order of the text.
+"""Defines what a parser emits: final events, never retracted, in the order of the text.
 
 Rules: text events carry at least one character; `ToolCallStarted` comes once per call, before its arguments, and
 `ToolCallFinished` once, after them; indices count up from 0.
@@ -53,7 +53,7 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Something that the format does not allow: the text met, where it is, and what was expected there."""
+    """A place that the format does not allow: the text found, its position, and what was expected."""
 
     text: str
     position: int

@@ -1,4 +1,4 @@
-"""A reading that waits for more text → what may come now, in the format's words.
+"""Says what may come next in a reading that waits for more text, in the format's words.
 
 Strategy: a copy is fed a character that no marker holds. What it says it wanted instead is what may come, in the same words as
 in `MalformedOutput`. Where any character is text, the markers are named that would end it.
@@ -22,7 +22,10 @@ _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
 
 
 def expected_by(reading: Machine | TaggedReader) -> tuple[str, ...]:
-    """Return what may come now: texts in quotes, and names of what is free. Nothing after the end of the output."""
+    """Return what may come now: texts in quotes, and names of free parts.
+
+    It is empty after the end of the output.
+    """
     if isinstance(reading, TaggedReader):
         return () if reading.engine.final else _by_engine(reading.engine)
     return () if reading.final else _by_machine(reading)

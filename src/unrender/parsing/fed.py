@@ -1,4 +1,4 @@
-"""What was fed to the parser of a grammar made by hand → plain JSON data → the same text, to be fed again.
+"""Records the text fed to the parser of a grammar made by hand, so that it can be saved and fed again.
 
 Strategy: such a grammar's state is whatever nesting somebody has written, so what is saved is the text. A reading
 depends on the text alone, not on its chunks, so that reading it again leads to the same place, in linear time.
@@ -16,7 +16,10 @@ _WORDS = {special: word for word, special in _SPECIAL.items()}
 
 
 class Fed:
-    """The text that a parser was fed, by what its caller knew of special tokens, and how the parser was made."""
+    """The text that a parser was fed, and how the parser was made.
+
+    The text is kept in stretches, by what the caller knew about special tokens in it.
+    """
 
     __slots__ = ("begun", "continued", "known_ids", "stretches")
 
@@ -34,7 +37,7 @@ class Fed:
         return other
 
     def add(self, text: str, special: bool | None) -> None:
-        """Note more text."""
+        """Record more text."""
         if not self.stretches or self.stretches[-1][0] is not special:
             self.stretches.append((special, []))
         self.stretches[-1][1].append(text)
@@ -47,7 +50,7 @@ class Fed:
 
     @classmethod
     def restore(cls, saved: Saved) -> Fed:
-        """Return a saved record."""
+        """Return the record that was saved."""
         fed = cls(
             begun=saved.text("begun"), continued=saved.flag("continued"), known_ids=tuple(saved.texts("known_ids"))
         )

@@ -1,4 +1,4 @@
-"""Find the first of several literals in text that arrives in pieces.
+"""Finds the first of several literals in text that arrives in pieces.
 
 Strategy: one compiled alternation finds whole literals; the sorted literals tell how much of the text's tail could still
 become one: what begins with the tail is beside it. Work per call is proportional to the text that is new, plus the
@@ -20,7 +20,7 @@ _LONG = 64
 
 
 class Finder:
-    """Searches for any of some literals, the longest first where several begin at one place. Immutable."""
+    """Searches for any of some literals. Of several at one place, it finds the longest. Immutable."""
 
     __slots__ = ("_cores", "_flows", "_leads", "first", "guarded", "literals", "longest", "pattern", "sorted")
 
@@ -51,7 +51,7 @@ class Finder:
         return Finder, (self.literals, self.guarded)
 
     def flow(self, characters: str) -> Flow:
-        """Return what takes text before the literals and before `characters`; it is made once."""
+        """Return the fast path of text before the literals and before `characters`; it is made once."""
         if characters not in self._flows:
             self._flows[characters] = Flow(self.literals, characters)
         return self._flows[characters]
@@ -81,10 +81,10 @@ class Finder:
         return self._cores
 
     def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
-        """Return what `find` returns however the text goes on: where the first literal begins, and the literal.
+        """Return the position and the literal that `find` returns for every continuation of `text`.
 
-        (n, "") when there is none, or one that begins before it may still become one: what is before n is certain.
-        When `whole`, the literal itself is certain as well: no longer one can begin in its place.
+        It returns (n, "") when there is no literal, or when an earlier one may still be completed: the text before n is
+        then certain. With `whole`, the literal itself is certain too: no longer one can begin at its place.
         """
         at, literal = self.find(text, start)
         if literal and len(text) - at >= self.longest:
@@ -93,12 +93,12 @@ class Finder:
         return (at, literal) if literal and at < limit + (not whole) else (limit, "")
 
     def at(self, text: str, start: int) -> str:
-        """Return the literal that is at `start`, or ""."""
+        """Return the literal at `start`, or ""."""
         found = self.pattern.match(text, start)
         return found.group() if found else ""
 
     def undecided_from(self, text: str, start: int) -> int:
-        """Return from where the tail of `text` could be the beginning of a literal; its length when it could not."""
+        """Return where the tail of `text` may be an incomplete literal; the length of `text` if it cannot be one."""
         size = len(text)
         tail = size - self.longest + 1
         head = self.first.search(text, max(start, tail))
@@ -110,11 +110,11 @@ class Finder:
         return size
 
     def absent(self, text: str, start: int) -> bool:
-        """True when not even the first character of a literal is in `text` from `start` on."""
+        """Return whether `text` from `start` on lacks even the first character of each literal."""
         return self.first.search(text, start) is None
 
     def may_grow(self, text: str, start: int) -> bool:
-        """True when all of `text` from `start` on is the beginning of a longer literal, or a guarded one."""
+        """Return whether all of `text` from `start` on may become a longer literal, or is a guarded one."""
         return 0 < len(text) - start < self.longest and self._begins(text[start:])
 
     def _begins(self, tail: str) -> bool:

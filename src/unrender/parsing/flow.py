@@ -1,4 +1,4 @@
-r"""Where a chunk goes straight through: it is more of the text that is being read, whatever comes after it.
+r"""Lets a chunk take a fast path past the machine, when it is only more of the text that is being read.
 
 Strategy: a machine that suspends in free text, or in a value, knows which literals and characters could end or change it.
 Most chunks hold none of them. Such a chunk is one event; no instruction runs, and the machine is told later how much went
@@ -21,12 +21,13 @@ DEEPEST = 12
 
 
 class Taker(Protocol):
-    """What is being read, as far as it needs no machine."""
+    """The fast path of what is being read: it takes text without the machine."""
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Take `text`; returns what it means, and how many of its characters are decided.
+        """Take `text`; return its meaning, and the number of its characters that are decided.
 
-        The rest has to be given again, before what comes next. None when the machine has to read all of `text` itself.
+        The other characters have to be given again, before the text that follows. Returns None when the machine has to
+        read all of `text` itself.
         """
         ...
 
@@ -36,7 +37,7 @@ class Scanner(Protocol):
 
     @property
     def flow(self) -> Taker | None:
-        """What takes more of the value without the machine, from where it is read now."""
+        """The fast path from the present place in the value; None when there is none."""
         ...
 
     def copy(self) -> Scanner:
@@ -44,12 +45,12 @@ class Scanner(Protocol):
         ...
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, int]:
-        """Take what can be decided of `text` from `start` on."""
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         ...
 
 
 class Flow:
-    """Text that goes on until one of some literals, or characters, comes. Immutable; one object for a place in a program."""
+    """Text that goes on until certain literals or characters come. Immutable; one object for each place."""
 
     __slots__ = ("_ends", "_made_of", "_whole")
 
@@ -81,7 +82,7 @@ class Flow:
         return Flow, self._made_of
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Return the text before what may be the beginning of a literal; None where a whole one is."""
+        """Return the text before a possible beginning of a literal; None when a whole literal is in `text`."""
         found = self._ends(text)
         if found is None:
             return text, len(text)

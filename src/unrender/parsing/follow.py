@@ -1,4 +1,4 @@
-"""A call syntax in, the places out where a raw value ends that no marker of its own closes.
+"""Finds the end of a raw value that has no end marker of its own.
 
 Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with what
 is between two arguments and the next one's name, with the marker that closes the arguments and what may be after
@@ -29,9 +29,9 @@ MOST_NAMES = 256
 
 
 class Follow:
-    """Finds the end of a raw value; made like a `Finder`, and used in its place. Immutable.
+    """Finds the end of a raw value; it has the interface of `Finder`. Immutable.
 
-    `ends` are ends of turn; `names` those that an argument may have, none for any.
+    `ends` are ends of turn; `names` are those that an argument may have, empty for any.
     """
 
     def __init__(self, syntax: CallSyntax, ends: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> None:
@@ -55,11 +55,11 @@ class Follow:
 
     @classmethod
     def needed(cls, syntax: CallSyntax) -> bool:
-        """Return whether raw values of `syntax` have no marker of their own that closes them."""
+        """Return whether raw values of `syntax` lack an end marker of their own."""
         return syntax.arguments.open_ended
 
     def among(self, names: tuple[str, ...]) -> Follow:
-        """Return the same where these are the names of the arguments; in code, any name begins one."""
+        """Return a finder for arguments with these names; in code, an argument may have any name."""
         if self.in_code or not 0 < len(names) <= MOST_NAMES:
             return self
         if names not in self._named:
@@ -69,18 +69,24 @@ class Follow:
         return self._named[names]
 
     def find(self, text: str, start: int) -> tuple[int, str]:
-        """Return where the value that goes on at `start` ends, and what ends it, when no more text comes; (-1, "") if nothing does."""
+        """Return the end of the value, and the text that ends it, if no more text comes; else (-1, "")."""
         found = self._last.search(text, start)
         return (found.start(), found.group() or END) if found else (-1, "")
 
     def decided(self, text: str, start: int) -> tuple[int, str]:
-        """Return the same however the text goes on; (n, "") when the value goes on at least up to n."""
+        """Return the same for every continuation of `text`.
+
+        It returns (n, "") when the value goes on at least up to n.
+        """
         found = self._ends.search(text, start)
         limit = self._begun_at(text, start)
         return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
 
     def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
-        """Return whether an argument follows at `at`, the first or another; None where that hangs on text to come."""
+        """Return whether an argument follows at `at`; None when that depends on text to come.
+
+        `first` means that it would be the first argument.
+        """
         following = self._firsts if first else self._others
         if any(_matches(pieces, text, at) for pieces in following):
             return True

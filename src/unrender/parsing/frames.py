@@ -1,4 +1,4 @@
-"""What the machine keeps of a call: the ways back from it while it may be none, and what is known of it so far."""
+"""Defines what the machine keeps of a call: the ways back from it, and what is known of it so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unrender.parsing.coercion import ArgumentTypes
 
 @dataclass(slots=True)
 class Frame:
-    """A way back: where the text was, and which alternatives are left."""
+    """A way back: the position in the text, and the alternatives that are left."""
 
     targets: tuple[int, ...]
     """Program counters still to be tried."""

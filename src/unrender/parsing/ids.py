@@ -1,4 +1,4 @@
-"""The calls of an answer → ids: each call of a conversation has one of its own, in the shape that templates take back.
+"""Gives each call of a conversation an id of its own, in the shape that templates accept.
 
 Strategy: an id that the model has written is kept while nobody has it; else one is made. What is made is random, so that
 two requests, two samples of one request and two turns share none; where a format's ids are names and counters, as in
@@ -26,7 +26,7 @@ _MOST_REFUSED = 100
 
 
 def random_id(_position: int, _name: str) -> str:
-    """Return nine random letters and digits."""
+    """Return a random id of nine letters and digits."""
     number = secrets.randbelow(_IDS)  # Asking the system nine times would cost more than reading a short call.
     letters = []
     for _ in range(_LENGTH):
@@ -36,7 +36,7 @@ def random_id(_position: int, _name: str) -> str:
 
 
 def numbered_id(position: int, _name: str) -> str:
-    """Return an id that is the same in every run: for tests, snapshots and comparisons.
+    """Return an id that is the same in every run, for tests, snapshots and comparisons.
 
     >>> numbered_id(3, "now")
     'call00003'
@@ -45,7 +45,7 @@ def numbered_id(position: int, _name: str) -> str:
 
 
 def id_maker(tools: CallSyntax) -> IdMaker:
-    """Return what makes ids for calls in this syntax."""
+    """Return the function that makes ids for calls in this syntax."""
     if tools.id_parts is None:
         return random_id
     first, last = tools.id_parts
@@ -58,7 +58,7 @@ def _counted_id(parts: Sequence[Part], start: int, position: int, name: str) -> 
 
 
 class CallIds:
-    """Gives the calls of one answer their ids; `known` are those of the calls before it.
+    """Gives the calls of one answer their ids; `known` are the ids of the calls before it.
 
     >>> ids = CallIds(numbered_id, ["a"])
     >>> ids.give(0, "now", ""), ids.give(1, "now", "a"), ids.give(2, "now", "b")
@@ -81,9 +81,9 @@ class CallIds:
         return other
 
     def give(self, index: int, name: str, written: str) -> str:
-        """Return the id of the call with this index in the answer; `written` is what the model calls it, if anything.
+        """Return the id of the call at `index` in the answer; `written` is the id that the model wrote, if any.
 
-        Calls from that index on, which were read before and taken back, have no ids any more.
+        Earlier calls at this index or later, which were read and taken back, lose their ids.
         """
         found = written or self.make(self.offset + index, name)
         if found and found not in self.taken:

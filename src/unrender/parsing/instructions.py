@@ -1,4 +1,4 @@
-"""The machine's instructions for text and markers: frozen data, each with the step it makes.
+"""The machine's instructions for text and markers: frozen data, each with the step that it takes.
 
 Rules: a step that cannot decide returns True and leaves the machine as it was; one that fails calls `machine.fail`.
 """
@@ -30,7 +30,10 @@ _FENCE_LINE = re.compile(r"\s{0,64}+```\w{0,32}+(?!\w)[ \t]{0,64}+\n?")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """`(!marker .)*`: free text of `role`; at a marker, go where `table` says; at the end of the output, to `end`."""
+    """`(!marker .)*`: free text of `role`.
+
+    At a marker, reading goes on where `table` says; at the end of the output, at `end`.
+    """
 
     role: Role
     finder: Finder
@@ -85,7 +88,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`a / b / text`: try the targets in order; when none matches, the marker is text."""
+    """`a / b / text`: try the targets in order; if none matches, the marker is text."""
 
     targets: tuple[int, ...]
     otherwise: int
@@ -127,7 +130,7 @@ class Loosen:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """`&"text"`: one character that must follow."""
+    """`&"text"`: one character that must follow, and is not consumed."""
 
     text: str
 
@@ -143,7 +146,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A call that begins with its tool's name may be here: no content before it, and the name of a tool."""
+    """Where a call may begin with its tool's name: no content comes before it, and the name is that of a tool."""
 
     def step(self, machine: Machine) -> bool:
         named = not machine.answered and tool_at(machine, machine.at)
@@ -157,7 +160,10 @@ class Named:
 
 
 def tool_at(machine: Machine, at: int) -> bool | None:
-    """Return whether a tool's name (where every name is one, a word) begins at `at`; None for not known yet."""
+    """Return whether the name of a tool begins at `at`; None while that is not certain.
+
+    When any name counts as a tool, it is any word.
+    """
     tools = machine.request.tools
     text = machine.buffer[at : at + MAX_NAME]
     if tools is not None and any(text.startswith(tool.name) for tool in tools):
@@ -169,7 +175,7 @@ def tool_at(machine: Machine, at: int) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Take a marker that has been found; markers of reasoning stay text where reasoning is left in content."""
+    """Take the marker that was found. Markers of reasoning are text when reasoning stays in the content."""
 
     size: int
     role: Role = Role.MARKER
@@ -200,7 +206,7 @@ class Lit:
 
 
 def take_literal(machine: Machine, text: str) -> bool:
-    """Take the marker `text` if it is here; suspends while it may, fails when it does not."""
+    """Take the marker `text` if it is here. Suspends if more text may complete it, and fails otherwise."""
     buffer, at = machine.buffer, machine.at
     if buffer.startswith(text, at):
         machine.take(Role.MARKER, at + len(text))
@@ -230,7 +236,7 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Unless:
-    """`&marker`: go elsewhere where one of the markers is."""
+    """`&marker`: go elsewhere if one of the markers is here."""
 
     markers: Finder
     target: int
@@ -280,7 +286,7 @@ class OpenFence:
 
 @dataclass(frozen=True, slots=True)
 class AtEnd:
-    """The end of the output, or of the turn; what was tried for it is final."""
+    """The end of the output, or of the turn; everything tried for it is now final."""
 
     ends: Finder
 
@@ -319,7 +325,7 @@ def take_space(machine: Machine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Soft:
-    """As much of the layout `text` as is there: beside verbatim text not one character more."""
+    """As much of the layout `text` as is here. Next to verbatim text, not one character more is taken."""
 
     text: str
     role: Role = Role.LAYOUT
@@ -363,7 +369,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class SealAtEnd:
-    """Calls inside reasoning count when nothing follows but the end of reasoning; else they are reasoning."""
+    """Calls inside reasoning count if only the end of reasoning follows them; otherwise they are reasoning."""
 
     markers: Finder
     hub: int

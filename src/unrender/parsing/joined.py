@@ -1,4 +1,4 @@
-"""Lists without brackets as they stream: everything up to the value's end marker in, JSON text out.
+"""Reads lists without brackets as they stream, up to the value's end marker, as JSON text.
 
 Strategy: only the schema says that `a,b` is a list. Where it wants a list and no string, the text is held until its end,
 then it is JSON if the schema admits that, else it is split at each separator; an item that may be a list or an object may
@@ -19,7 +19,7 @@ _NESTED = frozenset(("array", "object"))
 
 
 class JoinedScanner(RawScanner):
-    """Reads a list, as its items with `separator` between them, up to an end marker."""
+    """Reads a list, written as items with `separator` between them, up to an end marker."""
 
     __slots__ = ("separator",)
 
@@ -44,12 +44,15 @@ class JoinedScanner(RawScanner):
 
 
 def is_list(types: frozenset[str]) -> bool:
-    """Return whether a value of one of `types` is a list where text is not JSON."""
+    """Return whether text that is not JSON is a list, if it is a value of one of `types`."""
     return "array" in types and "string" not in types
 
 
 def read_items(text: str, separator: str, types: frozenset[str]) -> str:
-    """Return the JSON text of a list whose items, each of one of `types`, are written with separators between them."""
+    """Return the JSON text of a list whose items are written with `separator` between them.
+
+    Each item is a value of one of `types`.
+    """
     if not text:
         return "[]"
     nested = types != STRING and (not types or bool(types & _NESTED))

@@ -1,4 +1,4 @@
-"""A call syntax's literals → the markers that they are made of, and the code that reads them.
+"""Splits a call syntax's literals into markers, and makes the code that reads them.
 
 Rules: white space in and between literals is flexible. Around JSON, each bracket and key is a piece of its own.
 """
@@ -22,12 +22,12 @@ _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
 def tokens(text: str) -> list[str]:
-    """Split a literal into the pieces between which white space is free."""
+    """Split a literal into pieces; any white space may be between them."""
     return [piece for word in text.split() for piece in _FENCE_EDGE.split(word) if piece]
 
 
 def json_tokens(text: str) -> list[str]:
-    """Split a literal around JSON as `tokens` does, and each bracket and key of that JSON from the rest."""
+    """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
     head = _JSON_HEAD.match(text)
     start = head.end() if head else 0
     tail = _JSON_TAIL.search(text, start)
@@ -36,12 +36,12 @@ def json_tokens(text: str) -> list[str]:
 
 
 def unsplit(text: str) -> list[str]:
-    """Return a literal as one piece; none where it is only white space."""
+    """Return a literal as one piece; no piece if it is only white space."""
     return [text.strip()] if text.strip() else []
 
 
 def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
-    """Return what splits the literals of `syntax` into pieces."""
+    """Return the function that splits the literals of `syntax` into pieces."""
     return json_tokens if syntax.envelope else tokens
 
 
@@ -51,17 +51,17 @@ def text_of(part: Part) -> str:
 
 
 def last_slot(parts: tuple[Part, ...]) -> int:
-    """Return the place of the last slot; -1 where there is none."""
+    """Return the index of the last slot; -1 if there is none."""
     return max((i for i, part in enumerate(parts) if isinstance(part, Slot)), default=-1)
 
 
 def markers(pieces: list[str]) -> list[str]:
-    """Return the pieces that are not Markdown fences: a fence may be missing."""
+    """Return the pieces other than Markdown fences, since a fence may be missing."""
     return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
 
 
 def is_distinctive(opener: str) -> bool:
-    """Return whether prose does not contain `opener`."""
+    """Return whether `opener` does not occur in prose."""
     return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
 
 
@@ -71,7 +71,7 @@ def closing_tokens(syntax: CallSyntax) -> list[str]:
 
 
 def call_closers(syntax: CallSyntax, split: Callable[[str], list[str]]) -> list[str]:
-    """Return the markers that close one call, in order, as `split` cuts them."""
+    """Return the markers that close one call, in order; `split` cuts literals into pieces."""
     parts = syntax.function
     inside = [] if syntax.envelope else [text_of(part) for part in parts[last_slot(parts) + 1 :]]
     return [token for text in (*inside, syntax.call_end) for token in markers(split(text))]
@@ -85,7 +85,10 @@ def what_follows_arguments(syntax: CallSyntax) -> list[str]:
 
 
 def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
-    """Return the syntax with a space before an end of turn that its closers end with: engines strip that token."""
+    """Return the syntax with a space before an end of turn that is the end of a closer.
+
+    Engines strip the token of that end of turn.
+    """
 
     def apart(closer: str) -> str:
         core = closer.rstrip()
@@ -113,5 +116,5 @@ def _token_code(syntax: CallSyntax, text: str) -> Instruction:
 
 
 def before_object() -> list[Instruction]:
-    """Return the code that reads what may be before a JSON object: white space and a Markdown fence."""
+    """Return the code that reads white space and a Markdown fence before a JSON object."""
     return [Space(), MaybeFence(), Space()]

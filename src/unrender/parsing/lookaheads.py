@@ -1,4 +1,4 @@
-"""The engine's instructions that try a part as a whole: lookaheads, atoms and cuts, each with the step that it makes.
+"""The engine's instructions that try a part as a whole: lookaheads, atoms and cuts.
 
 Rules: as for `steps`.
 """
@@ -12,7 +12,7 @@ from unrender.parsing.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Begin a lookahead or an atom: a cut inside it ends there; when it fails, go on at `otherwise`."""
+    """The start of a lookahead or an atom. A cut inside ends there; on failure, reading goes on at `otherwise`."""
 
     otherwise: int
 
@@ -25,7 +25,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The end of an atom: what it read is as final as what is around it."""
+    """The end of an atom: its text is as final as the text around it."""
 
     def step(self, engine: Engine) -> bool:
         engine.close(engine.pop().way)
@@ -35,7 +35,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The end of `&a`: go back to where it began."""
+    """The end of `&a`: go back to its beginning."""
 
     def step(self, engine: Engine) -> bool:
         if engine.rewind(engine.pop().way):
@@ -45,7 +45,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The end of `!a`: what must not follow does."""
+    """The end of `!a`: `a` has matched, so the lookahead fails."""
 
     wanted: str
 

@@ -46,10 +46,10 @@ OR = " or "
 
 
 class Instruction(Protocol):
-    """One instruction: frozen data, and the step it makes."""
+    """One instruction: frozen data, with the step that it takes."""
 
     def step(self, machine: Machine) -> bool | None:
-        """Advance the machine; True suspends it until there is more text."""
+        """Advance the machine; return True to suspend it until there is more text."""
         ...
 
 
@@ -57,7 +57,7 @@ Program = tuple[Instruction, ...]
 
 
 class Machine(Reading[Event | BrokenText, Frame]):
-    """What runs a program over one answer. It stops wherever the text ends, and goes on with the next chunk."""
+    """Runs a program over one answer. It stops where the text ends, and goes on with the next chunk."""
 
     base: int
     scanner: Scanner | None
@@ -133,7 +133,10 @@ class Machine(Reading[Event | BrokenText, Frame]):
         refuse(found)
 
     def needed_from(self) -> int:
-        """Return from where on text is still needed: for the ways back, or as the text of a call that may die."""
+        """Return the position from which text is still needed.
+
+        Ways back need it, and so does a call that may die, whose text may become content.
+        """
         if self.frames:
             return self.frames[0].at
         if self.call and self.policy.malformed == DeadCalls.CONTENT:
@@ -175,7 +178,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.at = end
 
     def carry(self, end: int) -> None:
-        """Consume white space between calls; it is layout unless content is on both sides of the calls."""
+        """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
         if end == self.at or not self.answered or self.frames:
             self.take(Role.LAYOUT, end)
             return
@@ -223,7 +226,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.pc: int = targets[0]
 
     def fail(self, wanted: str) -> None:
-        """Nothing matches here: go back to the latest frame, or give the call up when it is committed."""
+        """Handle a mismatch: go back to the latest frame, or end the call if it is committed."""
         if self.at > self.failed_at or not self.wanted:
             self.wanted = wanted
         elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
@@ -245,18 +248,21 @@ class Machine(Reading[Event | BrokenText, Frame]):
             self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
 
     def go_back(self, frame: Frame) -> None:
-        """Undo what was read since the way back was opened, the call that was begun included."""
+        """Undo everything read since the way back was opened, including a call that began."""
         super().go_back(frame)
         self.calls = frame.calls
         self.call = None
 
     @property
     def rereads(self) -> bool:
-        """Whether text that broke off may be searched for another beginning: that is done a bounded number of times."""
+        """Whether text that broke off may be searched for another beginning.
+
+        That is allowed a bounded number of times.
+        """
         return self.reread <= self.base + self.at + FREE_REREADS
 
     def commit(self) -> None:
-        """Close the ways back, save those that hold the whole call."""
+        """Close the ways back, except those that hold a whole call."""
         while self.frames and not self.frames[-1].holds:
             self.frames.pop()
 
@@ -267,7 +273,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
             frame.holds = frame.whole = True
 
     def seal(self) -> None:
-        """A call has been read: what was held of it is final, unless more than one call is held."""
+        """End a call that was held: its text is final, unless several calls are held together."""
         if self.frames and self.frames[-1].whole:
             self.frames.pop()
 
@@ -276,7 +282,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.frames.pop()
 
     def leave_calls(self, otherwise: int) -> None:
-        """Go on after a run of calls."""
+        """Go on with the code after a run of calls."""
         self.pc = self.frames[-1].sealed if self.frames else otherwise
 
     def malformed(self, text: str, wanted: str) -> None:
@@ -298,7 +304,10 @@ class Machine(Reading[Event | BrokenText, Frame]):
         return self.call
 
     def named(self, name: str) -> bool:
-        """Give the call its name; False, and the call stays as it is, when no such tool is offered."""
+        """Give the call its name.
+
+        Return False, and leave the call unchanged, when no such tool is offered.
+        """
         call = self.call
         assert call is not None
         tool = self.request.tool(name)
@@ -310,7 +319,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         return True
 
     def start_call(self) -> None:
-        """Emit the call's start, and the arguments that waited for it."""
+        """Emit the start of the call, and the arguments that waited for it."""
         call = self.call
         assert call is not None
         if call.begun:
@@ -338,13 +347,13 @@ class Machine(Reading[Event | BrokenText, Frame]):
             call.arguments.append(text)
 
     def end_call(self, status: CallStatus) -> None:
-        """Emit the call's end."""
+        """Emit the end of the call."""
         self.events.append(ToolCallFinished(self.calls - 1, status))
         self.call = None
         self.scanner = None
 
     def abandon_call(self, wanted: str) -> None:
-        """A committed call does not go on as it must: end it, and let the rest be read on its own."""
+        """End a committed call that does not go on as it must; the rest of the text is read on its own."""
         call = self.call or self.begin_call()
         truncated = self.final and self.failed_at >= len(self.buffer)
         self.start_call()
@@ -355,7 +364,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.pc = call.recover
 
     def bury_call(self, status: CallStatus, wanted: str, met: str) -> None:
-        """End a call that cannot be completed, report it, and make its text content if the policy says so."""
+        """End a call that cannot be completed, and report it. The policy decides whether its text becomes content."""
         call = self.call
         assert call is not None
         self.end_call(status)
@@ -368,5 +377,5 @@ class Machine(Reading[Event | BrokenText, Frame]):
             self.answered = True
 
     def dead(self) -> bool:
-        """True after a call that has died, whose closing markers are content as it is."""
+        """Whether the latest call has died, so that its closing markers are content."""
         return self.closed == ABANDONED and self.policy.malformed == DeadCalls.CONTENT

@@ -1,4 +1,4 @@
-"""Fold events into the message they add up to."""
+"""Folds events into the message that they add up to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unrender.parsing.saved import Saved
 
 
 class MessageFold:
-    """Adds events up; `message` is what they say so far. Each event costs the same, however long the message is."""
+    """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
     __slots__ = ("_arguments", "_calls", "_content", "_reasoning", "_statuses")
 
@@ -43,7 +43,7 @@ class MessageFold:
         return other
 
     def writer(self, role: Role) -> Callable[[str], object]:
-        """Return what adds text to the reasoning, the content or the latest call's arguments."""
+        """Return the function that adds text to the reasoning, the content or the latest call's arguments."""
         if role is Role.ARGUMENT:
             return self._arguments[-1].write
         return (self._reasoning if role is Role.REASONING else self._content).write
@@ -69,7 +69,7 @@ class MessageFold:
 
     @classmethod
     def restore(cls, saved: Saved) -> MessageFold:
-        """Return a fold in a saved state."""
+        """Return a fold with the state that was saved."""
         fold = cls()
         fold._content.write(saved.text("content"))
         fold._reasoning.write(saved.text("reasoning"))

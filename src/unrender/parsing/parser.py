@@ -1,4 +1,4 @@
-"""The parser: fed a model's output in any chunks, it gives events, and the message they add up to.
+"""The parser: it is fed a model's output in any chunks, and gives events and the message that they add up to.
 
 Strategy: what the prompt has begun of the answer is replayed first, by the same machine, so that an open reasoning block is
 open and a continued answer is part of the message. The program depends on the format and on
@@ -42,21 +42,26 @@ _KEPT = ("_cleaner", "_fed", "_finished", "_fold", "_format", "_grammar", "_mach
 class Parser:
     """Reads one answer: it is fed text, piece by piece, and gives events.
 
-    `prompt` is the rendered prompt, or its tail: what it has written after the assistant's header counts as begun.
-    A caller who knows what is begun says so in `begun`; then the prompt is not searched. What is begun is part of the
-    message only when it is `continued`, the beginning of an answer that the model goes on with; what a generation prompt
-    writes is not content. A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict
-    they raise `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides what can be
-    read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter only to
-    callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by default the
-    format's preserved tokens. A `grammar` made by hand is read instead of the format's; the format then says only what the
-    prompt has begun and what ends a turn, and a request for an answer in JSON, or for reasoning in the content, is a
-    `GrammarError`, as is a beginning that the grammar does not read. `ids` makes the ids of calls from their position in the
-    conversation and the tool's name, by default at random. `known_ids` are the ids of the calls before the answer, one for each;
-    none of them is given again.
+    `prompt` is the rendered prompt, or its tail: its text after the assistant's header counts as begun. A caller who
+    knows the begun text passes it as `begun`; then the prompt is not searched. Begun text is part of the message only
+    when it is `continued`, i.e. the beginning of an answer that the model continues; text that a generation prompt
+    writes is not content.
 
-    A parser can be kept and moved: `state()` and `restore()` as JSON data, in memory by `copy()`. It also pickles, but
-    unpickling runs what the pickle says, so only pickles of your own making are safe to load.
+    A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
+    `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
+    can be read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter
+    only to callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by
+    default the format's preserved tokens.
+
+    A `grammar` made by hand is read instead of the format's. The format then only says what the prompt has begun and
+    what ends a turn. Such a parser raises `GrammarError` for a request for an answer in JSON or for reasoning in the
+    content, and for begun text that the grammar does not read.
+
+    `ids` makes the ids of calls from their position in the conversation and the tool's name, by default at random.
+    `known_ids` are the ids of the calls before the answer, one for each; none of them is given again.
+
+    A parser can be kept and moved: as JSON data by `state()` and `restore()`, in memory by `copy()`. It also pickles,
+    but unpickling runs what the pickle says, so only pickles of your own making are safe to load.
 
     >>> from unrender.format import Format
     >>> parser = Parser(Format(), Request())
@@ -139,7 +144,7 @@ class Parser:
     def copy(self, *, ids: IdMaker | None = None) -> Parser:
         """Return an independent parser in the same state, for n > 1 sampling and speculative decoding.
 
-        Calls that begin in the copy get ids of its own; what makes them is `ids`, if given, else what made them before.
+        Calls that begin in the copy get their own ids. They are made by `ids`, or by default as before.
         """
         self._stop_flow()
         other = type(self).__new__(type(self))
@@ -166,11 +171,11 @@ class Parser:
         self._no_flow()
 
     def state(self) -> dict[str, Any]:
-        """Return where the parser is as plain JSON data, for `restore` in another process.
+        """Return the parser's state as plain JSON data, for `restore` in another process.
 
-        It holds the message so far, the spans, and what is held back of the text; nothing of the prompt. The caller's
-        format and request are not in it, only their digest. Unlike a pickle, it can be read without trust. Of a parser
-        of a grammar made by hand it holds all the text that was fed, which `restore` reads again.
+        It holds the message so far, the spans, and the text that is held back; it holds nothing of the prompt. The
+        caller's format and request are not in it, only their digest. Unlike a pickle, it can be read without trust. For
+        a grammar made by hand it holds all the text that was fed, and `restore` reads that again.
         """
         if self._fed is not None:
             return sealed(self._fed_state(self._fed), self._format, self._machine.request, self._grammar)
@@ -208,10 +213,10 @@ class Parser:
         grammar: Grammar | None = None,
         ids: IdMaker | None = None,
     ) -> Parser:
-        """Return the parser that `state` was taken from; it goes on exactly as that one would have, with `ids` as for a new parser.
+        """Return a parser in the state that another parser's `state` returned. It goes on exactly as that parser would.
 
-        Raises `StateError` when the state is of another version, format, request (tools included) or `grammar`, was
-        changed, or holds anything that no parser has written. Nothing in it is executed.
+        `ids` is as for a new parser. Raises `StateError` when the state is of another version, format, request (tools
+        included) or `grammar`, was changed, or holds anything that no parser has written. Nothing in it is executed.
         """
         saved = opened(state, format, request, grammar)
         maker = ids or id_maker(format.tools)
@@ -270,10 +275,10 @@ class Parser:
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
-        """Take more output; returns the events that are final now. Text fed after `finish` is an error of the caller.
+        """Take more output; return the events that are final now. Text fed after `finish` is an error of the caller.
 
-        `special` says what the tokenizer knows of `text`: True, it is special tokens; False, it is ordinary text, and a
-        special token spelled out in it is a quotation; None, nobody knows.
+        `special` is what the tokenizer knows about `text`. True: it is special tokens. False: it is ordinary text, and
+        a special token spelled out in it is a quotation. None: nothing is known.
         """
         if self._take is not None and special is None and type(text) is str and text:
             # The way of most chunks: more of what is being read, see flow.py.
@@ -363,7 +368,10 @@ class Parser:
         return events
 
     def expected(self) -> tuple[str, ...]:
-        """Return what may come now, in the words of `MalformedOutput.expected`: texts in quotes, and names of what is free."""
+        """Return what may come now: texts in quotes, and names of free parts.
+
+        The words are those of `MalformedOutput.expected`.
+        """
         return expected_by(self.copy()._machine)
 
     @property
@@ -378,19 +386,19 @@ class Parser:
 
     @property
     def steps(self) -> int:
-        """Instructions executed so far: a measure of work that does not depend on the machine."""
+        """The number of instructions executed so far, a measure of work that does not depend on the machine."""
         self._account()
         return self._machine.steps
 
     @property
     def settled(self) -> int:
-        """How many characters of the output `spans` tells about; what was fed beyond them is held back."""
+        """The number of characters of the output that `spans` covers; text after them is held back."""
         self._account()
         return max(self._machine.final_end, 0)
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """What every character read so far is, in order and without gaps; text that is held back is not in it yet."""
+        """The role of every character read so far, in order and without gaps, except text that is held back."""
         self._account()
         spans, start = [], 0
         for role, end in self._machine.final_spans():

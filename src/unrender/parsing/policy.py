@@ -1,4 +1,4 @@
-"""What a caller may decide about deviations that can be read in two ways."""
+"""Defines what a caller may decide about deviations that can be read in two ways."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unrender.parsing.saved import Saved
 
 
 class UnknownTools(StrEnum):
-    """What a call of a tool that was not offered is."""
+    """How to treat a call of a tool that was not offered."""
 
     CONTENT = "content"
     """Content, byte for byte, with a `Malformed` event."""
@@ -18,7 +18,7 @@ class UnknownTools(StrEnum):
 
 
 class CallsInReasoning(StrEnum):
-    """What a call inside reasoning that was never closed is."""
+    """How to treat a call inside reasoning that was never closed."""
 
     RESCUE = "rescue"
     """A call when nothing but closers follow it: the model forgot to close its reasoning. Until then it is held back."""
@@ -27,7 +27,7 @@ class CallsInReasoning(StrEnum):
 
 
 class UndeclaredReasoning(StrEnum):
-    """What an answer begins with when it is a well-known marker of reasoning that the format does not have."""
+    """How to treat a common marker of reasoning at the start of an answer when the format does not have it."""
 
     READ = "read"
     """Reasoning, up to its closing marker, with a `Malformed` event."""
@@ -36,7 +36,10 @@ class UndeclaredReasoning(StrEnum):
 
 
 class DeadCalls(StrEnum):
-    """What the text of a call is that was begun and cannot be completed, because it breaks or the output ends in it."""
+    """How to treat the text of a dead call.
+
+    A dead call was begun and cannot be completed: it breaks, or the output ends in it.
+    """
 
     CONTENT = "content"
     """Content, byte for byte, when the call has died: the text is nowhere else in a message that is sent on."""
@@ -46,13 +49,13 @@ class DeadCalls(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a text is read that can mean two things; the defaults serve agents that execute what they get.
+    """How to read text that can mean two things. The defaults serve agents that execute the calls they get.
 
-    A call of a tool that nobody offered cannot be executed, and quoted examples are its commonest source: content. A call
-    at the very end of open reasoning is what models write when they forget the closer, and it is lost if it is ignored;
-    a call inside reasoning that goes on is the model thinking aloud. Models that were trained to think do so even if their
-    template knows nothing of reasoning, and answers begin with such markers for no other reason. The text of a dead call
-    is kept, so readers of the answer see what the model tried to do.
+    A call of a tool that nobody offered cannot be executed, and is most often a quoted example: it is content. A call
+    at the very end of open reasoning is what models write when they forget the closer, and would be lost if ignored. A
+    call inside reasoning that goes on is the model thinking aloud. Models that were trained to think do so even if
+    their template has no reasoning, and answers begin with such markers for no other reason. The text of a dead call is
+    kept, so readers of the answer see what the model tried to do.
     """
 
     unknown_tools: UnknownTools = UnknownTools.CONTENT
@@ -67,7 +70,7 @@ def save_policy(policy: Policy) -> dict[str, str]:
 
 
 def read_policy(saved: Saved) -> Policy:
-    """Return a saved policy; raises `StateError` for words that no policy has."""
+    """Return a saved policy. Raises `StateError` for words that no policy has."""
     return Policy(
         unknown_tools=saved.choice("unknown_tools", {word.value: word for word in UnknownTools}),
         calls_in_reasoning=saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning}),

@@ -1,4 +1,4 @@
-"""Compile a grammar into the machine's program.
+"""Compiles a grammar into the machine's program.
 
 Strategy: an answer is free text with parts in it. Each free text becomes one `Text` instruction (a hub) that searches for
 all markers which may interrupt it, with a table that says where each leads: into reasoning, into the attempts to read a
@@ -42,7 +42,7 @@ CONTENT_HUB = 1
 
 
 def compile_grammar(grammar: AnswerGrammar) -> Program:
-    """Return the program that reads what `grammar` allows and tolerates."""
+    """Return the program that reads everything `grammar` allows or tolerates."""
     return _Compiler(grammar.reads).program()
 
 

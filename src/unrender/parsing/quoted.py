@@ -1,4 +1,4 @@
-"""Arguments written as a JSON string: the string's inside, as it streams, in; JSON text out.
+"""Reads arguments written as a JSON string, as they stream, as JSON text.
 
 Strategy: the inside is decoded piece by piece and handed to a scanner of its own. Text that this scanner cannot decide
 yet stays in the buffer, so positions say where in the output a value breaks, at every chunking.
@@ -17,7 +17,10 @@ _LONGEST_ESCAPE = len(r"\ud83c\udf0d")
 
 
 class QuotedScanner:
-    """Reads a JSON string that holds a JSON object, and gives the object; an empty string means no arguments: `{}`."""
+    """Reads a JSON string that holds a JSON object, and gives the object.
+
+    An empty string means no arguments: `{}`.
+    """
 
     __slots__ = ("done", "inner", "opened")
 
@@ -36,10 +39,10 @@ class QuotedScanner:
 
     @property
     def flow(self) -> None:
-        """Nothing: every character may be half of an escape."""
+        """None: every character may be half of an escape."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         at = start if self.opened else start + 1
         self.opened = True
         inside = _Inside(text, at, final=final)

@@ -1,4 +1,4 @@
-"""Tell special tokens from equal text: where the caller knows which is which, quoted markers stay text.
+"""Tells special tokens from equal text: where the caller knows which is which, quoted markers stay text.
 
 Strategy: in text that is known to be ordinary, the first character of whatever spells a special token is replaced by a
 stand-in, one character for one, so that no marker is found there and positions stay. Events get the character back.
@@ -47,12 +47,12 @@ class Quoter:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Return where the quoting is, as JSON data."""
+        """Return the state of the quoting, as JSON data."""
         return {"tokens": list(self._finder.literals), "held": self._held, "quoted": sorted(self._back.values())}
 
     @classmethod
     def restore(cls, saved: Saved) -> Quoter:
-        """Return a quoter in a saved state."""
+        """Return a quoter with the state that was saved."""
         quoter = cls(saved.texts("tokens"))
         quoter._held = saved.text("held")
         quoted = saved.texts("quoted")
@@ -61,7 +61,7 @@ class Quoter:
         return quoter
 
     def ordinary(self, text: str) -> str:
-        """Take text that holds no special token; returns what is certain of it, quoted."""
+        """Take text without special tokens; return the part of it that is certain, quoted."""
         text = self._held + text
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)
@@ -75,17 +75,17 @@ class Quoter:
         return "".join([*pieces, text[at:found]])
 
     def release(self) -> str:
-        """Return what was held back: no token came of it."""
+        """Return the text that was held back: it did not become a token."""
         held, self._held = self._held, ""
         return held
 
     @property
     def used(self) -> bool:
-        """True when something has been quoted, so that events need `unquote`."""
+        """Whether something was quoted, so that events need `unquote`."""
         return bool(self._back)
 
     def unquote(self, event: Event | BrokenText) -> Event | BrokenText:
-        """Return the event with its own characters."""
+        """Return the event with its original characters."""
         match event:
             case ContentText(text) | ReasoningText(text) | ArgumentsText(_, text) | Malformed(text) | BrokenText(text):
                 return replace(event, text=text.translate(self._back))

@@ -1,4 +1,4 @@
-"""Raw argument text as it streams: everything up to the value's end marker in, JSON text out.
+"""Reads raw argument text as it streams, up to the value's end marker, as JSON text.
 
 Strategy: what can only be a string is released at once, escaped; a list or an object is read as a literal. Where the
 type still hangs on the text (`7`, `true`, `None`) it is held back, until the end marker comes or the text is not a number
@@ -58,13 +58,13 @@ class RawScanner:
 
     @property
     def flow(self) -> Taker | None:
-        """A string's text goes straight through, up to what may end it or is written otherwise in JSON."""
+        """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
         if not self.begun or self.literal or not isinstance(self.finder, Finder):
             return None
         return self.finder.flow(self._changed)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         if self.literal or self._is_structured(text, start):
             return self._scan_literal(text, start, final=final)
         end, literal = (self.finder.find if final else self.finder.decided)(text, start)
@@ -74,7 +74,7 @@ class RawScanner:
         return cut, self._take(text[start:cut]), MORE
 
     def begin(self, text: str) -> str:
-        """Take the beginning of the value, which is known not to hold its end; returns JSON text."""
+        """Take the beginning of the value, which does not hold its end; return JSON text."""
         return self._take(text)
 
     def _is_structured(self, text: str, start: int) -> bool:

@@ -1,4 +1,4 @@
-"""A format, or a grammar made by hand, and a request → the machine that reads answers, its program compiled once."""
+"""Makes the machine that reads answers of a format, or of a grammar made by hand; programs are compiled once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reader_for(
 ) -> TaggedReader:
     """Return a reader of a grammar made by hand, at the beginning of an answer.
 
-    Raises `GrammarError` for a request that no such grammar can be asked for, and for a grammar that cannot be compiled.
+    Raises `GrammarError` for a request that no such grammar can fulfil, and for a grammar that cannot be compiled.
     """
     check_request(request)
     program = _handmade_program(Identity(grammar), ends_of(format.turn))
@@ -57,7 +57,7 @@ def reader_for(
 
 
 def fed_begun(reader: TaggedReader, begun: str) -> list[Event | BrokenText]:
-    """Feed what the prompt has begun; raises `GrammarError` where the grammar has no such answer."""
+    """Feed the text that the prompt has begun. Raises `GrammarError` when no answer of the grammar begins with it."""
     events = reader.feed(begun)
     if any(isinstance(event, Malformed) for event in events):
         raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")

@@ -1,4 +1,4 @@
-"""Text that arrives in pieces → a buffer that is read once, spans, and findings that are final: what both machines are made of.
+"""The common part of both machines: a buffer that is read once, spans, and events that are final.
 
 There are two machines, as two kinds of grammars are read. A format's grammar is free text with parts in it: `Machine` searches
 for what may interrupt the text, tries to read a call there, and never goes back over what is committed; that is what makes
@@ -37,7 +37,7 @@ CONTEXT = 40
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a stretch of the output is: `start` and `end` count characters from the output's beginning."""
+    """The role of a piece of the output; `start` and `end` count characters from the output's beginning."""
 
     role: Role
     start: int
@@ -45,16 +45,16 @@ class Span:
 
 
 class WayBack(Protocol):
-    """Where the reading was when a way back was opened."""
+    """The state of the reading when a way back was opened."""
 
     @property
     def at(self) -> int:
-        """In characters from where the output begins."""
+        """The position in the text, in characters from the beginning of the output."""
         ...
 
     @property
     def events(self) -> int:
-        """How much had been found, all in all."""
+        """The number of events found before the way back was opened."""
         ...
 
     @property
@@ -68,7 +68,10 @@ Back = TypeVar("Back", bound=WayBack)
 
 
 class Reading(Generic[Found, Back]):
-    """Where the reading of one output is. Positions count characters from where the output begins; begun text is before 0."""
+    """How far one output has been read.
+
+    Positions count characters from the beginning of the output; text that the prompt has begun is before 0.
+    """
 
     __slots__ = (
         "at",
@@ -138,7 +141,7 @@ class Reading(Generic[Found, Back]):
         return other
 
     def feed(self, text: str) -> list[Found]:
-        """Run over more text; returns what is final."""
+        """Run over more text; return the events that are final."""
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
@@ -149,7 +152,7 @@ class Reading(Generic[Found, Back]):
         return self.feed(text)
 
     def run(self) -> list[Found]:
-        """Run until an instruction suspends or halts; returns what is final."""
+        """Run until an instruction suspends or halts; return the events that are final."""
         program = self.program
         self.flow = None
         steps = 0
@@ -161,7 +164,7 @@ class Reading(Generic[Found, Back]):
         return self.take_final()
 
     def take_final(self) -> list[Found]:
-        """Return what is final: what was found before the first way back."""
+        """Return the final events: those found before the first way back."""
         if not self.frames:
             released, self.events, self.released = self.events, [], 0
         else:
@@ -175,11 +178,11 @@ class Reading(Generic[Found, Back]):
         return released
 
     def refuse(self, found: list[Found]) -> None:
-        """Raise `MalformedOutput` where a strict reading has found what it must not."""
+        """Raise `MalformedOutput` if a strict reading has found something that the format does not allow."""
 
     @property
     def position(self) -> int:
-        """Where in the output the reading is."""
+        """The present position in the output."""
         return self.base + self.at
 
     # Text.
@@ -189,7 +192,7 @@ class Reading(Generic[Found, Back]):
         return self.frames[0].at if self.frames else self.base + self.at
 
     def forget(self) -> None:
-        """Take out of the buffer what has been consumed; what is still needed is kept in `past`."""
+        """Remove consumed text from the buffer; the part that is still needed is kept in `past`."""
         size = self.at
         if not size:
             return
@@ -225,7 +228,7 @@ class Reading(Generic[Found, Back]):
         self.buffer = "".join(reversed(pieces))
 
     def since(self, position: int) -> str:
-        """Return what has been read from `position` on, where it is still needed."""
+        """Return the text read from `position` on; it must still be needed."""
         self.recall(position)
         return self.buffer[position - self.base : self.at]
 
@@ -235,13 +238,13 @@ class Reading(Generic[Found, Back]):
         self.at += size
 
     def around(self) -> str:
-        """Return what is before and after the place where the reading is, for an error's message."""
+        """Return the text around the present position, for an error's message."""
         return self.buffer[max(0, self.at - CONTEXT) : self.at + CONTEXT]
 
     # Ways back.
 
     def go_back(self, frame: Back) -> None:
-        """Undo what was read and found since the way back was opened."""
+        """Undo everything read and found since the way back was opened."""
         del self.events[frame.events - self.released :]
         del self.span_roles[frame.spans :]
         del self.span_ends[frame.spans :]
@@ -254,7 +257,7 @@ class Reading(Generic[Found, Back]):
     # Spans.
 
     def add_span(self, role: Role, end: int) -> None:
-        """All text up to the position `end` that is in no span yet has this role."""
+        """Give the role to all text before the position `end` that is not in a span."""
         if self.span_roles and self.span_roles[-1] is role:
             self.span_ends[-1] = end
         else:
@@ -263,11 +266,11 @@ class Reading(Generic[Found, Back]):
 
     @property
     def span_end(self) -> int:
-        """Where the latest span ends."""
+        """The end of the latest span."""
         return self.span_ends[-1] if self.span_ends else 0
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return the role and the end of each stretch that is final: no way back begins before it."""
+        """Return the role and the end of each final span; no way back begins before its end."""
         spans = list(zip(self.span_roles, self.span_ends, strict=True))
         if self.frames:
             frame = self.frames[0]
@@ -278,7 +281,7 @@ class Reading(Generic[Found, Back]):
 
     @property
     def final_end(self) -> int:
-        """Where the last of the final spans ends, without a look at the others."""
+        """The end of the last final span, found without looking at the others."""
         if self.frames:
             return self.frames[0].span_end if self.frames[0].spans else 0
         return self.span_end

@@ -1,4 +1,4 @@
-"""Arguments of one name, one after the other → the items of one list, where a format writes lists so.
+"""Joins arguments of one name that follow each other into one list, for formats that write lists so.
 
 Rules: the schema decides. What it wants to be a list streams as one, from the first item on. What may be a list, or about
 which it says nothing, waits until another name or the end shows how many there are: one is the value itself, several are
@@ -17,7 +17,10 @@ _LIST = frozenset(("array",))
 
 
 def begin_list(machine: Machine, call: CallState, *, raw: bool) -> None:
-    """Begin the argument `call.key`, as a list if it is one; `raw` when the schema types the text of its value."""
+    """Begin the argument `call.key`, and begin a list if it is one.
+
+    `raw` means that the schema gives the text of its value a type.
+    """
     call.latest = call.key
     types = call.types.types(call.key)
     if types == _LIST and not _is_json_list(machine, types):
@@ -28,7 +31,7 @@ def begin_list(machine: Machine, call: CallState, *, raw: bool) -> None:
 
 
 def next_item(machine: Machine, call: CallState) -> bool:
-    """Go on with the list of the latest argument, if the one that begins is another item of it."""
+    """Return whether the argument that begins is another item of the latest argument's list, and continue the list."""
     if call.key != call.latest or not (call.listing or call.holds):
         return False
     if call.holds:
@@ -39,7 +42,7 @@ def next_item(machine: Machine, call: CallState) -> bool:
 
 
 def end_list(machine: Machine, call: CallState) -> None:
-    """End the latest argument, if it is a list or may have been one."""
+    """End the latest argument, which may be a list."""
     if call.holds:
         machine.arguments(_settled(call, listed=False))
     if call.listing:
@@ -48,7 +51,7 @@ def end_list(machine: Machine, call: CallState) -> None:
 
 
 def items_or_value(call: CallState) -> frozenset[str]:
-    """Return the types of the value that begins: an item of the list that is open, or the argument itself."""
+    """Return the types of the value that begins: those of an item in the open list, or those of the argument."""
     types = call.types.types(call.key)
     return item_types(types) if call.listing else types
 

@@ -1,4 +1,4 @@
-"""Plain JSON data that somebody has kept → its fields, each of the type and in the range that is asked for.
+"""Reads the fields of saved JSON data, and checks their types and ranges.
 
 Rules: whatever is not as expected is a `StateError` that says where it is, what was found and what was expected.
 """
@@ -16,7 +16,7 @@ _Choice = TypeVar("_Choice")
 
 
 class Saved:
-    """One JSON object, and where in the whole it is."""
+    """One JSON object, and its place in the whole."""
 
     __slots__ = ("_data", "_where")
 
@@ -27,7 +27,7 @@ class Saved:
         self._where = where
 
     def refuse(self, name: str, expected: str) -> StateError:
-        """Return the error that says what the field `name` should be."""
+        """Return the error for a wrong value in the field `name`."""
         found = repr(self._data.get(name, "nothing"))
         return StateError(f"{self._where}.{name}: expected {expected}, found {found[:60]}")
 
@@ -58,14 +58,14 @@ class Saved:
         return value
 
     def choice(self, name: str, options: Mapping[str, _Choice]) -> _Choice:
-        """Return what one of some words stands for."""
+        """Return the option that the field's word stands for."""
         value = self._data.get(name)
         if not isinstance(value, str) or value not in options:
             raise self.refuse(name, f"one of {', '.join(options)}")
         return options[value]
 
     def items(self, name: str) -> list[Any]:
-        """Return a list, its elements unchecked."""
+        """Return a list; its elements are not checked."""
         value = self._data.get(name)
         if not isinstance(value, list):
             raise self.refuse(name, "a list")
@@ -78,7 +78,7 @@ class Saved:
         return list(values)
 
     def numbers(self, name: str, low: int, high: int) -> list[int]:
-        """Return a list of integers from `low` to `high` that never go down."""
+        """Return a list of integers from `low` to `high`, none less than the one before."""
         values = self.items(name)
         valid = all(isinstance(value, int) and not isinstance(value, bool) and low <= value <= high for value in values)
         self.require(name, valid and values == sorted(values), f"a rising list of integers from {low} to {high}")

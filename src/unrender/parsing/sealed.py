@@ -1,4 +1,4 @@
-"""A parser's state, its format, request and grammar → digests that say whether the three still belong together."""
+"""Seals a parser's state with digests, which tell whether it belongs to a format, request and grammar."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ STATE_VERSION = 1
 
 
 def sealed(body: Mapping[str, Any], format: Format, request: Request, grammar: Grammar | None) -> dict[str, Any]:
-    """Return a state with its version, what it is for, and the digest of it all."""
+    """Return a state with its version, a digest of format, request and grammar, and a digest of everything."""
     whole = {"version": STATE_VERSION, "for": _digest(_described(format, request, grammar)), **body}
     return {**whole, "digest": _digest(json.dumps(whole, sort_keys=True))}
 
 
 def opened(state: Mapping[str, Any], format: Format, request: Request, grammar: Grammar | None) -> Saved:
-    """Return the fields of a state; raises `StateError` when it is of another version, format or request, or was changed."""
+    """Return the fields of a state.
+
+    Raises `StateError` when it is of another version, format or request, or was changed.
+    """
     saved = Saved(state)
     saved.require("version", saved.number("version") == STATE_VERSION, f"{STATE_VERSION}, what this release writes")
     described = _digest(_described(format, request, grammar))
@@ -51,7 +54,10 @@ def _format_json(format: Format) -> str:
 
 
 def body_digest(state: Mapping[str, Any]) -> str:
-    """Return the digest of a state but for its own; raises `StateError` for what is not plain JSON data."""
+    """Return the digest of a state, without the digest that it holds.
+
+    Raises `StateError` for a state that is not plain JSON data.
+    """
     try:
         return _digest(json.dumps({key: value for key, value in state.items() if key != "digest"}, sort_keys=True))
     except (TypeError, ValueError, RecursionError) as error:

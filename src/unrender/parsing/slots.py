@@ -57,7 +57,7 @@ class EndId:
 
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """The tool's name, up to `stops` or white space; fails when no such tool is offered."""
+    """The tool's name, up to one of `stops` or white space. It fails when no such tool is offered."""
 
     stops: Finder
 
@@ -99,7 +99,7 @@ def _word_ends(machine: Machine, stops: Finder) -> list[int] | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadWord:
-    """A counter, an id, or the word for a value's type, up to `stops` or white space."""
+    """A counter, an id, or the word for a value's type, up to one of `stops` or white space."""
 
     slot: Slot
     stops: Finder
@@ -125,7 +125,7 @@ class ReadWord:
 
 @dataclass(frozen=True, slots=True)
 class SkipWords:
-    """Words that say nothing, up to `stops`, on one line."""
+    """Words without meaning, up to one of `stops`, on one line."""
 
     stops: Finder
 
@@ -149,7 +149,7 @@ class SkipWords:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """This is a call: nothing before here is taken back. When the id is known as well, the call starts."""
+    """From here on it is a call, and nothing before is taken back. When the id is also known, the call starts."""
 
     recover: int
     waits: bool
@@ -167,7 +167,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """An argument's name, up to `stops`."""
+    """An argument's name, up to one of `stops`."""
 
     stops: Finder
     bare: bool

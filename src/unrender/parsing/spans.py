@@ -1,4 +1,4 @@
-"""Spans whose meaning is known later than they are: roles and ends in, the same with another role for their tail out."""
+"""Changes the role of the last spans, when their meaning becomes known only later."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from unrender.grammar.nodes import Role
 
 
 def relabel(roles: list[Role], ends: list[int], start: int, role: Role) -> None:
-    """Give all text from `start` on, as far as there are spans, the role `role`."""
+    """Give all text from `start` to the last span's end the role `role`."""
     end = ends[-1]
     while ends and ends[-1] > start:
         last = roles.pop()

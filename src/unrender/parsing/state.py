@@ -1,4 +1,4 @@
-"""A machine in the middle of an answer → plain JSON data → the machine again, in another process or on another day.
+"""Saves a machine in the middle of an answer as plain JSON data, and restores it, perhaps in another process.
 
 Strategy: what a program and a request say is not saved, only where the reading is; a scanner is made anew by the
 instruction that it belongs to. Each field is checked, so that data which no parser has written is a `StateError`.
@@ -79,7 +79,7 @@ def save_events(events: Iterable[Event | BrokenText]) -> list[dict[str, Any]]:
 
 
 def read_events(saved: list[Saved], calls: int, most: int) -> tuple[list[Event | BrokenText], list[int]]:
-    """Return events, and how many calls had been begun before each and after all, of at most `most`."""
+    """Return events, and the number of calls begun before each and after all; at most `most` calls may begin."""
     events: list[Event | BrokenText] = []
     counts = [calls]
     for item in saved:
@@ -110,7 +110,7 @@ def _read_event(item: Saved, calls: int, most: int) -> Event | BrokenText:
 
 
 def save_machine(machine: Machine) -> dict[str, Any]:
-    """Return what `read_machine` needs to go on."""
+    """Return the data from which `read_machine` restores the machine."""
     machine.forget()
     past = "".join(machine.past)
     return {
@@ -140,7 +140,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
 
 
 def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
-    """Bring a new machine to where the saved one was; `calls` have left it so far."""
+    """Bring a new machine to the state that was saved; `calls` is the number of calls that have left it so far."""
     for name in _FLAGS:
         setattr(machine, name, saved.flag(name))
     machine.pc = saved.number("pc", 0, len(machine.program) - 1)

@@ -1,4 +1,4 @@
-"""The engine's instructions: frozen data, each with the step that it makes.
+"""The engine's instructions: frozen data, each with the step that it takes.
 
 Rules: a step that cannot decide returns True and leaves the engine as it was; one that does not match calls `engine.fail`.
 """
@@ -54,7 +54,7 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """As much of the layout `text` as is there."""
+    """As much of the layout `text` as is here."""
 
     text: str
 
@@ -81,7 +81,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`[a-z]{minimum,maximum}`, after `Count`: as many characters as there are."""
+    """`[a-z]{minimum,maximum}`, after `Count`: as many characters as match."""
 
     pattern: re.Pattern[str]
     """Zero or more of the characters."""
@@ -163,7 +163,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`a / b / c`: the options that the next character does not rule out, in turn."""
+    """`a / b / c`: try the options in turn, without those that the next character rules out."""
 
     options: tuple[tuple[Guard, int], ...]
     wanted: str
@@ -192,7 +192,7 @@ def _too_deep(engine: Engine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The end of an option: the others are not tried any more."""
+    """The end of an option: the others are no longer tried."""
 
     target: int
 
@@ -204,7 +204,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`a{minimum,maximum}`, after `Count`: make another round, or go on."""
+    """`a{minimum,maximum}`, after `Count`: read another round, or go on."""
 
     minimum: int
     maximum: int
@@ -243,7 +243,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The end of a round: another, unless this one took nothing."""
+    """The end of a round: another one follows, unless this one took no text."""
 
     head: int
     otherwise: int
@@ -292,7 +292,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """A tag begins: what it reads has its role."""
+    """The beginning of a tag: the text inside it has its role."""
 
     role: Role
 
@@ -310,7 +310,7 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class Untagged:
-    """A tag ends; a call's name must be one that is offered."""
+    """The end of a tag. A tag of a call's name fails unless a tool of that name is offered."""
 
     def step(self, engine: Engine) -> bool:
         assert engine.role is not None

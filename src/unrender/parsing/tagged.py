@@ -1,4 +1,4 @@
-"""Notes of what combinators read → events: text, and calls put together from the parts that tags name.
+"""Turns notes of what combinators read into events: text, and calls put together from tagged parts.
 
 Rules: a call starts when its name is known (and its id, where the grammar reads ids); arguments that come before wait. A
 value read as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema.
@@ -36,7 +36,7 @@ _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
 
 
 class TaggedCall:
-    """The call that is being put together."""
+    """The call that is being put together from its parts."""
 
     __slots__ = ("begun", "id", "key", "name", "pieces", "said", "start", "streamed", "tags", "written")
 
@@ -70,9 +70,10 @@ class TaggedCall:
 
 
 class TaggedReader:
-    """Runs an engine and gives events. What the prompt has begun is before position 0; `given` says it wrote that alone.
+    """Runs an engine and gives events.
 
-    A strict reader raises `MalformedOutput` at the first text that the grammar does not allow.
+    Text that the prompt has begun is before position 0; `given` means that a generation prompt wrote it. A strict
+    reader raises `MalformedOutput` at the first text that the grammar does not allow.
     """
 
     __slots__ = (
@@ -126,7 +127,7 @@ class TaggedReader:
         return other
 
     def feed(self, text: str) -> list[Event | BrokenText]:
-        """Read more text; returns the events that are final."""
+        """Read more text; return the events that are final."""
         return self._taken(self.engine.feed(text))
 
     def finish(self, text: str = "") -> list[Event | BrokenText]:
@@ -139,21 +140,21 @@ class TaggedReader:
 
     @property
     def program(self) -> tuple[Step, ...]:
-        """The steps that read the answer."""
+        """The instructions that read the answer."""
         return self.engine.program
 
     @property
     def steps(self) -> int:
-        """Instructions executed so far."""
+        """The number of instructions executed so far."""
         return self.engine.steps
 
     @property
     def final_end(self) -> int:
-        """Where the last of the final spans ends."""
+        """The end of the last final span."""
         return self.engine.final_end
 
     def final_spans(self) -> list[tuple[Role, int]]:
-        """Return the role and the end of each stretch that is final: no way back begins before it."""
+        """Return the role and the end of each final span; no way back begins before its end."""
         spans = self.engine.final_spans()
         return _merged(_as_content(spans, self.dead)) if self.dead else spans
 

@@ -1,4 +1,4 @@
-"""What follows a call's arguments → the end of the call, of the run of calls, or the next call.
+"""Reads what follows a call's arguments: the end of the call, the end of the run, or the next call.
 
 Rules: closers may be missing or doubled, and a run that breaks off is left to the text; nothing that closes a call is lost.
 """
@@ -19,7 +19,10 @@ FENCE = "```"
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What closes a call and a run of calls, with tolerance: closers may be missing or doubled; then the next call."""
+    """Reads the closers of a call and of a run of calls, and then the next call.
+
+    Closers may be missing or doubled.
+    """
 
     closers: tuple[str, ...]
     """What must follow a call, in order."""

@@ -1,4 +1,4 @@
-"""A machine that has suspended → how what comes next goes straight through, beside it (see flow.py)."""
+"""Finds the fast path of a suspended machine, and keeps its account (see flow.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unrender.parsing.machine import Machine
 
 
 def flows(machine: Machine) -> bool:
-    """Return whether all that was read is final, and of one kind with what the machine's `flow` takes."""
+    """Return whether all text so far is final, and has the role of the text that the machine's `flow` takes."""
     end = machine.base + machine.at
     ends = machine.span_ends
     if machine.frames or end < 0 or not ends or ends[-1] != end:
@@ -23,7 +23,7 @@ def flows(machine: Machine) -> bool:
 
 
 def event_maker(machine: Machine) -> Callable[[str], Event]:
-    """Return what makes an event of more of what was read last."""
+    """Return the function that makes an event of more text of the present role."""
     role = machine.span_roles[-1]
     if role is Role.ARGUMENT:
         return partial(ArgumentsText, machine.calls - 1)
@@ -31,19 +31,19 @@ def event_maker(machine: Machine) -> Callable[[str], Event]:
 
 
 def keeper(machine: Machine) -> Callable[[str], object] | None:
-    """Return what keeps text of a call that may yet die; None outside of calls."""
+    """Return the function that keeps text of a call that may still die; None outside of calls."""
     return machine.past.append if machine.span_roles[-1] is Role.ARGUMENT else None
 
 
 def give_up_undecided(machine: Machine) -> str:
-    """Take the text from the machine that it has not decided; it has to be fed again."""
+    """Take the undecided text out of the machine and return it; it has to be fed again."""
     machine.forget()
     text, machine.buffer = machine.buffer, ""
     return text
 
 
 def account(machine: Machine, size: int) -> None:
-    """Tell the machine that so many characters went straight through."""
+    """Tell the machine that `size` characters took the fast path."""
     machine.base += size
     machine.failed_at -= size
     machine.span_ends[-1] += size

@@ -18,7 +18,7 @@ from unrender.parsing.policy import UndeclaredReasoning
 
 @dataclass(frozen=True, slots=True)
 class OpenUndeclared:
-    """The start of an answer: into reasoning where a known marker is, else on."""
+    """The start of an answer: reasoning begins if a known marker is here; otherwise reading goes on."""
 
     finder: Finder
     """The markers, and the format's own that begin like them."""
@@ -42,7 +42,7 @@ class OpenUndeclared:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A marker of reasoning that the format does not have, in content: text, and so is what closes it."""
+    """A marker of reasoning that the format does not have, in content. It is text, and so is its closer."""
 
     size: int
     hub: int
@@ -54,7 +54,10 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class CloseUndeclared:
-    """A closer of reasoning that nothing has opened: a marker where a line ends with it, once; else text."""
+    """A closer of reasoning that was never opened.
+
+    It is a marker once, at the end of a line; otherwise it is text.
+    """
 
     size: int
     hub: int

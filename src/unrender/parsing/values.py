@@ -1,4 +1,4 @@
-"""Argument values as they stream: text of any codec in, JSON text out.
+"""Reads argument values of any codec as they stream, as JSON text.
 
 Strategy: a scanner is a small resumable automaton. It is handed the buffer and a position, takes what it can decide,
 and returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet (half an
@@ -38,7 +38,7 @@ MAX_DEPTH = 512
 
 
 class Status(IntEnum):
-    """What a scanner says after each piece of text."""
+    """The status that a scanner returns after each piece of text."""
 
     MORE = 0
     DONE = 1
@@ -51,7 +51,7 @@ MORE, DONE, FAILED = Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralStyle:
-    """Which values a `LiteralScanner` reads beside JSON's own."""
+    """The notations that a `LiteralScanner` reads in addition to JSON."""
 
     strict: bool = False
     """Nothing but JSON."""
@@ -99,11 +99,14 @@ class LiteralScanner:
 
     @property
     def flow(self) -> LiteralScanner | None:
-        """Well-formed JSON goes straight through, up to the value's end."""
+        """The fast path of well-formed JSON, up to the end of the value."""
         return self if self._may_be_json() else None
 
     def take(self, text: str) -> tuple[str, int] | None:
-        """Take text that is well-formed JSON and does not end the value, as `scan` would; None for any other."""
+        """Take text that is well-formed JSON and does not end the value, with the result of `scan`.
+
+        Returns None for any other text.
+        """
         if self.state == STRING and (found := JSON_STRING.take(text)):
             return found
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
@@ -115,11 +118,11 @@ class LiteralScanner:
 
     @property
     def untouched(self) -> bool:
-        """True when no value has begun yet."""
+        """Whether no value has begun yet."""
         return self.state == VALUE and not self.stack
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         pieces: list[str] = []
         at, before, status = start, -1, MORE
         while before < at < len(text) and status is MORE:

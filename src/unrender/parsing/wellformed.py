@@ -1,4 +1,4 @@
-"""Well-formed JSON in big steps: where the reading is, and text, in; where it is after all that is well-formed out.
+"""Reads well-formed JSON in big steps, as far as it goes.
 
 Strategy: in each state one compiled regex takes the next step: a whole value when it is all there and not nested too
 deeply, else one bracket, comma or key. What does not match is not decided here: it may be half a word, or no JSON.
@@ -65,10 +65,10 @@ _CLOSES = {"]": "[", "}": "{"}
 
 
 def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int]:
-    """Go on from `at` while the text is well-formed JSON inside the brackets `stack`, which are open, up to `depth` many.
+    """Go on from `at` while the text is well-formed JSON.
 
-    Returns where that ends, the state and the brackets there, and where a comma is after which nothing has come
-    yet (-1: nowhere).
+    `stack` holds the brackets that are open; at most `depth` may be. Returns the position where that ends, the state
+    and the brackets there, and the position of a comma that nothing has followed yet (-1 if there is none).
     """
     comma, size = -1, len(text)
     while at < size and (found := _STEPS[state].match(text, at)):

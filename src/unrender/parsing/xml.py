@@ -1,4 +1,4 @@
-"""Values in tags that bear the argument's name: the inside of such a tag in, JSON text out.
+"""Reads values in tags that bear the argument's name, as JSON text.
 
 Strategy: where the schema says string, text streams. Anything else is held until the argument's own closing tag is
 there. Where containers are nested tags, it is then read as a tree: an element with elements inside is a list when they are
@@ -68,10 +68,10 @@ class XmlScanner:
 
     @property
     def flow(self) -> None:
-        """Nothing."""
+        """None: the text of a tag has no fast path."""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
-        """Take what can be decided of `text` from `start` on; `final` when no more text will come."""
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         at = start
         streams = self.types.types(self.key) == STRING
         out = ""
@@ -105,7 +105,7 @@ class XmlScanner:
 
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
-    """Return the JSON text of the inside of an element."""
+    """Return the inside of an element as JSON text."""
     elements = _elements(text, style) if style.item and depth < MAX_DEPTH // 8 else []
     if not elements:
         return _leaf(style.decoder.decode(text) if style.decoder else text, types.types_of(schema))

@@ -1,4 +1,4 @@
-"""What the page sends → the template and the turn that it describes, each field checked.
+"""Reads what the page sends: the template and the turn that it describes, with each field checked.
 
 Rules: everything comes from outside. A field of the wrong type or size is a `BadQuestion` that names it; nothing is looked up on
 the disk or on the net.
@@ -34,7 +34,7 @@ class BadQuestion(UnrenderError):
 
 
 def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -> Kind:
-    """Return a field of the question, `default` where it is left out or null.
+    """Return a field of the question; `default` if it is missing or null.
 
     Raises `BadQuestion`, naming the field, when it has another type, or is a text of more than `LONGEST` characters.
     """
@@ -49,15 +49,15 @@ def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -
 
 
 def template_of(data: Mapping[str, Any]) -> ChatTemplate:
-    """Return the template that `source`, `bos_token` and `eos_token` describe. Raises `TemplateError`.
+    """Return the template given by `source`, `bos_token` and `eos_token`. Raises `TemplateError`.
 
-    What analysis finds is kept in memory, never on the disk.
+    What analysis finds is kept in memory, never on disk.
     """
     return _template(*(field(data, name, str, "") for name in ("source", "bos_token", "eos_token")))
 
 
 def format_of(data: Mapping[str, Any]) -> Format:
-    """Return the `format` that is given, or the one of the template. Raises `FormatError` and `TemplateError`."""
+    """Return the question's `format`, or else that of its template. Raises `FormatError` and `TemplateError`."""
     given = field(data, "format", dict, {})
     return Format.from_dict(given) if given else template_of(data).format
 
@@ -74,12 +74,12 @@ def turn_of(data: Mapping[str, Any]) -> tuple[ChatTemplate, Turn]:
 
 
 def conversation(data: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of the conversation; a single question where there are none."""
+    """Return the messages of the conversation; a single question if there are none."""
     return field(data, "messages", list, _QUESTION) or _QUESTION
 
 
 def settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a rendering depends on besides the messages: the tools, and the template's variables."""
+    """Return the settings of a rendering apart from the messages: the tools, and the template's variables."""
     switch = field(data, "thinking", str, "")
     if switch not in _THINKING:
         raise BadQuestion(f"thinking: expected one of {', '.join(map(repr, _THINKING))}, found {switch!r:.80}")
@@ -87,7 +87,7 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choices(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the answer may be, as `prepare` names it."""
+    """Return the demands on the answer, by their names in `prepare`."""
     chosen: dict[str, Any] = {"parallel_tool_calls": field(data, "parallel_tool_calls", bool, default=True)}
     given = {name: data[name] for name in ("tool_choice", "response_format") if data.get(name) is not None}
     return chosen | given

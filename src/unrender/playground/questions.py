@@ -1,4 +1,4 @@
-"""A question's name and its JSON → the answer's JSON: all that the page can ask.
+"""Answers all questions that the page can ask, with JSON in and out.
 
 Rules: a pure function. What is wrong with a question is an answer with the one field `error`; no question raises, none touches disk or
 net, and each is bounded as the library bounds templates, grammars and verification.
@@ -43,9 +43,9 @@ _EXPLAINED = 100_000
 
 
 def answer(question: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to one of `QUESTIONS`; `{"error": …}`, in a sentence, when it has none.
+    """Return the answer to one of `QUESTIONS`; `{"error": …}` with a sentence when it fails.
 
-    `warnings` in an answer are what the library warned of on the way.
+    `warnings` in an answer are the library's own.
 
     >>> answer("prompt", {"source": "<user>{{ messages[0].content }}</user>"})["prompt"]
     '<user>Hello</user>'

@@ -1,4 +1,4 @@
-"""A turn and an output → what each chunk brings: the film that the page's slider runs through.
+"""Reads an output chunk by chunk into a film, which the page's slider runs through.
 
 Rules: positions count characters of the output. The film has a bounded number of steps; a long output in small chunks is fed in
 larger ones, and the film says in which.
@@ -20,13 +20,19 @@ MOST = 5_000
 
 
 def film(turn: Turn, text: str, chunk: int) -> dict[str, Any]:
-    """Return every step with its events and deltas, the spans of the whole, and the message. No text raises."""
+    """Return every step with its events and deltas, the spans of the whole output, and the message.
+
+    No text raises an error.
+    """
     size = max(chunk, 1, -(-len(text) // MOST))
     return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
 
 
 def recorded(turn: Turn, chunks: Sequence[str]) -> dict[str, Any]:
-    """Return the film of a recorded stream in its own chunks, neighbours joined where there are too many."""
+    """Return the film of a recorded stream in its own chunks.
+
+    If there are too many chunks, neighbours are joined.
+    """
     together = max(1, -(-len(chunks) // MOST))
     return _film(turn, ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]) | {"chunk": 0}
 

@@ -1,4 +1,4 @@
-"""The playground on a socket of this machine: the page's files, and one path that answers its questions.
+"""Serves the playground on a socket of this machine: the page's files, and one path for its questions.
 
 Rules: for the person at this machine alone. A request under another host's name, or from another site's page, is refused, and so is
 a body beyond the limit; the page may load nothing but its own files. Questions are answered in threads, a few at a time.
@@ -49,7 +49,7 @@ _HEADERS = {
 
 
 def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
-    """Return the playground as an ASGI application; `templates` are offered on the page by their names."""
+    """Return the playground as an ASGI application. The page offers `templates` by their names."""
     offered = [_described(name, template) for name, template in (templates or {}).items()]
     desk = _Desk(offered)
     routes = [Route(path, _file(name, kind)) for path, (name, kind) in _FILES.items()]
@@ -62,7 +62,7 @@ def app(templates: Mapping[str, ChatTemplate] | None = None) -> Starlette:
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket at the loopback address; port 0 is any that is free. Raises `OSError` when the port is taken."""
+    """Return a socket at the loopback address; port 0 means any free port. Raises `OSError` when the port is taken."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""A folder with the page and its Python, for any static host: unrender runs on Pyodide in a worker of the browser.
+"""Writes a folder with the page and its Python, for any static host: unrender runs on Pyodide in the browser.
 
 Rules: the Python files go in as two archives, unrender and what it needs (Jinja2, MarkupSafe), both as they are installed here. Pyodide
 itself is not ours to ship: it comes from a folder or an address that the caller names.
@@ -26,7 +26,7 @@ class StaticError(UnrenderError):
 
 
 def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
-    """Write the page and its Python into `folder`, which is made where it is missing; return the files.
+    """Write the page and its Python into `folder`, which is made if it does not exist; return the files.
 
     `pyodide` is a folder that holds Pyodide (npm's package `pyodide` unpacked), which is copied, or the address of one.
     Raises `StaticError` when it is neither, or when a file cannot be written.

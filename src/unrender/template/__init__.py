@@ -1,1 +1,1 @@
-"""From a template to strings: loading, sandbox, rendering."""
+"""Loads and renders templates: loading, sandbox, rendering."""

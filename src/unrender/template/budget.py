@@ -1,4 +1,4 @@
-"""Limits on a rendering into an error, before a hostile template has cost more than they allow.
+"""Counts the cost of a rendering, and raises an error before a hostile template exceeds its limits.
 
 Strategy: nothing interrupts Python from outside. Whatever a template can do in one go (a loop's round, a call, a filter,
 an operator) is counted *before* it is done, and everything that can grow (text, lists) is measured before it is made.
@@ -31,7 +31,7 @@ now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one rendering may cost. The defaults leave room for a conversation of some million tokens."""
+    """Limits for one rendering. The defaults leave room for a conversation of some million tokens."""
 
     steps: int = 2_000_000
     """Rounds of loops, calls, filters, look-ups and outputs."""
@@ -54,7 +54,7 @@ class Exhausted(Exception):
 
 
 class Budget:
-    """What is left of the `Limits` of one rendering. Every method raises `Exhausted` when it is too little."""
+    """The part of one rendering's `Limits` that is left. Every method raises `Exhausted` when it is not enough."""
 
     __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
 
@@ -82,7 +82,7 @@ class Budget:
             raise Exhausted(f"the template needs more than {self._limits.seconds} seconds")
 
     def text(self, characters: int) -> None:
-        """Make room for a text of that length, before or after it is made."""
+        """Count a text of `characters`, before or after it is made."""
         if characters > self._limits.characters:
             raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
         self._made += characters
@@ -91,12 +91,12 @@ class Budget:
         self._work(characters)
 
     def read(self, characters: int) -> None:
-        """Count the searching or copying of a text of that length, of which nothing need remain."""
+        """Count the search or copy of a text of `characters`, even if no new text is kept."""
         self.step()
         self._work(characters)
 
     def items(self, count: int) -> None:
-        """Make room for a list of that length."""
+        """Count a list of `count` items."""
         if count > self._limits.items:
             raise Exhausted(f"the template makes a list of more than {self._limits.items} items")
         self._listed += count
@@ -105,10 +105,10 @@ class Budget:
         self._work(_ITEM * count)
 
     def weigh(self, value: Any) -> int:
-        """Return about how many characters `value` has as text, things that it holds twice counted twice.
+        """Return roughly the length of `value` as text; parts that it holds twice count twice.
 
-        Lists that hold each other are small in memory and endless as text: hence measured before they are written,
-        compared or hashed.
+        Lists that hold each other are small in memory and endless as text, so they are measured before they are
+        written, compared or hashed.
         """
         if isinstance(value, str | bytes):
             return len(value)

@@ -1,4 +1,4 @@
-"""A template's values into what is inside them, and into values that print alike in every process.
+"""Looks into a template's values, and makes them print alike in every process.
 
 Rules: data (text, numbers, lists, dicts, …) print as Python prints them. Anything else is *opaque* (methods, functions, iterators,
 objects of Jinja or of the caller): its text goes into a rendering without the address that Python writes in it, and
@@ -54,9 +54,9 @@ def inside(value: Any) -> Iterable[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return `value`, or a copy with stand-ins for what is opaque in it.
+    """Return `value`, or a copy with stand-ins for its opaque parts.
 
-    The value must have been weighed: one that holds itself has no end.
+    The value must have been weighed: a value that holds itself has no end.
     """
     if isinstance(value, _ATOMS):
         return value
@@ -74,13 +74,13 @@ def without_addresses(text: str) -> str:
 
 
 def variables_of(namespace: Namespace) -> dict[str, Any]:
-    """Return what a template has set in a namespace."""
+    """Return the variables that a template has set in a namespace."""
     variables: dict[str, Any] = object.__getattribute__(namespace, "_Namespace__attrs")
     return variables
 
 
 def is_opaque(value: Any) -> bool:
-    """Return whether `value` is neither text, number nor a container of such."""
+    """Return whether `value` is neither text, nor a number, nor a container."""
     return not isinstance(value, (*_ATOMS, *_ROWS, Mapping, Namespace))
 
 

@@ -1,4 +1,4 @@
-"""A template's source into what can be known without rendering it: its variables, constants and attribute names."""
+"""Finds what a template's source shows without a rendering: variables, constants and attribute names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class Facts:
 
 
 def read_facts(tree: nodes.Template) -> Facts:
-    """Read the facts off a template's tree, all but its variables, which are known when code is generated."""
+    """Read the facts off a template's tree, except its variables.
+
+    The variables are only known when code is generated.
+    """
     found = list(_depth_first(tree))
     return Facts(
         string_constants=tuple(_strings(found)),
@@ -32,10 +35,13 @@ def read_facts(tree: nodes.Template) -> Facts:
 
 
 class VariableFinder(CodeGenerator):
-    """Generates a template's code, and adds the names that it reads and does not set to the environment's `undeclared`."""
+    """Generates a template's code, and finds its undeclared variables.
+
+    Names that the template reads and does not set are added to the environment's `undeclared`.
+    """
 
     def enter_frame(self, frame: Frame) -> None:
-        """Note the names that a scope takes from outside the template."""
+        """Record the names that a scope takes from outside the template."""
         super().enter_frame(frame)
         environment: Any = self.environment
         outside = (name for action, name in frame.symbols.loads.values() if action == VAR_LOAD_RESOLVE and name)

@@ -1,4 +1,4 @@
-"""Format strings (`%` and `str.format`) into texts whose widths are known before anything is padded.
+"""Carries out format strings (`%` and `str.format`) after measuring the widths that they pad to.
 
 Strategy: `%` is scanned as Python scans it, and all widths and precisions are added up before. `str.format` is carried out
 by Jinja's sandboxed formatter, which asks here before it writes a field: by then nested fields are filled in.
@@ -25,7 +25,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 
 class Formatting:
-    """The `format` or `format_map` of one text: what a template holds instead of Python's own method."""
+    """The `format` or `format_map` of one text; a template gets it in place of Python's own method."""
 
     __slots__ = ("_budget", "_environment", "_is_map", "_text")
 
@@ -54,14 +54,14 @@ class Formatting:
 
 
 def format_method(value: Any) -> tuple[str, str] | None:
-    """Return text and name when `value` is the `format` or `format_map` of a text."""
+    """Return the text and the method's name when `value` is the `format` or `format_map` of a text; else None."""
     if not isinstance(value, BuiltinMethodType | MethodType) or value.__name__ not in ("format", "format_map"):
         return None
     return (value.__self__, value.__name__) if isinstance(value.__self__, str) else None
 
 
 def percent_widths(text: str) -> Iterator[int | None]:
-    """Yield every width and precision in a format string for `%`; None for `*`, which takes it from the arguments."""
+    """Yield every width and precision in a format string for `%`; None for `*`, which stands for an argument."""
     at = text.find("%")
     while at >= 0:
         conversion = _CONVERSION.match(text, _end_of_name(text, at + 1))

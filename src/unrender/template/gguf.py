@@ -1,4 +1,4 @@
-"""The head of a GGUF file into its metadata; tensors are never read.
+"""Reads the metadata in the head of a GGUF file; tensors are never read.
 
 The layout (version 2 and 3, either byte order): magic, version, number of tensors, number of pairs, then the pairs: a
 key, a type, a value. Files are untrusted: no length in them is believed before it is compared with the file's size.
@@ -29,9 +29,9 @@ _NUMBERS: Mapping[int, str] = MappingProxyType(
 
 
 def read_metadata(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the pairs whose key is wanted; the others are skipped without being kept.
+    """Return the pairs whose keys are in `wanted`. The other pairs are skipped, and not kept in memory.
 
-    Raises `TemplateError`, naming the file, when it is not a GGUF file of a known version or breaks off.
+    Raises `TemplateError`, naming the file, when it is not a GGUF file of a known version, or is incomplete.
     """
     with path.open("rb") as file:
         reader = _Reader(file, path, path.stat().st_size)

@@ -1,4 +1,4 @@
-"""An operator, filter or test that a template asks for into how much it may cost, before it is done.
+"""Guards the operators, filters and tests of a template: measures their cost before they are carried out.
 
 Rules: a guard measures before the work is done and raises `Exhausted` where it is too much, `TypeError` where the operation has
 no meaning that a template could want; it never changes a value. What is not in a table here costs and returns no more than it
@@ -28,7 +28,7 @@ _INTEGER_ERROR = f"the template makes an integer of more than {_LONGEST_INTEGER}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a filter or a method is asked: the value it works on, and its arguments."""
+    """The value that a filter or a method works on, and its arguments."""
 
     value: Any
     args: tuple[Any, ...] = ()
@@ -45,7 +45,7 @@ class Asked:
         return self.value if isinstance(self.value, TEXT) else str(self.value)
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
-        """Return the argument given at that position or by that name."""
+        """Return the argument at this position or with this name."""
         return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
 
 
@@ -53,7 +53,7 @@ Guard = Callable[[Budget, Asked], None]
 
 
 def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None:
-    """Make room for `left operator right`, operator one of `+ - * ** %`."""
+    """Count the result of `left operator right`, before it is computed; the operator is one of `+ - * ** %`."""
     if isinstance(left, int) and isinstance(right, int):
         _guard_integers(operator, left, right)
     elif operator == "+":
@@ -67,14 +67,14 @@ def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None
 
 
 def guard_filter(budget: Budget, name: str, asked: Asked) -> None:
-    """Make room for what the filter of that name returns."""
+    """Count the result of the filter `name`, before it is computed."""
     guard = FILTERS.get(name)
     if guard is not None:
         guard(budget, asked)
 
 
 def guard_result(budget: Budget, result: Any) -> None:
-    """Count what a filter or a call has made."""
+    """Count the result of a filter or a call."""
     if isinstance(result, TEXT):
         budget.text(len(result))
     elif isinstance(result, list | tuple):
@@ -84,13 +84,13 @@ def guard_result(budget: Budget, result: Any) -> None:
 
 
 def guard_integer(value: int) -> None:
-    """Refuse integers that are so long that calculating with them takes time."""
+    """Refuse an integer that is so long that calculating with it takes time."""
     if value.bit_length() > _LONGEST_INTEGER:
         raise Exhausted(_INTEGER_ERROR)
 
 
 def guard_keys(budget: Budget, asked: Asked) -> None:
-    """Guard `dict(…)`, `namespace(…)`, `update`: whatever is given becomes keys and values."""
+    """Guard `dict(…)`, `namespace(…)` and `update`, which turn their arguments into keys and values."""
     odd = 0
     for items in asked.given:
         budget.weigh(items)
@@ -103,7 +103,7 @@ def guard_keys(budget: Budget, asked: Asked) -> None:
 
 
 def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
-    """Refuse to compare every place of a long text with a long part."""
+    """Refuse to search a long text for a long part."""
     if isinstance(part, TEXT) and len(text) * len(part) > _MOST_COMPARISONS:
         raise Exhausted(f"the template compares more than {_MOST_COMPARISONS} characters at once")
 
@@ -122,14 +122,14 @@ def guard_replace(budget: Budget, asked: Asked) -> None:
 
 
 def guard_join(budget: Budget, asked: Asked) -> None:
-    """Guard the filter: the value holds the items, the separator is given."""
+    """Guard the filter `join`: the value holds the items, and the argument is the separator."""
     count = len(asked.value) if isinstance(asked.value, Sized) else 0
     budget.items(count)
     budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
 
 
 def guard_percent(budget: Budget, asked: Asked) -> None:
-    """Guard `%`: each field may print all arguments, padded to the widths that the text names."""
+    """Guard `%`: each field may print all arguments, padded to the widths in the text."""
     text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
     from_arguments = sum(abs(item) for item in _flat(asked.given) if isinstance(item, int))
     widths = sum(from_arguments if width is None else width for width in percent_widths(text))
@@ -137,7 +137,7 @@ def guard_percent(budget: Budget, asked: Asked) -> None:
 
 
 def guard_slow_text(budget: Budget, asked: Asked) -> None:
-    """Guard what takes microseconds for each character."""
+    """Guard filters and methods that take microseconds for each character."""
     size = budget.weigh(asked.value)
     if size > _LONGEST_SLOW_TEXT:
         raise Exhausted(f"the template searches a text of more than {_LONGEST_SLOW_TEXT} characters")
@@ -145,20 +145,20 @@ def guard_slow_text(budget: Budget, asked: Asked) -> None:
 
 
 def guard_numeric(value: Any) -> None:
-    """Refuse to calculate with a text, which `%` and `*` would format or repeat."""
+    """Refuse to calculate with a text: `%` would format it, and `*` would repeat it."""
     if not isinstance(value, int | float):
         raise TypeError(f"expected a number, found {type(value).__name__}")
 
 
 def guard_slow_list(budget: Budget, asked: Asked) -> None:
-    """Guard what sorts or compares items."""
+    """Guard filters and methods that sort or compare items."""
     _guard_items(budget, asked)
     if budget.weigh(asked.value) > _LONGEST_SLOW_LIST:
         raise Exhausted(f"the template compares more than {_LONGEST_SLOW_LIST} characters of list items")
 
 
 def count_of(text: str | bytes | bytearray, part: Any) -> int:
-    """Return how often `part` occurs; more often than that when it is not of the text's own type."""
+    """Return how often `part` occurs; the upper bound if the two are of different types."""
     if isinstance(text, str) and isinstance(part, str):
         return text.count(part)
     if isinstance(text, bytes | bytearray) and isinstance(part, bytes | bytearray):

@@ -1,4 +1,4 @@
-"""A model directory, file or hub id into chat templates' sources, with the tokens that belong to them.
+"""Loads chat templates, with their tokens, from a model directory, a file or a hub id.
 
 Rules: files are read and never executed; of several places that name a template, the one that the library which wrote
 them prefers wins (`_PLACES`, last wins). Every error is a `TemplateError` that names the path and what was expected.
@@ -73,7 +73,7 @@ def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
     """Load from a model directory, a single file, or a hub id such as `organisation/model`.
 
     A hub id needs the `hub` extra and downloads a few small files. Raises `TemplateError` when there is nothing of that
-    name or it holds no chat template.
+    name, or when it holds no chat template.
     """
     path = Path(path_or_id)
     with _reading(path):
@@ -109,7 +109,7 @@ def _load_file(path: Path) -> LoadedTemplates:
 
 
 def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
-    """Load a model directory as it is downloaded from a hub; raises `TemplateError` when it holds no chat template."""
+    """Load a model directory as downloaded from a hub. Raises `TemplateError` when it holds no chat template."""
     with _reading(Path(path)):
         return _load_directory(Path(path))
 

@@ -1,4 +1,4 @@
-"""The attributes of built-in values that a template may use, into what each may cost.
+"""Lists the attributes of built-in values that a template may use, with the guard of each.
 
 Rules: what is not in these tables does not exist for a template. A guard measures before the method is called.
 """
@@ -36,20 +36,23 @@ _LONG_NUMBER = re.compile(r"\d{4}")
 
 
 def is_listed(value: Any, name: str) -> bool:
-    """Return whether a template may use that attribute; always for a value that is not built into Python."""
+    """Return whether a template may use this attribute.
+
+    It always may if the value is not of a type built into Python.
+    """
     methods = _methods_of(value)
     return methods is None or name in methods or (isinstance(value, tuple) and name in getattr(value, "_fields", ()))
 
 
 def guard_method(budget: Budget, name: str, asked: Asked) -> None:
-    """Make room for what the method of that name does; the value asked is its owner."""
+    """Count the result of the method `name` of `asked.value`, before it is computed."""
     methods = _methods_of(asked.value)
     guard = (_OF_OTHERS if methods is None else methods).get(name, _weigh_all)
     guard(budget, asked)
 
 
 def guard_date_format(pattern: str) -> None:
-    """Refuse a pattern for `strftime` that pads, where the C library can: `%1000000d`."""
+    """Refuse a pattern for `strftime` that would pad a lot: `%1000000d` does in some C libraries."""
     if len(pattern) > 1000 or _LONG_NUMBER.search(pattern):
         raise Exhausted("strftime: expected a format of at most 1000 characters without large widths")
 

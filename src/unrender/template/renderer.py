@@ -1,4 +1,4 @@
-"""A function that writes conversations → a template like any other, for models whose prompts are written by code.
+"""Makes a template of a function that writes conversations, for models whose prompts are written by code.
 
 Strategy: all that analysis learns, it learns from renderings. What it reads off a template's source besides, the names of
 variables and of messages' fields, comes from the function's signature and from the fields that are in use everywhere.
@@ -27,10 +27,10 @@ _FIELDS = frozenset({"reasoning_content", "reasoning", "thinking"})
 
 
 class CodeTemplate(Template):
-    """A template that is a function. Equal to those of the same function and tokens.
+    """A template that is a function. Two are equal if they have the same function and tokens.
 
-    `switches` are variables that the function takes without naming them, in its `**keywords`. Raises `TemplateError` when
-    it is not a function, or takes no messages, or cannot take a switch.
+    `switches` are variables that the function takes in its `**keywords`, without naming them. Raises `TemplateError`
+    when it is not a function, takes no messages, or cannot take a switch.
     """
 
     def __init__(
@@ -56,7 +56,10 @@ class CodeTemplate(Template):
         add_generation_prompt: bool = False,
         **context: Any,
     ) -> Rendering:
-        """Call the function with copies of what it has parameters for; whatever it raises is in the result."""
+        """Call the function with copies of the variables that it has parameters for.
+
+        An error that it raises is in the result.
+        """
         given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **context}
         variables = {name: copied(value, name) for name, value in given.items() if name in self.variables}
         try:
@@ -76,7 +79,7 @@ class CodeTemplate(Template):
 
     @cached_property
     def digest(self) -> str:
-        """Another one for each object: what code does cannot be hashed, so nothing of it may be found on disk."""
+        """A random text for each object: code cannot be hashed, so nothing about it may be found on disk."""
         return secrets.token_hex(32)
 
     @property

@@ -1,4 +1,4 @@
-r"""A template's source into text: compiled once, rendered over copies, within limits.
+r"""Renders a template's source: compiled once, over copies of the input, within limits.
 
 >>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
 >>> template.render([{"role": "user", "content": "Hello"}]).text
@@ -59,11 +59,11 @@ class Rendering:
 
 
 class Template:
-    """A chat template: the Jinja source that writes a conversation down for a model, and what is needed to render it.
+    """A chat template: Jinja source that writes a conversation down for a model, with its tokens and limits.
 
     Raises `TemplateError`, naming the line, when the source does not compile or is longer than the limits allow. The
-    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument. Templates are
-    equal when they render alike.
+    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument.
+    Templates are equal when they render alike.
     """
 
     def __init__(
@@ -91,10 +91,11 @@ class Template:
         add_generation_prompt: bool = False,
         **context: Any,
     ) -> Rendering:
-        """Render a conversation; `context` are further variables, which win over `bos_token` and `eos_token`.
+        """Render a conversation.
 
-        No template makes it raise: an error is in the result. Raises `MessageError`, naming the variable, for
-        values that are nested too deeply, hold themselves or cannot be copied.
+        `context` are further variables, which take precedence over `bos_token` and `eos_token`. No template raises an
+        error here: it is in the result. Raises `MessageError`, naming the variable, for values that are nested too
+        deeply, hold themselves or cannot be copied.
         """
         variables = {
             "documents": None,
@@ -128,7 +129,7 @@ class Template:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that decides what is rendered, the clock and the conversation apart."""
+        """A hash of everything that decides a rendering, except the clock and the conversation."""
         parts = json.dumps([self.source, self.bos_token, self.eos_token])
         return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -139,7 +140,7 @@ class Template:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """What variables that are left out are taken for, where the source says so as a constant."""
+        """The defaults of variables, as far as the source states them as constants."""
         return self._facts.defaults
 
     @property
@@ -219,9 +220,9 @@ _USUAL_LEVELS, _USUAL_VALUES = 60, 100_000
 
 
 def copied(value: Any, where: str) -> Any:
-    """Return a copy made of plain lists and dicts, which is what templates expect to add and to index.
+    """Return a copy made of plain lists and dicts, since templates may add to lists and index dicts.
 
-    Raises `MessageError`, naming `where`, for what is nested too deeply, holds itself, or cannot be copied.
+    Raises `MessageError`, naming `where`, for a value that is nested too deeply, holds itself, or cannot be copied.
     """
     if type(value) in _ATOMS:
         return value

@@ -1,4 +1,4 @@
-"""A template's tree into one that leads what Jinja calls no one back for through filters that know the budget.
+"""Rewrites a template's tree so that operations which Jinja does not report go through filters that count their cost.
 
 Rules: the filters have names that hold a blank, so that no template can call them, and none is missed by accident.
 """
@@ -43,7 +43,7 @@ def check_size(tree: nodes.Template, limits: Limits) -> None:
 
 
 class Rewriting(NodeTransformer):
-    """Lead loops, `~`, slices, searches and comparisons of two variables through filters that know the budget."""
+    """Rewrites loops, `~`, slices, searches and comparisons of two variables into filters that count their cost."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 -- as Jinja
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""A template's source into compiled code that can neither reach into Python nor outgrow its budget.
+"""Compiles a template's source into code that can neither reach into Python nor outgrow its budget.
 
 Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `Budget` that every loop round, call,
 filter, operator and output counts against. Jinja calls back for most of these; for the rest the tree is rewritten before code
@@ -51,7 +51,7 @@ _DICT_ATTRIBUTES = frozenset(dir(dict))
 
 
 class Sandbox(SandboxedEnvironment):
-    """The environment of one template; renderings in several threads have a budget each."""
+    """The environment of one template. Each thread's rendering has its own budget."""
 
     code_generator_class = VariableFinder
     intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
@@ -95,14 +95,14 @@ class Sandbox(SandboxedEnvironment):
         return "".join(texts)
 
     def printable(self, value: Any) -> Any:
-        """Return what to print for `value`: itself, without addresses in memory, when there is room for it."""
+        """Return `value` as it is printed: without addresses in memory. Raises `Exhausted` when it is too large."""
         if isinstance(value, str | int | float):
             return value
         self.budget.weigh(value)
         return plain(value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute `left operator right` when there is room for the result."""
+        """Compute `left operator right`, if the budget allows the result."""
         self.budget.step()
         guard_operator(self.budget, operator, left, right)
         if operator == "%" and isinstance(left, str):
@@ -110,14 +110,14 @@ class Sandbox(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """Return `obj[argument]` or, failing that, the attribute."""
+        """Return `obj[argument]`; if there is none, return the attribute."""
         self.budget.step()
         if isinstance(argument, tuple):
             self.budget.weigh(argument)
         return self._found(obj, super().getitem(obj, argument))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return the attribute or, failing that, `obj[attribute]`."""
+        """Return the attribute; if there is none, return `obj[attribute]`."""
         if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # the way of almost all look-ups, made short
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
         if type(obj) is Namespace:
@@ -132,16 +132,16 @@ class Sandbox(SandboxedEnvironment):
         return value
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Return whether a template may use that attribute."""
+        """Return whether a template may use this attribute."""
         return super().is_safe_attribute(obj, attr, value) and is_listed(obj, attr)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return what stands in for `str.format`, in whatever way the method was reached."""
+        """Return the replacement for `str.format`, however the template reached that method; None for other values."""
         found = format_method(value)
         return Formatting(self, lambda: self.budget, *found) if found else None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
-        """Call what a template calls when there is room for the result."""
+        """Call `__obj`, if the budget allows the result."""
         budget = __self.budget
         budget.step()
         __obj = __self.wrap_str_format(__obj) or __obj

@@ -1,4 +1,4 @@
-"""A test-kit for those who rely on a template: the pytest fixture `chat`, and the pieces that it is made of.
+"""A test kit for those who rely on a template: the pytest fixture `chat`, and its parts.
 
 The fixture is there as soon as the package is installed with the extra `testing`; it needs no import.
 Names are imported when they are first used, so that pytest, which loads the plugin in every run, starts as fast as before.

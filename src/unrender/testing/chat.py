@@ -1,4 +1,4 @@
-"""A conversation, an output and what it must mean → a test at all splits, in both modes, against the grammars.
+"""Tests one output and its meaning: at all splits, leniently and strictly, and against the grammars.
 
 Strategy: `given` and `output` only collect; `expect` and `expect_tolerated` run, and either fails with `AssertionError`.
 """
@@ -27,7 +27,7 @@ _DIFFERS = "the output means something else (- expected, + found)"
 
 
 class Chat:
-    """Begins cases; this is what the fixture `chat` is. Relative paths are looked for in `folders`, in order."""
+    """Begins cases; the fixture `chat` is one. Relative paths are searched for in `folders`, in order."""
 
     def __init__(self, folders: Sequence[Path] = (Path(),)) -> None:
         self._folders = folders
@@ -41,7 +41,7 @@ class Chat:
 
     @property
     def unfinished(self) -> tuple[Case, ...]:
-        """The cases that were begun and never reached `expect`."""
+        """The cases that began and never reached `expect`."""
         return tuple(case for case in self._cases if not case.finished)
 
     def _load(self, path: str | PathLike[str]) -> ChatTemplate:
@@ -67,15 +67,15 @@ class Case:
         return self
 
     def output(self, text: str) -> Case:
-        """Set what the model has written."""
+        """Set the output, i.e. the text that the model wrote."""
         self._output = text
         return self
 
     def expect(self, *, reasoning: str = "", content: str = "", tool_calls: Sequence[ExpectedCall] = ()) -> None:
         """Check that the output means this at every split, leniently and strictly, and that grammars allow it.
 
-        Grammars are asked where an engine that reads them is installed (llguidance, xgrammar). Raises `AssertionError`,
-        which shows the difference, the split, the events so far, and the expectation that would have held.
+        Grammars are checked with the engines that are installed (llguidance, xgrammar). Raises `AssertionError`, which
+        shows the difference, the split, the events so far, and the expectation that would have held.
         """
         __tracebackhide__ = True
         turn, output = self._prepared()

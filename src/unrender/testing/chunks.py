@@ -1,4 +1,4 @@
-"""Cut an output into chunks as an engine might, and join what chunking has cut.
+"""Cuts an output into chunks as an engine might, and joins events that chunking has cut.
 
 Rules: nothing else in this package slices an output. Every way of cutting gives back the whole text when joined, and is
 the same for the same text.
@@ -17,7 +17,7 @@ _RANDOM_SIZES = (3, 12, 60)
 
 
 def splits(text: str) -> Iterator[list[str]]:
-    """Yield the ways to cut `text`: whole, into single characters, in two at every place, into fours, and at random.
+    """Yield the ways to cut `text`: whole, in single characters, in two at every place, in fours, and at random.
 
     >>> list(splits("ab"))[:3]
     [['ab'], ['a', 'b'], ['a', 'b']]
@@ -31,7 +31,7 @@ def splits(text: str) -> Iterator[list[str]]:
 
 
 def pieces(text: str, size: int) -> list[str]:
-    """Cut `text` into pieces of `size` characters, the last one shorter."""
+    """Cut `text` into pieces of `size` characters; the last one may be shorter."""
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
@@ -54,7 +54,7 @@ def random_pieces(text: str, largest: int, seed: int = 0) -> list[str]:
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """Join neighbouring pieces of the same text: what chunking may cut differently becomes equal."""
+    """Join neighbouring pieces of the same text, so that events of different chunkings become equal."""
     joined: list[Event] = []
     for event in events:
         last = joined[-1] if joined else None

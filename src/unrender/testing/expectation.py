@@ -1,4 +1,4 @@
-"""What a test expects of an answer: compared with a message, and written as the Python that a test would hold."""
+"""Describes the answer that a test expects: compares it with a message, and writes it as Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unrender.messages import CallStatus, Message, ToolCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCall:
-    """A call as a test expects it; made by `call` and `broken_call`."""
+    """A call as a test expects it, made by `call` or `broken_call`."""
 
     name: str
     arguments: Mapping[str, Any] | str
@@ -31,7 +31,7 @@ class ExpectedCall:
 
 
 def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> ExpectedCall:
-    """Return a complete call; arguments whose names are not Python names come as a mapping.
+    """Return a complete call. Arguments whose names are not Python names are passed as a mapping.
 
     >>> call("get_weather", city="Paris") == call("get_weather", {"city": "Paris"})
     True
@@ -40,13 +40,16 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: str = CallStatus.TRUNCATED) -> ExpectedCall:
-    """Return a call that was begun and cut off or, with status "invalid", broken; `arguments` is its JSON text so far."""
+    """Return a call that was cut off or, with status "invalid", broken.
+
+    `arguments` is its JSON text so far.
+    """
     return ExpectedCall(name=name, arguments=arguments, status=CallStatus(status))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A whole answer as a test expects it; what is not named is expected to be empty."""
+    """A whole answer as a test expects it. Parts that are not given are expected to be empty."""
 
     reasoning: str = ""
     content: str = ""
@@ -59,7 +62,10 @@ class Expectation:
         return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls)
 
     def differences(self, found: Expectation) -> list[str]:
-        """Return lines that show where `found` differs, none when it does not; `-` was expected, `+` was found."""
+        """Return lines that show where `found` differs; none if it does not.
+
+        `-` was expected, `+` was found.
+        """
         return [
             line
             for name in ("reasoning", "content", "tool_calls")
@@ -67,7 +73,7 @@ class Expectation:
         ]
 
     def source(self) -> str:
-        """Return the arguments of `expect` that mean this, as Python."""
+        """Return a call of `expect` that states this, as Python."""
         calls = [item.source() for item in self.tool_calls]
         rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
         rows += [f"tool_calls=[{', '.join(calls)}]"] if calls else []

@@ -1,4 +1,4 @@
-"""Would the grammars of a turn let a model write this answer? Asked of the engines that read them, where installed."""
+"""Asks the installed engines whether the grammars of a turn allow an answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DIALECTS = MappingProxyType(
 def refusals(turn: Turn, output: str, message: Message) -> list[str]:
     """Return the dialects whose grammar allows neither `output` nor `message` as the format writes it.
 
-    Layout that parsers read and grammars do not write, say a line break too many, does not count as refused. An engine that is not
+    A difference only in layout, such as an extra line break, does not count as refused. An engine that is not
     installed, and a turn that has no grammar, refuse nothing.
     """
     candidates = [_without_end(turn, output), *_rewritten(turn, message)]

@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture `chat`, whose cases cannot be left un-run.
+"""The pytest plugin: the fixture `chat`, whose cases cannot be left unfinished.
 
 Rules: pytest imports this module in every run in which unrender is installed, so it imports nothing heavy itself.
 """
@@ -21,7 +21,7 @@ _FAILED = pytest.StashKey[bool]()
 def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
     """Begin a test of a chat template: `chat("template.jinja").given(…).output("…").expect(…)`.
 
-    Paths are looked for beside the test's file and then in the current folder. A chain that was begun and did not reach
+    Paths are searched for beside the test's file and then in the current folder. A chain that began and did not reach
     `expect` or `expect_tolerated` fails the test.
     """
     from unrender.testing.chat import Chat  # noqa: PLC0415 - see the rules above
@@ -39,7 +39,7 @@ def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember that a test has failed: what it left undone then says nothing."""
+    """Remember that a test has failed: its unfinished cases are then no error."""
     report = yield
     if report.failed:
         item.stash[_FAILED] = True

@@ -1,4 +1,4 @@
-"""Proof of a format: what the template writes is parsed back and compared.
+"""Proves a format: parses back what the template writes, and compares.
 
 Rules: nothing is assumed of a template. A capability that the template renders is proved or refuted; one that it does not
 render is not observable, and the report says so.

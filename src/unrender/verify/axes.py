@@ -1,4 +1,4 @@
-"""Random answers along every axis of a format: what a model may say, so that a template can write it down.
+"""Makes random answers along every axis of a format, for a template to write down.
 
 Every text is made of words and of characters that formats are made of, but of no format's markers.
 """
@@ -69,14 +69,14 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the model is to have said."""
+    """What the model shall have said in a random answer."""
 
     content: str = ""
     reasoning: str = ""
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
     def to_openai(self) -> dict[str, Any]:
-        """Return it as an OpenAI message, with ids of nine characters."""
+        """Return the answer as an OpenAI message, with ids of nine characters."""
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning:
             message["reasoning_content"] = self.reasoning

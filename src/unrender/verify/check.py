@@ -1,4 +1,4 @@
-"""Verify a template: render random answers along all axes, parse them back, compare, and report per capability.
+"""Verifies a template: renders random answers along all axes, parses them back, and reports per capability.
 
 Strategy: the answer to be parsed is what the full rendering adds after the generation prompt, or after the header where
 the prompt writes more than the history keeps. Only what the rendering shows is expected back; what it drops makes the
@@ -34,7 +34,7 @@ from unrender.verify.turns import (
 
 
 class Analysed(Protocol):
-    """A template with what is known of it, as `unrender.ChatTemplate` is."""
+    """A template with its analysis; `unrender.ChatTemplate` is one."""
 
     @property
     def template(self) -> Template: ...
@@ -56,12 +56,11 @@ def verify(
 ) -> Report:
     """Check the format of a template against the template's own renderings.
 
-    A `ChatTemplate` brings its analysis along, and the format or the grammar that it was given, if any; to a bare template
-    analysis and format are derived.
-    `samples` answers are made per capability, the same for the same `seed`; `progress` is called with the name of each
-    capability when it is done. Grammars are checked with the engines that are installed. Raises nothing, as what a template
-    refuses to render is not observable; but `GrammarError` where a prompt begins an answer that no answer of the grammar
-    made by hand begins with.
+    A `ChatTemplate` brings its analysis along, and the format or the grammar that it was given, if any; a bare template
+    is analysed first. `samples` answers are made for each capability, the same for the same `seed`; `progress` is
+    called with the name of each capability when it is done. Grammars are checked with the engines that are installed. A
+    refusal of the template raises nothing: the capability is not observable. Raises `GrammarError` when a prompt begins
+    an answer that a grammar made by hand does not allow.
     """
     grammar = None
     if not isinstance(template, Template):
@@ -85,7 +84,10 @@ def verify(
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
-    """Check a format for itself, e.g. one that was written by hand: what its grammars generate is read, and engines take them."""
+    """Check a format by itself, e.g. one written by hand.
+
+    Text that its grammars generate must be read as meant, and engines must accept it.
+    """
     subject = Subject(template=Template(""), format=format, capabilities=Capabilities())
     return Report(findings=tuple(grammars(subject, seed)))
 

@@ -1,4 +1,4 @@
-"""A counterexample into a diff: the parts of two messages, or the places of two texts, that are not the same."""
+"""Writes a counterexample as a diff: the parts of two messages, or the places of two texts, that differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS = ("reasoning_content", "content", "tool_calls", "statuses")
 
 
 def diff(example: Counterexample) -> Iterator[str]:
-    """Yield the lines of a diff: what should have come back after `-`, what did after `+`.
+    """Yield the lines of a diff: `-` for what should have come back, `+` for what did.
 
     >>> example = Counterexample(answer="<a>x", expected='{"content": "x"}', found='{"content": "<a>x"}', chunking="whole")
     >>> list(diff(example))

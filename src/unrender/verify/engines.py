@@ -1,4 +1,4 @@
-"""A grammar's text into a question to the engine that reads it: is this answer accepted?
+"""Asks the engine that reads a grammar whether it accepts an answer.
 
 Rules: engines are imported when they are asked, never before; each token is a byte, so that no vocabulary is needed.
 """
@@ -18,12 +18,12 @@ END = 256
 
 
 def installed(engine: str) -> bool:
-    """True when `engine` can be imported."""
+    """Return whether `engine` can be imported."""
     return importlib.util.find_spec(engine) is not None
 
 
 def lark_reader(grammar: str) -> Accepts:
-    """Compile Lark with llguidance. Raises `ValueError` with its words when it refuses the grammar."""
+    """Return a function that tests texts with llguidance. Raises `ValueError` with its words for a refusal."""
     compiled = lark_matcher(grammar)
 
     def accepts(text: str) -> bool:
@@ -34,7 +34,10 @@ def lark_reader(grammar: str) -> Accepts:
 
 
 def lark_matcher(grammar: str) -> Any:
-    """Return llguidance's matcher for Lark, one byte a token. Raises `ValueError` with its words when it refuses."""
+    """Return llguidance's matcher for Lark, with one byte as a token.
+
+    Raises `ValueError` with its words when it refuses the grammar.
+    """
     matcher = importlib.import_module("llguidance").LLMatcher
     compiled = matcher(_tokenizer(), matcher.grammar_from_lark(grammar), log_level=0)
     if compiled.is_error():
@@ -43,7 +46,7 @@ def lark_matcher(grammar: str) -> Any:
 
 
 def gbnf_reader(grammar: str) -> Accepts:
-    """Compile GBNF with xgrammar, whose EBNF it is.
+    """Return a function that tests texts with xgrammar, which reads GBNF as EBNF.
 
     llguidance's own conversion of GBNF into Lark is not a judge: its lexemes are never empty.
     """
@@ -51,7 +54,7 @@ def gbnf_reader(grammar: str) -> Accepts:
 
 
 def tag_reader(tag: Mapping[str, Any]) -> Accepts:
-    """Compile a structural tag with xgrammar."""
+    """Return a function that tests texts with xgrammar's structural tag."""
     return _xgrammar_reader(importlib.import_module("xgrammar").Grammar.from_structural_tag(json.dumps(tag)))
 
 

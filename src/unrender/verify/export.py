@@ -1,4 +1,4 @@
-"""A response template against the template it is for: transformers' own parser reads what the template writes, as ours does.
+"""Checks a response template: transformers' own parser must read what the template writes, as ours does.
 
 Strategy: answers are made along the axes of `verify` and rendered; each is read by both parsers, whole and in small chunks,
 after the prompts that ask for it, with thinking on, off, and as the template has it. What differs is a counterexample, what
@@ -40,11 +40,11 @@ def check_export(
     samples: int = 4,
     seed: int = 0,
 ) -> Report:
-    """Let transformers read the template's own renderings by a response template, and compare with our message.
+    """Compare transformers' reading of the template's own renderings, by a response template, with ours.
 
-    `exported` may be our own export or a declared one that was read. A capability that it is known to omit, and that does
-    differ, is not observable, with the omission as the reason. Raises `ExportError` when transformers with its response
-    parser is not installed, or when it refuses the response template.
+    `exported` may be our own export or a declared one that was read. A capability that differs, and that the export is
+    known to omit, is not observable, with the omission as the reason. Raises `ExportError` when transformers with its
+    response parser is not installed, or when it refuses the response template.
     """
     read = response_reader(exported)
     known = analysis or analyze(template)
@@ -59,7 +59,7 @@ def check_export(
 
 
 def response_reader(exported: Exported) -> Reader:
-    """Return transformers' parser for the response template: of an answer in chunks, and its prompt, it makes a message.
+    """Return a function that reads an answer in chunks, and its prompt, by transformers' parser.
 
     Raises `ExportError` as `check_export` does.
     """
@@ -121,9 +121,10 @@ def _generated(format: Format, shown: Shown, message: Message) -> str:
 
 
 def show_closing(subject: Subject, answer: Answer) -> Shown | None:
-    """Show an answer after a prompt that opens reasoning where the history drops it: what is open is closed first.
+    """Show an answer after a prompt that opens reasoning, for templates whose history drops it.
 
-    None when the answer has reasoning, or when the rendering does not show all its parts.
+    The open reasoning is closed first. None when the answer has reasoning, or when the rendering does not show all its
+    parts.
     """
     shown, prompt, markers = show(subject, answer), subject.prompt, subject.format.reasoning
     if shown is None or prompt is None or answer.reasoning:
@@ -178,7 +179,10 @@ def _difference(shown: _Read, read: Reader) -> Counterexample | None:
 
 
 def comparable(message: Mapping[str, Any]) -> str:
-    """Return a message, ours or theirs, as JSON without what may differ: names of fields, ids, and how JSON is written."""
+    """Return a message, ours or theirs, as JSON for comparison.
+
+    Without differences that do not matter: names of fields, ids, and the layout of JSON.
+    """
     reasoning = next((message[name] for name in REASONING_NAMES.values() if message.get(name)), "")
     calls = [call["function"] for call in message.get("tool_calls") or ()]
     plain = [{"name": call["name"], "arguments": _loaded(call["arguments"])} for call in calls]

@@ -1,4 +1,4 @@
-"""The grammars of a format into verdicts: what they generate is read, and what the template writes is what they accept.
+"""Checks a format's grammars: generated text must be read, and the template's text must be accepted.
 
 Rules: an engine that is not installed makes its dialect not observable; nothing but the engine itself judges a dialect.
 """
@@ -48,7 +48,7 @@ _DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
 
 
 def grammars(subject: Subject, seed: int) -> Iterator[CapabilityFinding]:
-    """Yield whether generated answers are read, then for each dialect whether its engine accepts what it must."""
+    """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts."""
     begun = prefill(subject.format, subject.prompt or "")
     emitted = Emitted(format=subject.format, request=REQUEST, begun=begun, handmade=subject.grammar)
     try:

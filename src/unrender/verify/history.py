@@ -1,4 +1,4 @@
-"""A growing conversation into verdicts on the template's history: does each prompt begin with the prompt and the answer before it?
+"""Checks a template's history: does each prompt begin with the prompt and the answer before it?
 
 Rules: this is about the template, not about the format: caches and training want it, parsing does not.
 """
@@ -29,7 +29,7 @@ _TURNS: Mapping[str, tuple[Answer, Sequence[Mapping[str, Any]]]] = MappingProxyT
 
 
 def history(subject: Subject) -> Iterator[CapabilityFinding]:
-    """Yield for each kind of turn whether the next prompt extends the last prompt and the answer to it."""
+    """Yield for each kind of turn whether the next prompt begins with the last prompt and the answer to it."""
     for capability, (answer, following) in _TURNS.items():
         shown = show(subject, answer)
         later = subject.prompt_after(answer.to_openai(), *following) if shown else None

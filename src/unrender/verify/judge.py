@@ -1,4 +1,4 @@
-"""Answers that a template shows into a verdict: parsed in many chunkings, with and without the end of turn, and compared."""
+"""Judges answers that a template shows: parsed in many chunkings, with and without the end of turn, and compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_CLAIMED = "the format does not claim to read it"
 
 
 def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
-    """Return the verdict on a capability from answers that make use of it."""
+    """Return the verdict on a capability from answers that use it."""
     shown = [found for answer in answers if (found := show(subject, answer))]
     claimed = [found for found in shown if claims(subject, found.expected)]
     reason = NOT_CLAIMED if shown else NOT_RENDERED
@@ -31,7 +31,10 @@ def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: 
 
 
 def claims(subject: Subject, answer: Answer) -> bool:
-    """Return whether the format claims to read such an answer: what analysis gave up, and has said so, it does not claim."""
+    """Return whether the format claims to read such an answer.
+
+    It does not claim capabilities that analysis gave up with a diagnostic.
+    """
     if not subject.gave_up:
         return True
     return claims_to_read(subject.format, reasoning=bool(answer.reasoning), calls=len(answer.calls))
@@ -40,7 +43,10 @@ def claims(subject: Subject, answer: Answer) -> bool:
 def finding(
     capability: str, tried: Sequence[Counterexample | None], *, reason: str = NOT_RENDERED
 ) -> CapabilityFinding:
-    """Sum up what was tried, None for what held; with nothing tried, it is not observable for the `reason` given."""
+    """Return the finding for what was tried: None stands for an answer that held.
+
+    With nothing tried, the capability is not observable for the `reason` given.
+    """
     if not tried:
         return CapabilityFinding(capability=capability, verdict=Verdict.NOT_OBSERVABLE, reason=reason)
     failures = [failure for failure in tried if failure]
@@ -54,7 +60,7 @@ def finding(
 
 
 def refute(subject: Subject, shown: Shown, random: Random) -> Counterexample | None:
-    """Return an answer that does not mean what it must, or None when all chunkings of it do."""
+    """Return a counterexample if some chunking of the answer is not read as it must be; otherwise None."""
     for text in with_and_without_end(subject.format, shown.text):
         for chunking, chunks in _chunkings(text, random):
             message = parse(subject, shown.prompt, chunks)
@@ -105,7 +111,7 @@ def _chunkings(text: str, random: Random) -> Iterator[tuple[str, list[str]]]:
 
 
 def parse(subject: Subject, prompt: str, chunks: Sequence[str]) -> Message:
-    """Return what chunks mean after a prompt."""
+    """Return the message that chunks mean after a prompt."""
     parser = Parser(subject.format, REQUEST, grammar=subject.grammar, prompt=prompt, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)

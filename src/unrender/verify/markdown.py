@@ -1,4 +1,4 @@
-"""Reports into one page of Markdown: a table of templates, then what is known of each, counterexamples as diffs.
+"""Writes reports as one page of Markdown: a table of templates, then each one's findings, with diffs.
 
 Rules: what came from outside (names of files, words of templates, answers) is text on the page: it makes no markup.
 """
@@ -19,7 +19,7 @@ _HEAD = "| {0} | verdict | held | why |\n|---|---|--:|---|"
 
 
 def markdown(reports: Mapping[str, Report], *, failures: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a page on the templates named; `failures` says why others were not examined."""
+    """Return a page on the templates of `reports`; `failures` says why other templates were not examined."""
     lines = ["# What is proved", ""]
     lines += ["| template | " + " | ".join(Verdict) + " |", "|---|" + "--:|" * len(Verdict)]
     lines += [_summary(name, report) for name, report in reports.items()]

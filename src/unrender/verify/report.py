@@ -1,4 +1,4 @@
-"""What verification found: per capability a verdict, how often it held, and the smallest counterexample."""
+"""Holds what verification found: a verdict per capability, how often it held, and the smallest counterexample."""
 
 from __future__ import annotations
 

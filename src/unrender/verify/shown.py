@@ -1,4 +1,4 @@
-"""A template and an answer into the text that a model would have written, and the prompt before it.
+"""Renders an answer as a model would have written it, with the prompt before it.
 
 Rules: what the model writes is what the rendering of the whole adds after the generation prompt, or after the header where
 the prompt writes more than the history keeps. What an answer is shown to mean is only what the rendering shows of it.
@@ -46,14 +46,14 @@ class Subject:
         return self._render([], prompts=True)
 
     def render(self, *answers: Mapping[str, Any]) -> str | None:
-        """Return the conversation with an answer, in OpenAI's form, and what follows, after the question.
+        """Return the conversation of the question, an answer in OpenAI's form, and further messages.
 
         None when the template refuses.
         """
         return self._render([dict(answer) for answer in answers], prompts=False)
 
     def prompt_after(self, *messages: Mapping[str, Any]) -> str | None:
-        """Return the prompt that goes on after the question and further messages; None when the template refuses."""
+        """Return the prompt after the question and further messages; None when the template refuses."""
         return self._render([dict(message) for message in messages], prompts=True)
 
     def _asked(self) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a rendering shows of an answer: the prompt to parse it after, and what it must mean."""
+    """An answer as a rendering shows it: its text, the prompt before it, and its meaning."""
 
     prompt: str
     begun: str
@@ -152,7 +152,10 @@ def _in_history(subject: Subject, answer: Answer) -> str | None:
 
 
 def show_after_prompt(subject: Subject, answer: Answer) -> Shown | None:
-    """Render an answer as it goes on where the real prompt breaks off; None when the rendering does not tell how."""
+    """Render an answer as the model would continue the real prompt.
+
+    None when the rendering does not show how the answer goes on after that prompt.
+    """
     shown, prompt = show(subject, answer), subject.prompt
     if shown is None or prompt is None:
         return None

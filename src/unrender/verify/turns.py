@@ -1,4 +1,4 @@
-"""What surrounds an answer into verdicts: prompts that switch thinking, the turn after a call, other shapes, hostile questions."""
+"""Checks what surrounds an answer: thinking switches, the turn after a call, message shapes, hostile questions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAID = Answer(content="Some are.", reasoning="Animals.")
 
 
 def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on: bool) -> CapabilityFinding:
-    """Parse answers after real prompts with thinking switched on, or off, from where the prompt breaks off."""
+    """Parse answers after real prompts with thinking switched on or off, from the end of the prompt."""
     capability = f"thinking {'on' if on else 'off'}"
     if not subject.capabilities.supports_enable_thinking:
         return finding(capability, [], reason="the template has no switch for it")
@@ -45,7 +45,10 @@ def thinking(subject: Subject, answers: Sequence[Answer], random: Random, *, on:
 
 
 def second_turn(subject: Subject, answers: Sequence[Answer]) -> CapabilityFinding:
-    """Send parsed calls back with results: the next prompt must be the one that the calls themselves would give."""
+    """Send parsed calls back with results.
+
+    The next prompt must be the same as for the calls themselves.
+    """
     shown = [(answer, found) for answer in answers if answer.calls and (found := show(subject, answer))]
     tried = []
     for answer, found in shown:
@@ -71,7 +74,10 @@ def _with_results(subject: Subject, message: Mapping[str, Any]) -> str | None:
 
 
 def later_turns(subject: Subject, answers: Sequence[Answer], random: Random) -> Iterator[CapabilityFinding]:
-    """Parse answers to a second question and to a tool's result, where nothing of an earlier turn may be begun."""
+    """Parse answers to a second question and to a tool's result.
+
+    No text of an earlier turn may count as begun.
+    """
     asked = {"role": "user", "content": "Are they striped?"}
     call = Answer(calls=((NAMES[0], {"text": "Rome"}),))
     yield _later("after another answer", subject, [asked, _SAID.to_openai()], answers, random)
@@ -103,7 +109,7 @@ def _begun_content(subject: Subject) -> Counterexample | None:
 
 
 def message_shapes(subject: Subject) -> CapabilityFinding:
-    """Render answers in the shapes that callers use: all must give the same text."""
+    """Render answers in all shapes that callers use; each must give the same text."""
     answers = (Answer(calls=((NAMES[0], {"text": "Rome", "count": 3}),)), Answer(content="It rains."))
     usual = [answer.to_openai() for answer in answers if show(subject, answer)]
     pairs = [(subject.render(message), shape) for message in usual for shape in _shapes(message)]
@@ -131,7 +137,10 @@ def _with_object(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
-    """Parse answers after a question that spells the format's own markers out: they must mean what they mean elsewhere."""
+    """Parse answers after a question that contains the format's own markers.
+
+    They must mean the same as after any other question.
+    """
     markers = _markers(subject.format)
     reason = "the template refuses or changes such questions"
     if not markers:
@@ -142,7 +151,10 @@ def markers_in_question(subject: Subject, answers: Sequence[Answer], random: Ran
 
 
 def text_in_strings(subject: Subject, random: Random) -> CapabilityFinding:
-    """Parse calls with quotes inside their strings, and with the format's own markers where quotes tell what is text."""
+    """Parse calls with quotes inside their strings.
+
+    If quotes enclose strings, these also contain the format's own markers.
+    """
     unquoted = subject.format.tools.arguments.codec.strings.unquoted
     texts = [*_QUOTES, *(f"Not {marker} here" for marker in ([] if unquoted else _markers(subject.format)))]
     answers = [Answer(calls=((NAMES[0], {"text": text, "count": 1}),)) for text in texts]

@@ -1,4 +1,4 @@
-"""What an engine is asked, what it gives, and what it can do."""
+"""Defines what an engine is asked, what it returns, and what it can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines with OpenAI's `/v1/completions`: vLLM with all that it offers, and any other with what is common to all."""
+"""Talks to engines with OpenAI's `/v1/completions`: all that vLLM offers, and the common part of any other."""
 
 from __future__ import annotations
 

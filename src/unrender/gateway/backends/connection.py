@@ -1,4 +1,4 @@
-"""An engine's HTTP address → its answers, line by line; whatever goes wrong is an `EngineError` that says where.
+"""Reads an engine's HTTP answers line by line; any failure is an `EngineError` that says where.
 
 Rules: leaving `lines` closes the connection, which is how an engine learns that nobody waits any more. A line is bounded. A
 stream that ends is not thereby whole: the reader of the lines knows the engine's last word.

@@ -1,4 +1,4 @@
-"""A GGUF file → an engine in this process: llama.cpp's own server code, from the wheel `xllamacpp`, on a loopback port."""
+"""Runs a GGUF file in this process: llama.cpp's own server code (`xllamacpp`), on a loopback port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llama.cpp's server, `/completion`: GBNF grammars that wait for their triggers, and the template from the engine itself."""
+"""Talks to llama.cpp's server, `/completion`: lazy GBNF grammars, and the engine's own template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ollama's `/api/generate` with `raw`: text in, text out, and no grammar but what validation finds afterwards."""
+"""Talks to Ollama's `/api/generate` with `raw`; no grammars, so answers are only validated afterwards."""
 
 from __future__ import annotations
 

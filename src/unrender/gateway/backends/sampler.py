@@ -1,4 +1,4 @@
-"""A turn → a random, well-formed answer to it, in pieces like tokens: an engine without a model, for a first try and for tests."""
+"""Answers with random, well-formed text in pieces like tokens: an engine without a model, for tests and first tries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SGLang's `/generate`: structural tags, and a text that comes whole again with every token."""
+"""Talks to SGLang's `/generate`: structural tags, and a text that is sent whole with every token."""
 
 from __future__ import annotations
 

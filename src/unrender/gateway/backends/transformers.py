@@ -1,4 +1,4 @@
-"""A model's directory or hub id → an engine in this process: transformers generates, llguidance or xgrammar says what may come next.
+"""Runs a model in this process: transformers generates, and llguidance or xgrammar constrains the tokens.
 
 Rules: answers are generated one after the other, in a thread of its own, so that no stream waits for the model. A client that
 goes away, or reads slowly, stops the model at its next token.

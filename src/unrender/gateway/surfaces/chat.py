@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions: a request → Ask, events → chunks.
+"""OpenAI's Chat Completions: reads a request into an Ask, and writes events as chunks.
 
 Source: https://platform.openai.com/docs/api-reference/chat. Chunks are spliced: of a delta only its text is encoded.
 """
@@ -221,7 +221,7 @@ class ChatSurface:
         return frame(refusal(failure)) + DONE
 
     def ping(self) -> bytes:
-        """Return a comment."""
+        """Return a comment, which clients ignore."""
         return b": ping\n\n"
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's Completions: a prompt → Ask, events → chunks.
+"""OpenAI's Completions: reads a prompt into an Ask, and writes events as chunks.
 
 The text is passed through: no template writes the prompt, no parser reads the answer.
 
@@ -127,7 +127,7 @@ class CompletionsSurface:
         return frame(refusal(failure)) + DONE
 
     def ping(self) -> bytes:
-        """Return a comment."""
+        """Return a comment, which clients ignore."""
         return b": ping\n\n"
 
 

@@ -1,4 +1,4 @@
-"""The input items of Responses → messages in OpenAI's form.
+"""Reads the input items of Responses into messages in OpenAI's form.
 
 Rule: reasoning, text and calls that follow each other are one message of the assistant, as the template writes it.
 """

@@ -1,4 +1,4 @@
-r"""A Lark grammar in which nothing refers to itself → one regular expression that says the same.
+r"""Turns a Lark grammar without recursion into one regular expression for the same texts.
 
 Such a grammar can be enforced inside a JSON string in every dialect; one with recursion cannot. The syntax is Lark's, as in
 <https://lark-parser.readthedocs.io/en/stable/grammar.html>: rules, terminals, strings, expressions, ranges, groups, `?`, `*`,

@@ -1,4 +1,4 @@
-"""Anthropic's Messages: a request → Ask, events → content blocks.
+"""Anthropic's Messages: reads a request into an Ask, and writes events as content blocks.
 
 Source: https://docs.anthropic.com/en/api/messages. Frames are spliced: of a delta only its text is encoded.
 """

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: a request → Ask, events → output items.
+"""OpenAI's Responses: reads a request into an Ask, and writes events as output items.
 
 Source: https://platform.openai.com/docs/api-reference/responses. Frames are spliced: of a delta only its number and its text
 are encoded. `stored.py` puts the conversation that `previous_response_id` means into `input` before a request is read.
@@ -280,7 +280,7 @@ class ResponsesSurface:
         return self._frame("response.failed", response=self._response("failed") | {"error": error})
 
     def ping(self) -> bytes:
-        """Return a comment."""
+        """Return a comment, which clients ignore."""
         return b": ping\n\n"
 
     def _response(self, status: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What every API's state machine offers to the rest of the gateway."""
+"""Defines what every API's state machine offers to the rest of the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools of the three APIs → function tools, and calls of custom tools between text and one JSON argument.
+"""Reads the tools of the three APIs as function tools, and writes custom tools' calls as text or one JSON argument.
 
 Rule: a custom tool is a function with one argument, `input`, which is text. A tool that only its vendor's servers can run
 (web search, a code interpreter) is left out and named.
