@@ -258,8 +258,8 @@ class _Generation:
             )
         for text in empty:
             if not text.startswith(start + end):
-                behind = Choice((answer, direct)) if _ends_apart(text) else answer
-                closed = _sequence(_write_words_for_none(text.removeprefix(start), start, end), behind)
+                following = Choice((answer, direct)) if _ends_apart(text) else answer
+                closed = _sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
                 (inside if text.startswith(start) else others).append(closed)
         opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
         return Choice((_sequence(opened, Choice(tuple(inside))), *others))
@@ -306,10 +306,10 @@ class _Generation:
             return Choice((_sequence(content, ended), spoken, only_calls))
         if turn.tools_to_content.strip():
             return Choice((content, only_calls))  # What follows the calls is a turn of its own.
-        behind = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
+        calls_first = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
         if not turn.tools_to_content + wrapper.start + wrapper.end:
-            return Choice((content, behind))  # Content may be empty.
-        return Choice((content, only_calls, behind))
+            return Choice((content, calls_first))  # Content may be empty.
+        return Choice((content, only_calls, calls_first))
 
     def content(self, joint: str, wrapper: Content) -> Node:
         return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
@@ -340,8 +340,8 @@ def _signs(format: Format, calls: Calls) -> Iterator[str]:
     chain = [syntax.section_start, syntax.call_start, before]
     names = [tool.name for tool in calls.tools or ()] if parts[1 if before else 0] is Slot.NAME else []
     if not any(literal.strip() for literal in chain):
-        behind = "" if isinstance(parts[1], Slot) else parts[1]
-        yield from (name + behind + _begins_arguments(syntax) for name in names)
+        after_name = "" if isinstance(parts[1], Slot) else parts[1]
+        yield from (name + after_name + _begins_arguments(syntax) for name in names)
     for at, literal in enumerate(chain):
         for spelling in _spellings(format, literal) if literal.strip() else ():
             word = spelling.split()[0].rstrip("[{")
@@ -361,10 +361,10 @@ def _begins_arguments(syntax: CallSyntax) -> str:
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:
     """Return what is written for no reasoning, after the opener: some formats have words for it."""
-    words, closer, behind = text.partition(end.strip())
+    words, closer, rest = text.partition(end.strip())
     if words.strip() in ("", start.strip()):
         return Literal(text)
-    return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + behind)))
+    return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + rest)))
 
 
 def _ends_apart(text: str) -> bool:

@@ -122,8 +122,8 @@ def render_answers(prober: Prober, frame: Frame) -> Answers:
 
 
 def _shows_reasoning(bodies: Mapping[str, str | None]) -> bool:
-    behind = {name: (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")}
-    return CONTENT in behind["reasoned"] or NAMES[0] in behind["reasoned_call"]
+    after_reasoning = {name: (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")}
+    return CONTENT in after_reasoning["reasoned"] or NAMES[0] in after_reasoning["reasoned_call"]
 
 
 def _render_cut(prober: Prober, frame: Frame) -> Iterator[tuple[str, str | None]]:

@@ -130,10 +130,10 @@ def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
     """Return what is between the key and the value, and after the value up to the end."""
     if body is None:
         return None
-    behind_key = body.partition(KEYS[0])[2]
+    after_key = body.partition(KEYS[0])[2]
     if value is None or isinstance(value, bool | dict | list):
-        return behind_key, ""
-    before, found, after = behind_key.partition(str(value))
+        return after_key, ""
+    before, found, after = after_key.partition(str(value))
     return (before, after) if found else None
 
 

@@ -19,28 +19,30 @@ def find_beside(answers: Answers, content: Content, found: ReasoningFinding) -> 
     mixed = answers.mixed
     if mixed is None or NAMES[0] not in mixed.partition(CONTENT)[2]:
         return None
-    opening, _, behind = mixed.partition(CONTENT)
+    opening, _, after_content = mixed.partition(CONTENT)
     if _is_reasoning(answers, opening):
         return None
     opening = without_reasoning(opening, found)
     alone = (answers.call or "").partition(NAMES[0])[0]
     alone = without_reasoning(alone, found)
     if opening.strip() == content.start.strip():
-        return _around_calls(content, alone, behind)
+        return _around_calls(content, alone, after_content)
     if not opening.strip():
         return Content()
-    empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], behind]).strip() != ""
-    end = _up_to_last_closer(alone[len(opening) :], behind, opening) if empty else _closer(opening, behind)
+    empty = alone.startswith(opening) and common_prefix([alone[len(opening) :], after_content]).strip() != ""
+    end = (
+        _up_to_last_closer(alone[len(opening) :], after_content, opening) if empty else _closer(opening, after_content)
+    )
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=opening, end=end, wraps_empty=empty and bool(end))
 
 
-def _around_calls(content: Content, alone: str, behind: str) -> Content | None:
+def _around_calls(content: Content, alone: str, after_content: str) -> Content | None:
     """Return the wrapper that calls are inside of as content is: beside them, nothing ends it. None where they are outside.
 
-    `alone` is what is before a call without content, `behind` what is after content and holds the call.
+    `alone` is what is before a call without content, `after_content` what is after content and holds the call.
     """
     start, end = content.start.strip(), content.end.strip()
-    if not start or not end or end in behind.partition(NAMES[0])[0] or end not in behind:
+    if not start or not end or end in after_content.partition(NAMES[0])[0] or end not in after_content:
         return None
     inside = alone.lstrip().startswith(start)
     return Content(mode=ContentMode.ALWAYS_WRAPPED, start=content.start, wraps_empty=True) if inside else None
@@ -52,17 +54,17 @@ def _is_reasoning(answers: Answers, opening: str) -> bool:
     return REASONING in reasoned and reasoned.partition(REASONING)[0].strip() == opening.strip()
 
 
-def _up_to_last_closer(alone: str, behind: str, opening: str) -> str:
+def _up_to_last_closer(alone: str, after_content: str, opening: str) -> str:
     """Return the end of a wrapper around nothing: what calls alone and content both have before the call."""
-    shared = common_prefix([alone, behind])
+    shared = common_prefix([alone, after_content])
     return _closer(opening, shared) or shared
 
 
-def _closer(opening: str, behind: str) -> str:
+def _closer(opening: str, after_content: str) -> str:
     """Return what follows content up to and with the marker that closes the opening's last one; empty without any."""
     tags = [part for part in lexemes(opening) if is_tag(part)]
     for closer in closers_of(tags[-1]) if tags else ():
-        head, closed, _ = behind.partition(closer)
+        head, closed, _ = after_content.partition(closer)
         if closed and NAMES[0] not in head:
             return head + closed
     return ""

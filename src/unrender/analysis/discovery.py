@@ -135,21 +135,21 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     )[:MOST_NAMES]
     for name in names:
         for on, off in _switch_values(prober, name):
-            if _switches(prober, on, off, behind_question=False):
+            if _switches(prober, on, off, after_question=False):
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
     for name, word in product(names, weak):
         # A word that is only said somewhere is no switch: it has to change how the answer begins.
-        if _switches(prober, (), ((name, word),), behind_question=True):
+        if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
     return {}
 
 
-def _switches(prober: Prober, on: Context, off: Context, *, behind_question: bool) -> bool:
+def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool) -> bool:
     """Return whether the values change the prompt, or what is in it after the question."""
     trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
     prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
-    shown = [prompt.rpartition(USER)[2] if behind_question else prompt for prompt in prompts if prompt is not None]
+    shown = [prompt.rpartition(USER)[2] if after_question else prompt for prompt in prompts if prompt is not None]
     return len(shown) == 2 and shown[0] != shown[1]
 
 
@@ -257,9 +257,9 @@ def _marks_otherwise(prober: Prober, text: str) -> bool:
     Content beside calls is written as reasoning there.
     """
     before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
-    behind = text_between(text, REASONING, NAMES[0]) or ""
+    between = text_between(text, REASONING, NAMES[0]) or ""
     tags = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
-    return any(closer in behind for tag in tags for closer in closers_of(tag))
+    return any(closer in between for tag in tags for closer in closers_of(tag))
 
 
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:

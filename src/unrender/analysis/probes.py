@@ -194,8 +194,8 @@ def text_between(text: str | None, left: str, right: str) -> str | None:
     """Return what is between the last `left` and the first `right` after it, or None."""
     if text is None or left not in text:
         return None
-    behind = text.rpartition(left)[2]
-    return behind.partition(right)[0] if right in behind else None
+    rest = text.rpartition(left)[2]
+    return rest.partition(right)[0] if right in rest else None
 
 
 def carries_needle(text: str) -> bool:

@@ -152,8 +152,8 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     end = text.rstrip()
     # Less layout may be before a call than before content, whose joint this is.
     before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
-    behind = (before_content if before_content.startswith(end) else text)[len(end) :]
-    return end, behind[: len(behind) - len(behind.lstrip())], rule
+    following = (before_content if before_content.startswith(end) else text)[len(end) :]
+    return end, following[: len(following) - len(following.lstrip())], rule
 
 
 def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
@@ -359,5 +359,5 @@ def _before(text: str | None, needle: str) -> str | None:
 
 
 def _between(text: str | None, left: str, right: str) -> str | None:
-    behind = (text or "").partition(left)[2]
-    return behind.partition(right)[0] if right in behind else None
+    rest = (text or "").partition(left)[2]
+    return rest.partition(right)[0] if right in rest else None

@@ -49,8 +49,8 @@ def _tagged_span(text: str, call: Call, entry: Skeleton, position: int) -> Span 
     if not inside or len(values) < len(call.arguments):
         return None
     last_value = values[len(call.arguments) - 1]
-    keys_behind = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
-    ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_behind]
+    keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
+    ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
     prefix, suffix = outer_literals(entry)
     return Span(start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments)
 

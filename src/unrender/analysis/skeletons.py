@@ -88,13 +88,13 @@ def lead_layout(tools: CallSyntax) -> CallSyntax:
         return tools
     if not arguments.open_ended and closed:
         return tools
-    behind = layout if closed else ""
-    parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, behind, *function[at + 1 :]]
+    after_arguments = layout if closed else ""
+    parts = [*function[: at - 1], left.removesuffix(layout), Slot.ARGUMENTS, after_arguments, *function[at + 1 :]]
     return replace(
         tools,
         function=merge(parts),
         arguments=replace(arguments, entry=merge([layout, *entry[:-1]])),
-        call_end=tools.call_end if behind else layout + tools.call_end,
+        call_end=tools.call_end if after_arguments else layout + tools.call_end,
     )
 
 
@@ -116,13 +116,13 @@ def left_out(tools: CallSyntax, before: str, after: str, empty: str) -> CallSynt
     start = before[len(kept) :]
     if not start + end or not close.startswith(end) or not after.startswith(close):
         return None
-    behind, inside = close[len(end) :], len(close) - len(tools.call_end)
-    right = behind[: max(inside - len(end), 0)]
+    after_end, inside = close[len(end) :], len(close) - len(tools.call_end)
+    right = after_end[: max(inside - len(end), 0)]
     instead = "".join(rest)
     return replace(
         tools,
         function=merge([*function[: function.index(Slot.NAME) + 1], kept, Slot.ARGUMENTS, right]),
-        call_end=behind[len(right) :],
+        call_end=after_end[len(right) :],
         arguments=replace(arguments, start=start, end=end, when_empty=instead[: len(instead) - len(ending)]),
     )
 

@@ -133,14 +133,14 @@ class _Analysis:
         tools, when_empty = self._fit_empty(tools)
         tools = replace(tools, id_parts=id_parts(tools))
         mode = next(name for mode, name, _ in _MODES if mode is self.mode)
-        behind = self._joint_before_content(tools)
+        joint = self._joint_before_content(tools)
         return ToolsFinding(
             tools=tools,
             end=end or self._closing_end(tools, after),
             in_reasoning=self._inside_reasoning(),
             content_as_reasoning=self._writes_content_as_reasoning(),
-            tools_first=behind is not None,
-            tools_to_content=behind or "",
+            tools_first=joint is not None,
+            tools_to_content=joint or "",
             diagnostics=self._remarks(),
             rules={"T1": mode, "T2": solution.rule, **self.found.rules, "T6": when_empty},
             many=self.found.many,
@@ -368,5 +368,5 @@ def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax,
 
 
 def _literal_end(row: Row, tools: CallSyntax) -> str:
-    behind = literal_after(tools.function, Slot.ARGUMENTS)
-    return row.after.removeprefix(tools.arguments.end).removeprefix(behind).removeprefix(tools.call_end)
+    after_arguments = literal_after(tools.function, Slot.ARGUMENTS)
+    return row.after.removeprefix(tools.arguments.end).removeprefix(after_arguments).removeprefix(tools.call_end)

@@ -76,13 +76,13 @@ def _moves(stops: list[str]) -> dict[str, dict[str, str]]:
             children.setdefault(stop[:at], {})[character] = stop[: at + 1]
     whole = frozenset(stops)
     moves = {"": children[""]}
-    behind = dict.fromkeys(children[""].values(), "")
+    fails_to = dict.fromkeys(children[""].values(), "")
     queue = list(children[""].values())
     for prefix in queue:
-        fallback = moves.get(behind[prefix], {})
+        fallback = moves.get(fails_to[prefix], {})
         own = children.get(prefix, {})
         for character, target in own.items():
-            behind[target] = fallback.get(character, "")
+            fails_to[target] = fallback.get(character, "")
         queue.extend(own.values())
         if prefix not in whole:
             moves[prefix] = {**fallback, **own}

@@ -50,8 +50,8 @@ class Beside:
                 continue
             seen.add((text, rest))
             if stopped := first_stop(text, every):
-                behind = text[len(stopped) :]
-                self.exact.setdefault(stopped, []).append(flat((Literal(behind), *rest)))
+                left_over = text[len(stopped) :]
+                self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
             elif self.is_said(text, rest):
                 continue
             elif len(seen) > MOST or (ways := self.one_step_on(text, rest)) is None:

@@ -141,15 +141,15 @@ class _Search:
             if thread.position == _END and stack:
                 waiting.append(Thread(stack[-1], stack[:-1]))
             for step in reversed(self.positions.steps[thread.position]):
-                behind = Thread(step.target, stack)
+                after = Thread(step.target, stack)
                 if step.rule is not None:
                     waiting.append(Thread(self.positions.entry(step.rule), _pushed(stack, step.target)))
                 elif step.lexeme is None:
-                    waiting.append(behind)
+                    waiting.append(after)
                 else:
                     if self.lexemes.is_empty(step.lexeme):
-                        waiting.append(behind)
-                    yield step.lexeme, behind
+                        waiting.append(after)
+                    yield step.lexeme, after
 
     def following(self, thread: Thread) -> frozenset[str]:
         """Return the characters that may follow a thread."""
@@ -160,14 +160,14 @@ class _Search:
         seen = set(queue)
         for place in queue:
             ways = list(dict.fromkeys(way for thread in place for way in self.ways(thread)))
-            reached = [frozenset((behind,)) for _, behind in ways]
+            reached = [frozenset((after,)) for _, after in ways]
             for one, other in combinations(ways, 2):
                 if self.lexemes.clash(one[0], other[0]).shared and one[1] != other[1]:
                     reached.append(frozenset((one[1], other[1])))
-            for lost, behind in ways:
+            for lost, after in ways:
                 for kept in dict.fromkeys(lexeme for lexeme, _ in ways):
                     onward = self.lexemes.clash(lost, kept).onward
-                    if onward and (characters := onward & self.following(behind)):
+                    if onward and (characters := onward & self.following(after)):
                         yield Confusion(lost, kept, characters)
             fresh = [place for place in dict.fromkeys(reached) if place not in seen]
             seen.update(fresh)

@@ -50,5 +50,5 @@ def cost(node: Node, costs: Mapping[str, int]) -> int:
 def _rule_cost(node: Node | Stopped, costs: Mapping[str, int]) -> int:
     if not isinstance(node, Stopped):
         return cost(node, costs)
-    behind = [costs[ref.rule] for _, ref in (*node.branches, *node.exact)]
-    return 0 if node.at_end else min(behind, default=ENDLESS)
+    following = [costs[ref.rule] for _, ref in (*node.branches, *node.exact)]
+    return 0 if node.at_end else min(following, default=ENDLESS)

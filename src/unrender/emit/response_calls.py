@@ -102,13 +102,13 @@ def _list_field(format: Format, envelope: Envelope) -> Field:
     }
 
 
-def _list_end(format: Format, behind: str) -> str:
+def _list_end(format: Format, after_list: str) -> str:
     """Return a pattern for what ends a list, given what is after its bracket; JSON is full of brackets."""
-    if not behind:
+    if not after_list:
         return any_of(turn_ends(format))
-    if behind.strip("\\}]"):
-        return behind + ANYWHERE
-    return behind + ANYWHERE + any_of([*turn_ends(format), r"\Z"])
+    if after_list.strip("\\}]"):
+        return after_list + ANYWHERE
+    return after_list + ANYWHERE + any_of([*turn_ends(format), r"\Z"])
 
 
 def _object_field(format: Format, envelope: Envelope) -> Field:
@@ -159,12 +159,12 @@ def _named_field(format: Format) -> Field:
         raise ExportError("tool calls: the function's name stands after its arguments")
     if len((tools.call_start + _first_literal(head)).strip()) < _LEAST_MARKER:
         raise ExportError("tool calls: nothing but its name tells a call from text")
-    behind = [part if not isinstance(part, Slot) else "" for part in tail]
+    after_arguments = [part if not isinstance(part, Slot) else "" for part in tail]
     begun = _begun(format)
     # Nothing verbatim follows an opener: its line breaks are layout.
-    opened = begun + _captured(tools, head, [_first_argument(tools.arguments), *behind, tools.call_end]).replace(
-        r"\n", ANYWHERE
-    )
+    opened = begun + _captured(
+        tools, head, [_first_argument(tools.arguments), *after_arguments, tools.call_end]
+    ).replace(r"\n", ANYWHERE)
     closed = _closers(format, [*tail, tools.call_end], begun + escape(_first_literal(head)))
     captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
     function = {"name": captures.pop("name"), "arguments": "{content}"}

@@ -91,8 +91,8 @@ def skeleton(parts: Sequence[Part], *, follows: Sequence[str] = (), groups: Iter
         elif part in seen:
             pattern += f"(?P={part})"
         else:
-            behind = parts[i + 1] if i + 1 < len(parts) else None
-            body = _slot(part, follows if behind is None or isinstance(behind, Slot) else (behind,))
+            following = parts[i + 1] if i + 1 < len(parts) else None
+            body = _slot(part, follows if following is None or isinstance(following, Slot) else (following,))
             pattern += f"(?P<{part}>{body})" if part in named else body
             seen.update(named & {part})
     return pattern

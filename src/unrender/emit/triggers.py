@@ -88,8 +88,8 @@ def _names(syntax: CallSyntax, request: Request) -> str:
     parts = syntax.function[0 if syntax.function[:1] == (Slot.NAME,) else 1 :]
     if parts[:1] != (Slot.NAME,):
         return ""
-    behind = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
-    return f"(?:{'|'.join(re.escape(tool.name) for tool in request.tools or ())}){re.escape(behind[:1])}"
+    after_name = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
+    return f"(?:{'|'.join(re.escape(tool.name) for tool in request.tools or ())}){re.escape(after_name[:1])}"
 
 
 def _before(format: Format, begun: str) -> str:

@@ -38,22 +38,22 @@ def _json_list(start: str, end: str) -> CallSyntax:
     )
 
 
-def _tag(before_name: str, behind_name: str, end: str) -> CallSyntax:
+def _tag(before_name: str, after_name: str, end: str) -> CallSyntax:
     """Return the syntax of calls whose name is in a tag, with JSON arguments after it."""
-    return CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, behind_name, end))
+    return CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=_function(before_name, after_name, end))
 
 
-def _tagged(before_name: str, behind_name: str, end: str, entry: tuple[str | Slot, ...]) -> CallSyntax:
+def _tagged(before_name: str, after_name: str, end: str, entry: tuple[str | Slot, ...]) -> CallSyntax:
     """Return calls whose arguments are in tags of their own, values as they are."""
     return CallSyntax(
         mode=ToolMode.TAG_WITH_TAGGED,
-        function=_function(before_name, behind_name, end),
+        function=_function(before_name, after_name, end),
         arguments=Arguments(entry=entry, codec=_RAW),
     )
 
 
-def _function(before_name: str, behind_name: str, end: str) -> tuple[str | Slot, ...]:
-    return tuple(part for part in (before_name, Slot.NAME, behind_name, Slot.ARGUMENTS, end) if part)
+def _function(before_name: str, after_name: str, end: str) -> tuple[str | Slot, ...]:
+    return tuple(part for part in (before_name, Slot.NAME, after_name, Slot.ARGUMENTS, end) if part)
 
 
 _PARAMETER = ("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n")

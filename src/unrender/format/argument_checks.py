@@ -99,8 +99,10 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Problem]:
 def _ends_of_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     """Yield what leaves open where the arguments end, or a raw value does."""
     arguments, parts = tools.arguments, tools.arguments.entry
-    behind = tools.function[tools.function.index(Slot.ARGUMENTS) + 1 :] if Slot.ARGUMENTS in tools.function else ()
-    closers = (arguments.end, *literals(behind), tools.call_end, tools.section_end)
+    after_arguments = (
+        tools.function[tools.function.index(Slot.ARGUMENTS) + 1 :] if Slot.ARGUMENTS in tools.function else ()
+    )
+    closers = (arguments.end, *literals(after_arguments), tools.call_end, tools.section_end)
     closed = any(text.strip() for text in closers)
     opener = _first_words(parts[:1])
     named = "".join(literals(parts[: parts.index(Slot.VALUE)])) if Slot.VALUE in parts else ""

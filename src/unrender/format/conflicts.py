@@ -117,15 +117,15 @@ def _wordlike(turn: TurnTexts, reasoning: Reasoning) -> Iterator[Problem]:
     if not core[-1:].isalnum():
         return
     layout = end[len(end.rstrip()) :]
-    behind = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
+    joints = {f"turn.{name}": layout + getattr(turn, name) for name in ("reasoning_to_content", "reasoning_to_tools")}
     # The joint is after the empty form as well; after what the prompt writes, only what it writes itself.
     empty = {"reasoning.empty": reasoning.empty + turn.reasoning_to_content if reasoning.empty else ""}
     empty["turn.prefill_no_thinking"] = turn.prefill_no_thinking
-    behind |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
+    joints |= {name: text.rpartition(core)[2] for name, text in empty.items() if core in text}
     if reasoning.unseen:
-        behind["reasoning.unseen"] = layout
-    if any(text[:1].isspace() for text in behind.values()):
-        for name, text in behind.items():
+        joints["reasoning.unseen"] = layout
+    if any(text[:1].isspace() for text in joints.values()):
+        for name, text in joints.items():
             if not text:
                 yield f"format.{name}", f"expected white space after {core!r}, as it ends in a letter"
 
@@ -165,12 +165,12 @@ def check_fences(tools: CallSyntax, where: str) -> Iterator[Problem]:
     A closing fence must have an opening one, and no word after it: otherwise the parser takes it for text of no part.
     """
     at = tools.function.index(Slot.ARGUMENTS) if Slot.ARGUMENTS in tools.function else 0
-    before, behind = (
+    before, after = (
         "".join(part for part in parts if not isinstance(part, Slot))
         for parts in (tools.function[:at], tools.function[at:])
     )
     opened = (tools.section_start + tools.call_start + before).count(_FENCE)
-    closing = behind + tools.call_end + tools.separator + tools.section_end
+    closing = after + tools.call_end + tools.separator + tools.section_end
     if opened != closing.count(_FENCE) or _WORDED_FENCE.search(closing):
         yield f"{where}.call_end", "expected a Markdown fence without a word for each that is opened, and no other"
 

@@ -125,8 +125,8 @@ class Arguments:
         """Whether values have neither quotes nor an end marker of their own: `a=Paris, b=3`."""
         if not self.codec.strings.unquoted or Slot.VALUE not in self.entry:
             return False
-        behind = self.entry[self.entry.index(Slot.VALUE) + 1 :]
-        return not any(isinstance(part, Slot) or part.strip() not in ("", '"', "'") for part in behind)
+        after_value = self.entry[self.entry.index(Slot.VALUE) + 1 :]
+        return not any(isinstance(part, Slot) or part.strip() not in ("", '"', "'") for part in after_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,11 +220,11 @@ def _fraction_above(edge: _Edge, most: int) -> Node | None:
         for at, digit in enumerate(digits)
         if digit != "9" and at < most
     ]
-    behind = most - len(digits)
+    further = most - len(digits)
     if not edge.open and digits:
-        tails.append(_sequence_of(digits, 0, behind))
-    elif behind > 0:
-        tails.append(Sequence((Literal(digits), _not_zero(behind, most) if edge.open else _digits(1, behind))))
+        tails.append(_sequence_of(digits, 0, further))
+    elif further > 0:
+        tails.append(Sequence((Literal(digits), _not_zero(further, most) if edge.open else _digits(1, further))))
     options += [Sequence((Literal("."), choice([*tails])))] if tails else []
     return choice(options) if options else None
 
@@ -279,10 +279,10 @@ def _short_fractions(first: int, last: int, low: _Edge, high: _Edge, width: int,
 
 def _at_first(digits: str, most: int, low: _Edge) -> list[Node]:
     """Return the fractions that begin with the lower edge's own digits."""
-    behind = most - len(digits)
+    further = most - len(digits)
     if not low.open:
-        return [_sequence_of(digits, 0, behind)]
-    return [Sequence((Literal(digits), _not_zero(behind, most)))] if behind > 0 else []
+        return [_sequence_of(digits, 0, further)]
+    return [Sequence((Literal(digits), _not_zero(further, most)))] if further > 0 else []
 
 
 def _padded(first: int, last: int, width: int) -> Node:

@@ -60,5 +60,5 @@ def _narrowed(example: Counterexample) -> Iterator[str]:
     end = len(os.path.commonprefix([a[start:][::-1], b[start:][::-1]]))
     for text in (a, b):
         left, right = max(start - _AROUND, 0), min(len(text) - end + _AROUND, len(text))
-        before, behind = "…" if left else "", "…" if right < len(text) else ""
-        yield before + repr(text[left:right]) + behind
+        before, after = "…" if left else "", "…" if right < len(text) else ""
+        yield before + repr(text[left:right]) + after
