@@ -89,7 +89,7 @@ _COMPARISONS = (
     _Comparison(
         name="R1",
         part="reasoning",
-        question="what stands around reasoning?",
+        question="what is around reasoning?",
         sides=("content", "reasoned"),
         when=_reasons,
     ),
@@ -110,7 +110,7 @@ _COMPARISONS = (
         sides=("reasoned", "reasoned_call"),
         when=_reasons_and_calls,
     ),
-    _Comparison(name="C1", part="content", question="what stands around content?", sides=("content", "call")),
+    _Comparison(name="C1", part="content", question="what is around content?", sides=("content", "call")),
     _Comparison(
         name="C1",
         part="content",
@@ -138,7 +138,7 @@ _COMPARISONS = (
     _Comparison(
         name="T3",
         part="tools.function",
-        question="what stands around the function's name?",
+        question="what is around the function's name?",
         sides=("call", "other_name"),
         when=_calls,
     ),
@@ -152,14 +152,14 @@ _COMPARISONS = (
     _Comparison(
         name="T5",
         part="tools.arguments.separator",
-        question="what stands between arguments?",
+        question="what is between arguments?",
         sides=("call", "long_call"),
         when=_calls,
     ),
     _Comparison(
         name="T6",
         part="tools.arguments.when_empty",
-        question="what stands around all arguments, and what when there are none?",
+        question="what is around all arguments, and what when there are none?",
         sides=("call", "empty_call"),
         when=_calls,
     ),
@@ -173,14 +173,14 @@ _COMPARISONS = (
     _Comparison(
         name="A1",
         part="tools.arguments.entry",
-        question="what stands around an argument's name?",
+        question="what is around an argument's name?",
         sides=("call", "other_key"),
         when=_is_tagged,
     ),
     _Comparison(
         name="A2",
         part="tools.arguments.entry",
-        question="what stands around a value?",
+        question="what is around a value?",
         sides=("call", "other_value"),
         when=_is_tagged,
     ),

@@ -338,7 +338,7 @@ def _from_removal(seen: Seen) -> ReasoningFinding | None:
 
 _WAYS: tuple[tuple[str, str, Callable[[Seen], ReasoningFinding | None]], ...] = (
     ("R1", "reasoning is written", _from_presence),
-    ("R2", "an empty block stands in the prompt or before content", _from_empty_block),
+    ("R2", "an empty block is in the prompt or before content", _from_empty_block),
     ("R2", "the generation prompt ends in an open block", _from_open_block),
     ("R1", "content up to a closer is cut off", _from_removal),
 )

@@ -323,7 +323,7 @@ class _Analysis:
         if row is not None and len(row.items[0]) == 3:
             shorter = left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
             if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
-                return shorter, "left out, with what stands around them"
+                return shorter, "left out, with the text around them"
         return tools, "in a way that is not understood"
 
     def _call_text(self, tools: CallSyntax, arguments: str) -> str:

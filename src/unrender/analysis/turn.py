@@ -74,11 +74,11 @@ def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[s
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt
     if prompt and asked.answers and header and prompt != asked.bare and header not in prompt:
-        yield f"the prompt asks with {prompt!r:.200}, and before answers stands {header!r:.200}: no answer shows what follows it"
+        yield f"the prompt asks with {prompt!r:.200}, but {header!r:.200} is before answers: none shows what follows the prompt"
     begun = frame.prefill.strip()
     call = frame.body(turns.call)
     if begun and content_start.strip().startswith(begun) and call and not call.lstrip().startswith(begun):
-        yield f"the prompt begins content with {begun!r:.200}, and no call stands after that: no answer shows how calls follow it"
+        yield f"the prompt begins content with {begun!r:.200}, and no call follows that: no answer shows how calls follow it"
 
 
 def tail_of(body: str | None, needle: str, frame: Frame) -> str:

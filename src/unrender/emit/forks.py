@@ -47,7 +47,7 @@ class Forks:
         """Whether a question had no answer because there were too many beginnings."""
         self._openness = openness
         self._rules = dict(rules)
-        self._following: dict[Head, Heads] = {}
+        self._continuations: dict[Head, Heads] = {}
         self._rests: list[Rest] = []
         self._numbers: dict[Rest, int] = {}
         self._heads: dict[str, Heads] = {}
@@ -151,12 +151,12 @@ class Forks:
 
     def _following(self, head: Head) -> Heads:
         """Return how what follows a literal may begin."""
-        if head not in self._following:
+        if head not in self._continuations:
             body = self.heads(self._rules[head.origin]) if isinstance(head.origin, str) else ()
             inner = [one for one in body if isinstance(one, Head) and one.text == head.text]
             numbers = [one.origin for one in (inner if isinstance(head.origin, str) else [head])]
-            self._following[head] = _union(self.first_of(self._rests[at]) for at in numbers if isinstance(at, int))
-        return self._following[head]
+            self._continuations[head] = _union(self.first_of(self._rests[at]) for at in numbers if isinstance(at, int))
+        return self._continuations[head]
 
     def _number(self, rest: Rest) -> int:
         if rest not in self._numbers:

@@ -79,7 +79,7 @@ def _check_envelope(tools: CallSyntax, envelope: Envelope) -> None:
     if envelope.name_is_key:
         raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
     if not notation_of(tools.arguments.codec).is_json:
-        raise ExportError("tool calls: the arguments are no JSON, though what is around them is")
+        raise ExportError("tool calls: the arguments are not JSON, though the text around them is")
     odd = [key for key in (*envelope.name_field, *envelope.args_field) if not _PLACEHOLDER.fullmatch(key)]
     if odd:
         raise ExportError(f"tool calls: a transform cannot name the JSON key {odd[0]!r}")
@@ -117,7 +117,7 @@ def _object_field(format: Format, envelope: Envelope) -> Field:
     opened = _begun(format)
     if tools.parallel and not (tools.call_start + tools.call_end).strip():
         raise ExportError(
-            "tool calls: no marker stands between two calls, so that their JSON alone tells where one ends"
+            "tool calls: there is no marker between two calls, so that their JSON alone tells where one ends"
         )
     return {
         "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})(?={_up_to_arguments(envelope)})",
@@ -156,7 +156,7 @@ def _named_field(format: Format) -> Field:
     at = tools.function.index(Slot.ARGUMENTS)
     head, tail = tools.function[:at], tools.function[at + 1 :]
     if Slot.NAME not in head:
-        raise ExportError("tool calls: the function's name stands after its arguments")
+        raise ExportError("tool calls: the function's name comes after its arguments")
     if len((tools.call_start + _first_literal(head)).strip()) < _LEAST_MARKER:
         raise ExportError("tool calls: nothing but its name tells a call from text")
     after_arguments = [part if not isinstance(part, Slot) else "" for part in tail]
@@ -250,7 +250,7 @@ def _arguments(arguments: Arguments) -> Field:
     if isinstance(arguments.entry[-1], Slot) or notation.exported is Exported.CODE:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
     if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
-        raise ExportError("tool calls: nothing but white space stands between two arguments")
+        raise ExportError("tool calls: there is only white space between two arguments")
     return {"content": "xml-inline", "content_args": _entries(arguments)}
 
 

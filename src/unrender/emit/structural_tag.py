@@ -169,7 +169,7 @@ class _Writer:
                 return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
             case Ref(name):
                 return self.written[name]
-        raise TypeError(f"{type(node).__name__} is no context-free node")
+        raise TypeError(f"{type(node).__name__} is not a context-free node")
 
     def regular(self, node: Node) -> Tag:
         """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""

@@ -31,7 +31,7 @@ def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:
     else:
         yield from _one_object(arguments, where)
         if tools.envelope and arguments.start + arguments.end:
-            yield f"{where}.start", "expected nothing, as a JSON object stands around the arguments"
+            yield f"{where}.start", "expected nothing, since the arguments are in a JSON object"
     yield from _codec(arguments.codec, f"{where}.codec")
 
 

@@ -64,12 +64,12 @@ def _unmarked(tools: CallSyntax, where: str) -> Iterator[Problem]:
     first, last = literal(parts[0]) if parts else "", literal(parts[-1]) if parts else ""
     opened = is_marked(tools)
     if not opened and parts[:1] != (Slot.NAME,):
-        yield f"{where}.function", "expected the slot `name` first, as no marker stands before it"
+        yield f"{where}.function", "expected the slot `name` first, since no marker comes before it"
     following = (tools.separator + tools.call_start + first).strip()
     if tools.parallel and not following and parts[:1] != (Slot.NAME,):
         yield (
             f"{where}.function",
-            "expected the slot `name` first, as no marker stands before a call that follows another",
+            "expected the slot `name` first, since no marker comes before a call that follows another",
         )
     if not opened and not tools.arguments.entry and empty is not None and empty[:1] not in ("{", '"'):
         yield f"{where}.arguments.when_empty", f"expected an object, as nothing else shows a call, found {empty!r}"
@@ -146,7 +146,7 @@ def _filled(tools: CallSyntax) -> dict[str, Any] | None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs) or "" in found:
-        raise ValueError("a key is empty or stands twice")
+        raise ValueError("a key is empty or occurs twice")
     return found
 
 

@@ -184,7 +184,7 @@ class ArgumentWriter:
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
         for keyword, value in lost.items():
             if value:
-                self.context.report(self.path(hint), keyword, "raw text ends at its marker, whatever stands before it")
+                self.context.report(self.path(hint), keyword, "raw text ends at its marker, whatever comes before it")
         return Until(stops)
 
     def path(self, hint: str) -> str:

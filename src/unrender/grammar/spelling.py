@@ -152,7 +152,7 @@ class Speller:
             return Chars(((close, close),), negated=True, minimum=shape.minimum, maximum=shape.maximum)
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum}
         for keyword in (keyword for keyword, value in lost.items() if value):
-            self.report(keyword, "an unescaped string ends at its quote, whatever stands before it")
+            self.report(keyword, "an unescaped string ends at its quote, whatever comes before it")
         return Until((close,))
 
     def text(self, shape: Text, alphabet: Alphabet) -> Node:

@@ -90,8 +90,8 @@ class Instructions:
         if self.choice is ToolChoice.AUTO and self.in_json:
             yield "Call a function only when it is needed, and write nothing else then. Any other answer is JSON alone."
         elif self.choice is ToolChoice.AUTO:
-            place = "behind" if self.tools_first else "before"
-            yield f"Call a function only when it is needed. What you say to the user stands {place} the calls."
+            place = "after" if self.tools_first else "before"
+            yield f"Call a function only when it is needed. What you say to the user comes {place} the calls."
         if self.results_as_text:
             opened = RESULT_OPEN.format(name="NAME").strip()
             yield f"Wait for the results, which the next message holds between `{opened}` and `{RESULT_CLOSE.strip()}`."
@@ -140,7 +140,7 @@ def _explained(syntax: CallSyntax) -> Iterator[str]:
     else:
         yield _explained_object(arguments)
     if arguments.when_empty is not None:
-        yield f"Without arguments, {_named(arguments.when_empty)} stands in their place."
+        yield f"Without arguments, write {_named(arguments.when_empty)} in their place."
 
 
 def _explained_object(arguments: Arguments) -> str:

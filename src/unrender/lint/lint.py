@@ -251,7 +251,7 @@ RULES: tuple[Rule, ...] = (
         severity=Severity.WARNING,
         looks_for="a prompt that does not begin with the prompt and the answer before it",
         harm="Prefix caches miss at every turn, and training on multi-turn conversations needs a mask per turn.",
-        fix="Write each message the same wherever it stands, and what the prompt opens also in the history.",
+        fix="Write each message the same wherever it is, and what the prompt opens also in the history.",
         check=prompts.not_prefix_stable,
     ),
     Rule(

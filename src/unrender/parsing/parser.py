@@ -44,21 +44,16 @@ class Parser:
 
     `prompt` is the rendered prompt, or its tail: its text after the assistant's header counts as begun. A caller who
     knows the begun text passes it as `begun`; then the prompt is not searched. Begun text is part of the message only
-    when it is `continued`, i.e. the beginning of an answer that the model continues; text that a generation prompt
-    writes is not content.
-
+    when it is `continued`, i.e. an answer that the model goes on with; a generation prompt's text is not content.
     A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
     `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
     can be read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter
     only to callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by
-    default the format's preserved tokens.
-
-    A `grammar` made by hand is read instead of the format's. The format then only says what the prompt has begun and
-    what ends a turn. Such a parser raises `GrammarError` for a request for an answer in JSON or for reasoning in the
-    content, and for begun text that the grammar does not read.
-
-    `ids` makes the ids of calls from their position in the conversation and the tool's name, by default at random.
-    `known_ids` are the ids of the calls before the answer, one for each; none of them is given again.
+    default the format's preserved tokens. A `grammar` made by hand is read instead of the format's, which then only
+    says what the prompt has begun and what ends a turn. With it, a request for an answer in JSON or for reasoning in
+    the content is a `GrammarError`, and so is begun text that the grammar does not read. `ids` makes the ids of calls
+    from their position in the conversation and the tool's name, by default at random. `known_ids` are the ids of the
+    calls before the answer, one for each; none of them is given again.
 
     A parser can be kept and moved: as JSON data by `state()` and `restore()`, in memory by `copy()`. It also pickles,
     but unpickling runs what the pickle says, so only pickles of your own making are safe to load.
@@ -368,10 +363,7 @@ class Parser:
         return events
 
     def expected(self) -> tuple[str, ...]:
-        """Return what may come now: texts in quotes, and names of free parts.
-
-        The words are those of `MalformedOutput.expected`.
-        """
+        """Return what may come now, in the words of `MalformedOutput.expected`: quoted texts, and names of free parts."""
         return expected_by(self.copy()._machine)
 
     @property

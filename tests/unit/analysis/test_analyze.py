@@ -294,7 +294,7 @@ def test_a_prompt_that_asks_unlike_the_history_is_said():
 
     (_, said) = analyze(Template(source)).diagnostics
 
-    assert said.startswith("the prompt asks with '<|end|><|assistant|>', and before answers stands '<|bot|>'")
+    assert said.startswith("the prompt asks with '<|end|><|assistant|>', but '<|bot|>' is before answers")
 
 
 CALLS_WITHOUT_HEADER = """\
@@ -316,7 +316,7 @@ def test_a_prompt_that_begins_content_where_no_call_follows_is_said():
 
     (said,) = analyze(Template(CALLS_WITHOUT_HEADER)).diagnostics
 
-    assert said.startswith("the prompt begins content with '<|assistant|>', and no call stands after that")
+    assert said.startswith("the prompt begins content with '<|assistant|>', and no call follows that")
     assert analyze(Template(alike)).diagnostics == ()
 
 

@@ -320,7 +320,7 @@ def test_reasoning_that_is_written_has_a_mode(texts, expected):
     assert find_reasoning(seen(**texts)).comparison == "R1"
 
 
-_PAIR = "an empty block stands in the prompt or before content"
+_PAIR = "an empty block is in the prompt or before content"
 _OPEN = "the generation prompt ends in an open block"
 _CUT = "content up to a closer is cut off"
 UNSEEN = {

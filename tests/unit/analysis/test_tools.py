@@ -460,7 +460,7 @@ def test_what_is_left_out_with_the_arguments(text, arguments):
     finding = find(written() | {"empty_call": text})
 
     assert finding.tools.arguments == arguments
-    assert finding.rules["T6"] == "left out, with what stands around them"
+    assert finding.rules["T6"] == "left out, with the text around them"
 
 
 @pytest.mark.parametrize(("text", "when_empty", "rule"), EMPTY.values(), ids=EMPTY)

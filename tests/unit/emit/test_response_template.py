@@ -375,5 +375,5 @@ def test_arguments_between_mere_white_space_are_refused():
         arguments=arguments,
     )
 
-    with pytest.raises(ExportError, match="nothing but white space stands between two arguments"):
+    with pytest.raises(ExportError, match="there is only white space between two arguments"):
         response_template(Format(turn=TurnTexts(headers=("<a>",), end="<end>"), tools=tools))

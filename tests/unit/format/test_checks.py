@@ -139,7 +139,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "texts around arguments that are never left out": (tools(TAG, arguments={"start": "("}), "arguments.start"),
     "texts around the arguments of an object": (
         tools(NATIVE, arguments={"start": "(", "when_empty": ""}),
-        "arguments.start: expected nothing, as a JSON object stands around",
+        "arguments.start: expected nothing, since the arguments are in a JSON object",
     ),
     "strings unlike containers": (tools(TAG, arguments={"codec": {"strings": "python"}}), "codec.strings"),
     "Python as a string": (

@@ -142,7 +142,7 @@ WRITTEN: list[Any] = [
             "args-f-a": "'a' '=' argument:(text[, <e>])",
             "call-f": "name:('f') ':' argument:('' $args-f-a '<e>')",
         },
-        ["#/properties/a maxLength: raw text ends at its marker, whatever stands before it"],
+        ["#/properties/a maxLength: raw text ends at its marker, whatever comes before it"],
     ),
     (
         Arguments(codec=BARE),
@@ -153,7 +153,7 @@ WRITTEN: list[Any] = [
             "args-f": "'{' '' $args-f-a '' '}'",
             "call-f": "name:('f') ':' argument:($args-f)",
         },
-        ["# maxLength: an unescaped string ends at its quote, whatever stands before it"],
+        ["# maxLength: an unescaped string ends at its quote, whatever comes before it"],
     ),
     (
         Arguments(),
@@ -387,22 +387,22 @@ WRITTEN: list[Any] = [
         tagged(),
         needs(a={"pattern": "^[a-z<>/]+$"}),
         {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
-        ["#/properties/a pattern: raw text ends at its marker, whatever stands before it"],
+        ["#/properties/a pattern: raw text ends at its marker, whatever comes before it"],
     ),
     (
         tagged(),
         needs(a={"type": "string", "minLength": 1, "maxLength": 3}),
         {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
         [
-            "#/properties/a minLength: raw text ends at its marker, whatever stands before it",
-            "#/properties/a maxLength: raw text ends at its marker, whatever stands before it",
+            "#/properties/a minLength: raw text ends at its marker, whatever comes before it",
+            "#/properties/a maxLength: raw text ends at its marker, whatever comes before it",
         ],
     ),
     (
         tagged(),
         needs(a={"type": "string", "not": {"const": "x"}}),
         {"args-f-a": "'<' 'a' '>' argument:(text[</>]) '</>'", "call-f": "name:('f') ':' argument:('' $args-f-a '')"},
-        ["#/properties/a not: raw text ends at its marker, whatever stands before it"],
+        ["#/properties/a not: raw text ends at its marker, whatever comes before it"],
     ),
     (
         tagged(),
@@ -449,7 +449,7 @@ WRITTEN: list[Any] = [
             "args-f-b": "'<' 'b' '>' argument:($string) '</>'",
             "call-f": "name:('f') ':' argument:('' $args-f-a-2 '' $args-f-b '')",
         },
-        ["#/properties/b maxLength: an unescaped string ends at its quote, whatever stands before it"],
+        ["#/properties/b maxLength: an unescaped string ends at its quote, whatever comes before it"],
     ),
     (
         tagged(SINGLE),

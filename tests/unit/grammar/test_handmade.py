@@ -487,7 +487,7 @@ def test_a_grammar_is_a_key_by_identity():
     [
         (
             Request(response_schema={}),
-            "response_format: a grammar made by hand says itself what an answer is, found a schema",
+            "response_format: expected none with a grammar made by hand, which says itself what an answer is, found a schema",
         ),
         (
             Request(reasoning_format="none"),

@@ -396,8 +396,8 @@ SPELLED = [
         BARE,
         {"": "$string", "string": "'<|' text[|>] '|>' | '/' [^\\/]{2,5} '/'"},
         [
-            ("minLength", "an unescaped string ends at its quote, whatever stands before it"),
-            ("maxLength", "an unescaped string ends at its quote, whatever stands before it"),
+            ("minLength", "an unescaped string ends at its quote, whatever comes before it"),
+            ("maxLength", "an unescaped string ends at its quote, whatever comes before it"),
         ],
     ),
     (
@@ -411,8 +411,8 @@ SPELLED = [
         BARE,
         {"": "$string", "string": "'<|' text[|>] '|>' | '/' text[/] '/'"},
         [
-            ("pattern", "an unescaped string ends at its quote, whatever stands before it"),
-            ("pattern", "an unescaped string ends at its quote, whatever stands before it"),
+            ("pattern", "an unescaped string ends at its quote, whatever comes before it"),
+            ("pattern", "an unescaped string ends at its quote, whatever comes before it"),
         ],
     ),
     (

@@ -143,7 +143,7 @@ def test_ids_counters_and_missing_arguments_are_explained():
     assert "ID is a name that you give" in text
     assert "INDEX counts your calls, from 1" in text
     assert "written as a JSON string" in text
-    assert "Without arguments, `-` stands in their place" in text
+    assert "Without arguments, write `-` in their place" in text
 
 
 def test_schemas_that_say_little_have_an_example():
