@@ -128,7 +128,7 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
 def preserved_tokens(fmt: Format, source: str = "") -> tuple[str, ...]:
     r"""Return all markers of the format that look like tokens of their own, in order of appearance.
 
-    Of syntaxes that are only tolerated, those count that the template's `source` knows.
+    Markers of tolerated syntaxes are included only if they occur in the template's `source`.
 
     >>> from unrender.format import Reasoning, ReasoningMode
     >>> reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")

@@ -105,7 +105,7 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
     cut_out_wrong = [found.cut_out for found in wrong]
     read = [cut_out.said for cut_out in shown if cut_out not in cut_out_wrong]
     for weaker in _WEAKER:
-        # Where nothing at all is read, what was cut out of the renderings may be no answer: that refutes nothing.
+        # If no answer is read at all, the texts cut out of the renderings may not be answers: that refutes nothing.
         if prober.given_up or (weaker.unread and not read) or not _is_refuted(weaker, read, wrong):
             continue
         if parts := weaker.parts(format):

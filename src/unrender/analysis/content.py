@@ -79,7 +79,7 @@ def find_content(openings: Openings, tails: Tails, found: ReasoningFinding) -> C
     if not start:
         return ContentFinding(content=Content(), turn_end=tails.content, rule="no marker opens it")
     lead = ""
-    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The space is the turn's, not the wrapper's.
+    if reasoned and plain != reasoned and plain.lstrip() == reasoned:  # The white space belongs to the turn.
         lead, start = plain.removesuffix(reasoned), reasoned
     end, rule = _end(start, tails, openings, _RULES)
     always = bool(plain.strip()) or openings.reasoning_content is None

@@ -99,7 +99,7 @@ def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[
 def _find_tools(prober: Prober) -> dict[str, Any]:
     names = sorted(name for name in prober.template.variables if _TOOL_WORD.search(name))
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
-    # A template may write the tools after an answer only.
+    # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
     for messages, name, as_text in product(asked, ranked[:MOST_NAMES], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
@@ -139,7 +139,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
                 return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
     weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
     for name, word in product(names, weak):
-        # A word that is only said somewhere is no switch: it has to change how the answer begins.
+        # A word that only changes some other text is not a switch: it has to change how the answer begins.
         if _switches(prober, (), ((name, word),), after_question=True):
             return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
     return {}

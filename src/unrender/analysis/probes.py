@@ -174,7 +174,7 @@ class Prober:
         offered = self.offered if tools else None
         text = self.render(messages, tools=offered, prompt=prompt, thinking=thinking)
         if text is None and message and not after:
-            # Some templates refuse an answer in the last place: ask on, and cut the question off with its header.
+            # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
             text = self.render([*messages, user(USER2)], tools=offered, thinking=thinking)
             text = None if text is None else _until_next_question(text)
         return None if text is None else text_after(text, needle)

@@ -55,7 +55,7 @@ class Said:
         """Return whether `text` shows all needles of the answer, its content once, and not the question."""
         needles = [self.content, self.reasoning]
         for call in self.calls:
-            # Only words: what is between those of a text may be written otherwise.
+            # Only the words of a text: the characters between them may be written in another way.
             needles += [call.name, *call.arguments, *_WORDS.findall(str(list(call.arguments.values())))]
         shown_once = not self.content or text.count(self.content) == 1
         return shown_once and question not in text and all(needle in text for needle in needles)

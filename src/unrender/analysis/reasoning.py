@@ -115,7 +115,7 @@ def _from_presence(seen: Seen) -> ReasoningFinding | None:
     if not start and _opens(frame.prefill, end):
         start = frame.prefill
     if frame.prefill and frame.prefill == start.lstrip():
-        start = frame.prefill  # The space before it is the history's: the prompt writes none.
+        start = frame.prefill  # Only the history writes the space before it, not the prompt.
     reasoning = Reasoning(
         mode=_mode(start, end, frame, openings), start=start, end=end, empty=_empty_form(start, end, openings)
     )
@@ -150,7 +150,7 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
-    # Less layout may be before a call than before content, whose joint this is.
+    # This joint is the one before content: before a call there may be less layout.
     before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
     following = (before_content if before_content.startswith(end) else text)[len(end) :]
     return end, following[: len(following) - len(following.lstrip())], rule
@@ -272,7 +272,8 @@ def _from_open_block(seen: Seen) -> ReasoningFinding | None:
     closers = closers_of(opener) if opener else ()
     if _opens_content(opener, closers, frame, openings):
         return None
-    # What the prompt alone opens, the model closes; where the template never says how, there has to be one way only.
+    # The prompt opens the block and the model closes it. A closer that the template never mentions is only taken if no
+    # other could close the opener.
     closer = next((closer for closer in closers if closer in seen.source or len(closers) == 1), "")
     if not closer:
         return None

@@ -93,7 +93,7 @@ def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> N
 def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, used: Collection[str]) -> str:
     if capabilities.requires_name_in_id:
         name, given = _function(call).get("name"), str(call.get("id"))
-        # The id of an earlier answer is kept: it is what the model wrote.
+        # An id like `functions.f:7` is kept: the model wrote it in an earlier answer.
         written = re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given)
         counted = (f"functions.{name}:{number}" for number in count(index))
         return given if written and given not in used else next(id for id in counted if id not in used)
@@ -203,7 +203,7 @@ def _shape_content(message: dict[str, Any], capabilities: Capabilities) -> dict[
     content = message.get("content")
     if isinstance(content, str) and capabilities.requires_typed_content:
         return message | {"content": _parts(content)}
-    # Templates that take a question in parts, for its images, may drop those of an answer.
+    # Templates that take a question in parts, for its images, may drop the parts of an answer.
     said = message.get("role") == "assistant"
     kept = capabilities.requires_typed_content if said else capabilities.supports_typed_content
     only_text = isinstance(content, list) and all(_is_text(part) for part in content)

@@ -137,7 +137,7 @@ def _lead(asked: Asked) -> str:
 
 def _answers(asked: Asked) -> list[str]:
     others = [_answer_to_same_question(asked), asked.in_history]
-    # In history, a template may write into the user's own text: such an answer says nothing here.
+    # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
     agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
     return [*asked.answers, *agreeing]
 
@@ -180,7 +180,8 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     lead = common_prefix(answers) if answers else ""
     asked = common_prefix(known)
     if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):
-        # What the thinking switch changes after the header belongs to the answer, also where the history always has it.
+        # half-header.jinja: the switch changes the text after `assistant:`, so the space there belongs to the answer,
+        # although the history always has it.
         lead = asked
     agreeing = [prompt for prompt in known if _agree(prompt, lead)]
     shared = common_prefix([lead, *agreeing] if answers else known)
@@ -189,7 +190,7 @@ def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | 
     if shared not in known:
         shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
     if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
-        shared = bare  # What ends the question's turn is not part of an answer.
+        shared = bare  # The end of the question's turn is not a part of the answer.
     return _without_opener(shared, answers)
 
 
@@ -239,7 +240,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
         return ""
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
-    # An instruction of the prompt's own is before the header: look for the header's end.
+    # The prompt has an instruction of its own before the header: look for the end of the header.
     parts = lexemes(lead[-_LONGEST_HEADER:])
     for start in range(len(parts)):
         header = "".join(parts[start:])

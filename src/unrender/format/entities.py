@@ -29,9 +29,6 @@ def unescape(text: str) -> str:
 
     >>> unescape("a &lt; b &amp; c & d &#39;e&#x27; &nbsp;")
     "a < b & c & d 'e' &nbsp;"
-
-    >>> unescape("a &lt; b &amp; c & d &#39;e&#x27; &nbsp;")
-    "a < b & c & d 'e' &nbsp;"
     """
     return _ENTITY.sub(_character, text)
 

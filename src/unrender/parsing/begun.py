@@ -35,7 +35,7 @@ def begun_by(format: Format, prompt: str, render_bare: Callable[[], str | None])
     if known or not written:
         return known
     bare = render_bare()
-    # A header with which the last input ends counts, one of an earlier turn does not.
+    # A header at the very end of the last input counts; a header of an earlier turn does not.
     added = prompt[len(bare) :] if bare is not None and prompt.startswith(bare) else ""
     return written if len(written) <= len(added) else ""
 

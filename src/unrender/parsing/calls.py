@@ -228,11 +228,11 @@ class CallCode:
         text = syntax.call_start if syntax.call_start.strip() else text_of(syntax.function[0])
         split = self.split
         if split(text)[:1] and split(text)[0] in closing_tokens(syntax):
-            split = unsplit  # Markers that begin with the same word are told apart by all of theirs.
+            split = unsplit  # spaced-markers.jinja: `[Tool Call]` and `[Tool Call End]` begin with the same word.
         closers = tuple(call_closers(syntax, split))
         section = tuple(markers(split(syntax.section_end)))
         opener = "{" if syntax.envelope and not syntax.call_start.strip() else (split(text) or [""])[0]
-        # What is not a further call may still be another marker, which is found where text is read.
+        # If this is not another call, go on in the text: the hub may find another marker here.
         tried = self.code.emit(Attempt((call,), self.hub, reported=False))
         separator = syntax.separator.strip()
         # Without section or separator, calls that must be whole and have a marker are looked for in the text, one by one.
@@ -241,7 +241,7 @@ class CallCode:
         openers = {opener: (call, tried)} if chained and (opener or separator or named) else {}
         ends = syntax.section_end or syntax.call_end or text_of(syntax.function[-1])
         excess = frozenset("}]" if syntax.envelope and not syntax.whole else "")
-        # The opener counts also where it leads nowhere from here: a closer that it begins with is not meant.
+        # The opener is searched for even if no call may follow, so that it is not taken for a closer that it begins with.
         marks = Finder([*closers, *section, opener, separator, FENCE, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}

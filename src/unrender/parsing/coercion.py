@@ -247,6 +247,6 @@ def _other_word(text: str, types: frozenset[str]) -> str:
     word = text.strip().lower()
     if "boolean" in types and word in ("true", "false"):
         return word
-    # Some templates write nothing for null; where a string is allowed, nothing is the empty one.
+    # Some templates write nothing for null: no text is null, unless a string is allowed, then it is the empty one.
     nulls = ("null", "none") if "string" in types else ("null", "none", "")
     return "null" if "null" in types and word in nulls else ""

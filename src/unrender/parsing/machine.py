@@ -289,7 +289,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         """Report text that the format does not allow; raises `MalformedOutput` when strict."""
         position = self.base + self.at
         if self.strict:
-            # What is final by now would have been refused first, had the text come in smaller chunks.
+            # An earlier deviation that is already final comes first, as it would with smaller chunks.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             raise MalformedOutput(position, wanted, self.around())
         self.events.append(Malformed(text, position, wanted))
@@ -357,7 +357,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         call = self.call or self.begin_call()
         truncated = self.final and self.failed_at >= len(self.buffer)
         self.start_call()
-        # One character: how many more are there by now depends on the chunks.
+        # Only one character: how many more have come depends on the chunks.
         met = self.buffer[self.at : self.at + 1]
         self.bury_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
         self.closed = ABANDONED

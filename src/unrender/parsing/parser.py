@@ -112,7 +112,7 @@ class Parser:
         self._no_flow()
         if begun is None:
             begun = prefill(format, prompt)
-        if not begun.strip():  # Layout that the prompt writes is nobody's text.
+        if not begun.strip():  # Layout that the prompt writes is not a part of the message.
             begun = ""
         calls = CallIds(ids or id_maker(format.tools), known_ids)
         self._machine: Machine | TaggedReader
@@ -123,7 +123,7 @@ class Parser:
             self._machine.given = not continued
             worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
             if prompt and not begun and worded:
-                # Reasoning without an opener begins with the prompt's own words; a prompt without them begins none.
+                # In delimiter.jinja the prompt's own words begin reasoning; a prompt without them begins with content.
                 self._machine.pc = CONTENT_HUB
             read = self._machine.feed(begun)
         else:
@@ -133,7 +133,7 @@ class Parser:
             read = fed_begun(self._machine, begun)
             self._machine.strict = strict
             self._fed = Fed(begun=begun, continued=continued, known_ids=tuple(known_ids))
-        if continued or not format.reasoning.closed_in(begun):  # Words in a closed thought are the prompt's.
+        if continued or not format.reasoning.closed_in(begun):  # The prompt itself wrote the closed thought.
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Parser:

@@ -209,7 +209,7 @@ class _Compiler:
         """Reasoning that its marker opens, or the prompt."""
         starts = [_Marker.of(text) for text in block.opens if text.strip()]
         for marker in starts:
-            # Models repeat an opener that the prompt has already written; what closes the block may begin like it.
+            # Models repeat an opener that the prompt has already written. The closer may begin like it.
             longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
             closed = [Unless(Finder(longer), inner.at)] if longer else []
             begin = self.code.emit(*closed, Maybe(marker.core), Soft(marker.after), Jump(inner.at))

@@ -170,7 +170,7 @@ class Reading(Generic[Found, Back]):
         else:
             count = self.frames[0].events - self.released
             if not count:
-                return []  # What waits may be long: it is not touched.
+                return []  # The waiting events may be many: the list is not copied.
             released, self.events = self.events[:count], self.events[count:]
             self.released += count
         if self.strict:

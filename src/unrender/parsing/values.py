@@ -152,7 +152,7 @@ class LiteralScanner:
         if at == start:
             return start
         if self.comma:
-            # Where an end follows the comma, it must leave no trace; no step of `well_formed` reads that.
+            # `[1, ]`: a comma before the end is left out, which no step of `well_formed` does.
             pieces.append(self.comma)
             self.comma = ""
         if comma >= 0:

@@ -38,7 +38,7 @@ class EngineGrammar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One answer that an engine shall generate."""
+    """The task to generate one answer."""
 
     turn: Turn
     """The prompt, the texts that end an answer, and the special tokens that must not be stripped."""
@@ -72,9 +72,6 @@ class Piece(NamedTuple):
 
 def scored(text: str, logprob: float) -> dict[str, Any]:
     """Return a token as chat completions write it, without `top_logprobs`.
-
-    >>> scored("Hi", -0.5)
-    {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}
 
     >>> scored("Hi", -0.5)
     {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}

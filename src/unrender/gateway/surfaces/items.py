@@ -29,9 +29,6 @@ def unsealed(text: str) -> str | None:
 
     >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
     ('Rain?', None)
-
-    >>> unsealed(sealed("Rain?")), unsealed("gAAAAAB")
-    ('Rain?', None)
     """
     if not text.startswith(_SEALED):
         return None

@@ -83,9 +83,6 @@ def plain_choice(choice: Any) -> Any:
 
     >>> plain_choice({"type": "custom", "custom": {"name": "run"}})
     {'type': 'function', 'function': {'name': 'run'}}
-
-    >>> plain_choice({"type": "custom", "custom": {"name": "run"}})
-    {'type': 'function', 'function': {'name': 'run'}}
     """
     if not isinstance(choice, Mapping):
         return choice
