@@ -179,7 +179,7 @@ class Speller:
         return Literal(json.dumps(value))
 
     def word(self, text: str, quotes: tuple[Quotes, ...] = ()) -> Node:
-        """Return the node of one string: each way to quote it that can write it, or each of these."""
+        """Return the node of one string, with an option for each of `quotes`, by default all that can hold it."""
         every = quotes or self.lexicon.quotes
         forms = [Literal(f"{q.open}{_written(text, q.alphabet)}{q.close}") for q in every]
         return choice(list(dict.fromkeys(forms)))

@@ -57,7 +57,7 @@ class Finder:
         return self._flows[characters]
 
     def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
-        """Return where the first literal between `start` and `end` begins, and the literal; (-1, "") if there is none."""
+        """Return the position of the first literal between `start` and `end`, and the literal; (-1, "") if none."""
         if min(len(text), end) - start >= _LONG and (cores := self._cores or self._searched_for()) is not self.pattern:
             core = cores.search(text, start, end)
             if core is None:

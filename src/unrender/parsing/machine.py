@@ -120,7 +120,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         return other
 
     def finish(self, text: str = "") -> list[Event | BrokenText]:
-        """Run to the end, over the last of the text: no more will come."""
+        """Run to the end of the answer, over the last of the text: no more will come."""
         events = super().finish(text)
         expected = instead_of_silence(self.request, self.calls)
         if not expected or self.length_limited:
@@ -195,7 +195,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.carried, self.carried_spans = [], []
 
     def add_span(self, role: Role, end: int) -> None:
-        """All text up to the position `end` that is in no span yet has this role; carried white space stays apart."""
+        """Give the role to all text up to `end` that is not in a span. Carried white space is kept apart."""
         roles = self.span_roles
         apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
         if apart:
