@@ -43,7 +43,7 @@ UNSAID: Mapping[str, str] = {
 
 
 def negation(places: Places, report: Callable[[str, str, str], None]) -> Excluded:
-    """Return what the `not` of `places` forbids; report those that cannot be decided."""
+    """Return what the `not`s of `places` exclude; report each that cannot be expressed."""
     if not any("not" in place.mapping for place in places):
         return _NOTHING_EXCLUDED
     types: set[str] = set()
