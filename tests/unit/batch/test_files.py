@@ -110,6 +110,7 @@ def test_what_cannot_be_read_is_named(ask, message):
 @pytest.mark.parametrize(
     "data",
     [b"no gzip", gzip.compress(b"1\n" * 999)[:-9], gzip.compress(b"1\n")[:12] + b"xx" + gzip.compress(b"1\n")[14:]],
+    ids=["no gzip", "cut off", "changed"],
 )
 def test_damaged_files_are_named(folder, data):
     """A file that is no gzip, or breaks off, or is damaged inside, is named."""
