@@ -87,7 +87,9 @@ class Forks:
             case Optional(inner):
                 return self.heads(inner)
             case Repeat(inner, _, _, separator):
-                return self.first_of((inner,) if separator is None else (inner, separator, inner))
+                # A round is a lexeme of its own: it is not joined with the separator after it.
+                again: Rest = () if separator is None else (Optional(Sequence((separator, inner))),)
+                return self.first_of((inner, *again))
             case Choice(options):
                 return _union(map(self.heads, generated(options)))
             case Ref(name):
@@ -172,7 +174,7 @@ class Forks:
             case Optional(inner):
                 return _union((self.heads(inner), self.ends(inner)))
             case Repeat(inner, _, high, separator):
-                again: Rest = () if high == 1 else (separator, inner) if separator else (inner,)
+                again = () if high == 1 else (separator, inner) if separator else (inner,)
                 may_end = (self.heads(inner),) if node.minimum == 0 else ()
                 return _union((self.first_of(again), self.ends(inner), *may_end))
             case Sequence(parts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unrender.emit.lark import lark, terminals
-from unrender.emit.lowering import Lowered, Stopped
+from unrender.emit.lowering import Lowered, Stopped, lower
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import (
     Chars,
@@ -111,6 +111,21 @@ def test_which_rules_are_one_lexeme(rules: dict[str, Node | Stopped], expected: 
     Nor is one of them what begins with a rule that is alone elsewhere: it would be longer than that.
     """
     assert terminals(Lowered("root", rules)) == expected
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        Choice((Repeat(A, 1, None, B), Literal("abx"))),
+        Choice((Literal("abx"), Sequence((Repeat(A, 1, None, B), Literal("!"))))),
+    ],
+    ids=["alone", "with more after it"],
+)
+def test_a_repetition_is_told_apart_from_what_begins_with_its_separator(root: Node) -> None:
+    """A lexer that prefers the longest literal would take `ab` for the beginning of `abx`: `a` is taken out of both."""
+    start = lower(Grammar(root)).rules["root"]
+
+    assert start == Sequence((A, Ref("branch")))
 
 
 def test_what_no_rule_can_say_is_refused() -> None:
