@@ -151,9 +151,10 @@ def imported_by(path: Path) -> frozenset[str]:
 
 
 def read_with(test: Path) -> list[Path]:
-    """Return a test module, its folder's `conftest.py`, and the modules beside the tests that it imports."""
+    """Return a test module, its folder's `conftest.py`, and the modules beside the tests and scripts that it imports."""
     nodes = ast.walk(ast.parse(test.read_text(encoding="utf-8")))
-    beside = [ROOT / "tests" / f"{node.module}.py" for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+    beside = [ROOT / folder / f"{name}.py" for name in names for folder in ("tests", "scripts")]
     return [path for path in (test, test.with_name("conftest.py"), *beside) if path.exists()]
 
 
