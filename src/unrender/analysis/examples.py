@@ -14,11 +14,14 @@ from unrender.analysis.split import closers_of, is_tag, lexemes
 from unrender.format import CallSyntax, Envelope, Slot, ToolMode
 
 _PLACEHOLDER = r"(?:\"[^\"{}\[\]]{1,80}\"|<[^<>{}\"]{1,80}>|[\w$][^\"{}\[\],:]{0,80})"
+_GAP = r"\s{0,64}+"
 _EXAMPLE = re.compile(
-    r"\{\s*\"(?P<name>\w*(?:name|function|tool)\w*)\"\s*:\s*" + _PLACEHOLDER + r"\s*,"
-    r"\s*\"(?P<arguments>\w*(?:arg|param|input)\w*)\"\s*:\s*(?:" + _PLACEHOLDER + r"|\{[^{}]{0,200}\})\s*\}",
+    rf"\{{{_GAP}\"(?P<name>\w{{0,32}}(?:name|function|tool)\w{{0,32}})\"{_GAP}:{_GAP}{_PLACEHOLDER}{_GAP},"
+    rf"{_GAP}\"(?P<arguments>\w{{0,32}}(?:arg|param|input)\w{{0,32}})\"{_GAP}:{_GAP}"
+    rf"(?:{_PLACEHOLDER}|\{{[^{{}}]{{0,200}}\}}){_GAP}\}}",
     re.IGNORECASE,
 )
+"""Every part is bounded: a prompt is somebody else's, and nothing interrupts a search."""
 _FAR = 200
 """Characters beside an example in which its markers are."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from unrender.analysis.discovery import discover
@@ -63,3 +65,16 @@ def test_a_template_that_offers_no_tools_has_no_example():
     template = Template('{"name": <n>, "arguments": <a>}{% for m in messages %}{{ m.content }}{% endfor %}')
 
     assert find_example(discover(Prober(template=template))) is None
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ['{"' + "name" * 20_000, '{"name": "x", "' + "arg" * 20_000, '{"name": ' * 10_000, "{" + " " * 80_000 + '"name"'],
+    ids=["a long name", "long arguments", "many beginnings", "space"],
+)
+def test_a_prompt_that_never_becomes_an_example_takes_no_time(unit):
+    """What looks like the beginning of an example is looked at once: twenty thousand words took ten seconds."""
+    start = time.process_time()
+
+    assert found(unit) is None
+    assert time.process_time() - start < 2
