@@ -63,7 +63,7 @@ class ContentFinding:
 
 
 def wrapper_end(tails: Tails, openings: Openings) -> str:
-    """Return content's closer: the text that ends content and no other part. Empty when there is none."""
+    """Return content's closer: the text that ends content and no other part. Empty when nothing ends it."""
     return _end("", tails, openings, _COMPARED)[0]
 
 

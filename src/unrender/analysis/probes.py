@@ -114,7 +114,7 @@ class Prober:
 
     @property
     def given_up(self) -> bool:
-        """Whether the allowance is used up, so that the template is no longer rendered."""
+        """Whether the allowance is used up. Then the template is not rendered again."""
         return self._memory.spent.is_over
 
     @property

@@ -53,7 +53,7 @@ def cache_folder() -> Path | None:
 
 
 def load(template: Template) -> Analysis | None:
-    """Return the stored analysis of a template; None when there is none, or none that can be trusted."""
+    """Return the stored analysis of a template; None when nothing is stored, or when it cannot be trusted."""
     path = _path(template)
     try:
         if path is None or path.stat().st_size > LARGEST_FILE:

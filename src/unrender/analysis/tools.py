@@ -225,7 +225,8 @@ class _Analysis:
         if first is None:
             return before
         counted = row.before[first.start() :]
-        match = re.search(r"\d+".join(map(re.escape, _NUMBERS.split(counted))) + "$", before)
+        # A number is looked at once, from its first digit: a search within it would take the square of its length.
+        match = re.search(r"(?<!\d)" + r"\d+".join(map(re.escape, _NUMBERS.split(counted))) + "$", before)
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:

@@ -49,7 +49,7 @@ class Frame:
 def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     """Find lead, headers and prefills.
 
-    `part_opener` is a marker that opens every part of an answer, so it is not in the header; empty when there is none.
+    `part_opener` is a marker that opens every part of an answer, and so is not in the header. It may be empty.
     """
     asked = turns.question
     lead = _lead(asked).removesuffix(part_opener)
@@ -69,7 +69,7 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
 def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[str]:
     """Yield a sentence for each way in which answers in the history begin unlike the generation prompt.
 
-    `content_start` is the marker that opens content; empty when there is none.
+    `content_start` is the marker that opens content. It is empty when no marker does.
     """
     asked = turns.question
     header, prompt = frame.header.strip(), asked.prompt

@@ -73,7 +73,7 @@ def total_size(paths: Sequence[str]) -> int | None:
 
 
 def size_of(path: str) -> int:
-    """Return a file's size in bytes. Raises `BatchError` when there is no such file."""
+    """Return a file's size in bytes. Raises `BatchError` when the file does not exist."""
     with _named(path):
         return Path(path).stat().st_size
 
