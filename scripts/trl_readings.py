@@ -49,7 +49,7 @@ _VALUES: Mapping[str, tuple[dict[str, Any], ...]] = MappingProxyType(
     {
         "nested arguments": (*({"settings": {"a": it}} for it in _NESTED), *({"items": it} for it in _LISTS)),
         "nulls in nested arguments": ({"settings": {"a": None}}, {"items": [None]}),
-        "keys that are no words": tuple({"settings": {key: 1}} for key in ("a b", "a-b", '"', "7", "ü", "a.b")),
+        "keys that are not words": tuple({"settings": {key: 1}} for key in ("a b", "a-b", '"', "7", "ü", "a.b")),
     }
 )
 _TEXTS: Mapping[str, tuple[Answer, ...]] = MappingProxyType(

@@ -16,7 +16,7 @@ from composed.parts import CALLS, FRAMES, THOUGHTS, Calls, Frame, Thoughts
 ODDITIES = (
     "",
     "trims content",
-    "eos behind the end",
+    "eos after the end",
     "refuses other roles",
     "counts in a namespace",
     "content first, then a line",
@@ -171,7 +171,7 @@ class _Writer:
 
     def _answer(self) -> str:
         frame = self.frame
-        end = frame.answer[1] + ("«eos_token»" if self.oddity == "eos behind the end" else "")
+        end = frame.answer[1] + ("«eos_token»" if self.oddity == "eos after the end" else "")
         ends = written(end)
         if self.calls.ends_with is not None:
             ends = _if("message.tool_calls", written(self.calls.ends_with), ends)

@@ -334,7 +334,7 @@ _REPR = "«key»=«value | tojson»"
 
 CALLS: dict[str, Calls] = {
     "json in tags": Calls(start="", call="<tool_call>\n" + _OBJECT + "\n</tool_call>", separator="\n"),
-    "json in tags, behind a line": Calls(
+    "json in tags, after a line": Calls(
         call="<tool_call>\n" + _OBJECT + "\n</tool_call>", separator="\n", after_content="\n"
     ),
     "dict in tags": Calls(call="\n<tool_call>\n" + _AS_DICT + "\n</tool_call>"),
@@ -346,16 +346,16 @@ CALLS: dict[str, Calls] = {
     "objects on lines": Calls(call=_OBJECT, separator="\n", after_content="\n"),
     "python tag": Calls(start="<|python_tag|>", call=_PARAMETERS, separator=";", ends_with="<|eom_id|>"),
     "list": Calls(start="[", call=_OBJECT, separator=", ", end="]"),
-    "list behind a token": Calls(start="[TOOL_CALLS] [", call=_OBJECT, separator=", ", end="]"),
+    "list after a token": Calls(start="[TOOL_CALLS] [", call=_OBJECT, separator=", ", end="]"),
     "list with ids": Calls(start="[TOOL_CALLS][", call=_WITH_ID, separator=", ", end="]"),
     "name and args token": Calls(call="[TOOL_CALLS]" + NAME + "[ARGS]" + JSON),
     "name, id, args": Calls(call="[TOOL_CALLS]" + NAME + "[CALL_ID]" + ID + "[ARGS]" + JSON),
     "list in tags": Calls(start="<tool_calls>[", call=_OBJECT, separator=", ", end="]</tool_calls>"),
     "list in tags on lines": Calls(start="<tool_calls>[\n", call=_OBJECT, separator=",\n", end="\n]</tool_calls>"),
     "list in upper tags": Calls(start="<TOOLCALL>[", call=_OBJECT, separator=", ", end="]</TOOLCALL>"),
-    "list behind a tag": Calls(start="<|tool_call|>[", call=_OBJECT, separator=", ", end="]<|/tool_call|>"),
-    "list behind one token": Calls(start="<|tool_call|>[", call=_OBJECT, separator=", ", end="]"),
-    "list behind a word": Calls(start=" functools[", call=_OBJECT, separator=", ", end="]"),
+    "list after a tag": Calls(start="<|tool_call|>[", call=_OBJECT, separator=", ", end="]<|/tool_call|>"),
+    "list after one token": Calls(start="<|tool_call|>[", call=_OBJECT, separator=", ", end="]"),
+    "list after a word": Calls(start=" functools[", call=_OBJECT, separator=", ", end="]"),
     "action list": Calls(
         start="Action: ```json\n[\n",
         call='    {\n        "tool_name": "' + NAME + '",\n        "parameters": ' + JSON + "\n    }",

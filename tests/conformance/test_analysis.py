@@ -106,9 +106,9 @@ NOT_REBUILT = {
 }
 """What a template renders and its format does not reproduce, with the reason."""
 _UNEVEN = {
-    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "no line break behind an empty block",
+    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "no line break after an empty block",
     "vllm-deepseekv31": "the indentation of the template's own lines is written, and differs from shape to shape",
-    "vllm-granite_20b_fc": "as above, before the answer's header and behind it",
+    "vllm-granite_20b_fc": "as above, before the answer's header and after it",
     "vllm-llama4_json": "a line break before the header of calls and prompts, none before that of content",
 }
 LOOSE = {(name, shape): why for name, why in _UNEVEN.items() for shape in SHAPES}
@@ -155,13 +155,13 @@ def test_answer_is_rebuilt(name, shape):
     calls = [(called, arguments, f"call{i:05}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
     answer = encode_answer(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
     loose = (name, shape) in LOOSE
-    behind = text.partition(format.turn.headers[0].strip() if loose else format.turn.headers[0])[2]
+    after = text.partition(format.turn.headers[0].strip() if loose else format.turn.headers[0])[2]
     same = squeezed if loose else str
     options = [same(answer), same(answer.removeprefix(format.reasoning.empty))]
 
-    rebuilt = any(same(behind).startswith(option) for option in options)
+    rebuilt = any(same(after).startswith(option) for option in options)
 
-    assert rebuilt != ((name, shape) in NOT_REBUILT), f"{options[0]!r}, rendered as {behind!r}"
+    assert rebuilt != ((name, shape) in NOT_REBUILT), f"{options[0]!r}, rendered as {after!r}"
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -20,7 +20,7 @@ FEW, MANY = 16, 800
 UNREAD = {"numbered lines": "only a number and a tool's name show a call"}
 """Calls that no Format describes yet, and why."""
 ODD = {
-    390: "the header ends in EOS, and is no marker where the prompt with tools is another one",
+    390: "the header ends in EOS, and is not a marker where the prompt with tools is another one",
     486: "nothing but the header's word `to=` shows a call, and only calls show it",
     495: "the header's space is in history alone, and the prompt with tools is another one",
 }
@@ -36,7 +36,7 @@ def composed(seed: int) -> ChatTemplate:
 def ends_in_eos(seed: int) -> bool:
     """Return whether reasoning is a message of its own that EOS ends: an engine never goes on to the answer."""
     recipe = drawn(seed)
-    ended = "eos_token" in FRAMES[recipe.frame].answer[1] or recipe.oddity == "eos behind the end"
+    ended = "eos_token" in FRAMES[recipe.frame].answer[1] or recipe.oddity == "eos after the end"
     return recipe.thoughts == "a message of its own" and ended
 
 

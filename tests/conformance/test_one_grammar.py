@@ -247,7 +247,7 @@ RESPONSE = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
 
 
 @subjects()
-def test_a_response_schema_holds_behind_reasoning(name, thinking):
+def test_a_response_schema_holds_after_reasoning(name, thinking):
     """With a response format, every answer's content obeys the schema, whatever is thought before it."""
     turn = template_named(name).prepare(QUESTION, enable_thinking=thinking, response_format=RESPONSE)
     asked = compiled(name, turn, thinking=thinking)

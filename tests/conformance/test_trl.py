@@ -33,10 +33,10 @@ def test_ours_are_right_at_least_as_often() -> None:
     """By the page, which the other test keeps true, TRL's read more answers right of no chat template that is exported."""
     figures = list(trl_table.figures(trl_table.PAGE.read_text(encoding="utf-8")))
 
-    behind = [name for name, by_us, by_them in figures if any(a < b for a, b in zip(by_us, by_them, strict=True))]
+    worse = [name for name, by_us, by_them in figures if any(a < b for a, b in zip(by_us, by_them, strict=True))]
 
     assert figures
-    assert behind == []
+    assert worse == []
 
 
 @pytest.mark.skipif(not installed("transformers"), reason="transformers is not installed")

@@ -373,7 +373,7 @@ WRITTEN = {
         ASK,
         "content:text[<>f <>g] (calls | '') | calls",
     ),
-    "two characters are no sign": (
+    "two characters are not a sign": (
         Format(tools=replace(CALL, call_start="a:")),
         ASK,
         "content:text[a:f a:g] (calls | '') | calls",
@@ -437,7 +437,7 @@ WRITTEN = {
         ASK,
         'content:text[f:" g:"] | calls',
     ),
-    "other spellings are no text": (
+    "other spellings are not text": (
         Format(
             tools=CALL, spellings=(Spelling(marker="<c>", others=("<C>",)), Spelling(marker="<s>", others=("<S>",)))
         ),

@@ -399,6 +399,7 @@ def test_documents_are_passed():
     assert template.prepare([USER]).prompt == "0"
 
 
+@pytest.mark.slow
 def test_hostile_template_is_analysed_in_time():
     """Analysis asks a hostile template many questions, and is done in seconds all the same."""
     source = "{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}"

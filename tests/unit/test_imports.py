@@ -41,6 +41,7 @@ def test_importing_the_package_loads_nothing_else():
     assert "jinja2" not in modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("used", ["", "; turn.parse('Hi')", "; turn.parser().feed('Hi')"])
 def test_answers_are_read_without_what_writes_grammars(used):
     """Preparing a turn and reading its answer loads no emitter."""
@@ -60,6 +61,7 @@ def test_a_reader_of_text_needs_no_jinja():
     assert packages(modules) & {"template", "analysis", "emit"} == set()
 
 
+@pytest.mark.slow
 def test_a_template_that_is_known_is_not_analysed(tmp_path, monkeypatch):
     """A process that finds a template's analysis on disk does not even load what would make it."""
     monkeypatch.setenv("UNRENDER_CACHE", str(tmp_path))

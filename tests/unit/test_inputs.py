@@ -132,6 +132,7 @@ def test_what_is_not_a_tool_is_refused(tools, message):
         plain_tools(tools)
 
 
+@pytest.mark.slow
 def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
     """An equal tool is left out; another one of the same name is refused, and so is one that is too deep to compare."""
     deep: list[dict[str, Any]] = [{}, {}]

@@ -80,6 +80,7 @@ HOSTILE: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "place"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_values_are_an_error_that_names_the_place(template, arguments, place):
     """What is nested too deeply, holds itself or is not JSON is a `MessageError`, never another exception."""

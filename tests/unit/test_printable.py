@@ -6,6 +6,8 @@ import json
 import sys
 import unicodedata
 
+import pytest
+
 from unrender.printable import ascii_json, printable, printable_json, printable_lines
 
 EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
@@ -34,6 +36,7 @@ def test_ordinary_text_stays():
     assert printable(text) == text
 
 
+@pytest.mark.slow
 def test_json_means_the_same():
     """JSON keeps its value, however it is written."""
     value = {"text": " ".join(EVERYTHING)}  # Apart: JSON reads two halves side by side as one character.

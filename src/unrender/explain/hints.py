@@ -47,7 +47,7 @@ def _no_tools(case: Case) -> Iterator[Found]:
     anything = replace(turn.request, tools=None, tool_choice=ToolChoice.AUTO)
     calls = Reading.of(replace(turn, request=anything), case.reading.output).whole_calls
     if calls:
-        text = f"no tools were offered, so {_listed(call.name for call in calls)} is no call"
+        text = f"no tools were offered, so {_listed(call.name for call in calls)} is not a call"
         yield text, "Give the tools of the request (--tools, or `tools=`)"
 
 

@@ -79,7 +79,7 @@ class Scale:
     """The shapes that were weighed: their ids stay theirs."""
 
     def weigh(self, shape: Shape) -> Weight:
-        """Return the weight of a shape, without deep recursion. Shapes behind references are not included."""
+        """Return the weight of a shape, without deep recursion. What references lead to is not included."""
         waiting = [shape]
         while waiting:
             found = waiting[-1]

@@ -320,7 +320,7 @@ def _containers(codec: Codec) -> _Containers:
             return _Containers(
                 lexicon=_bare(codec),
                 said="lists and objects as in JSON, but keys without quotes",
-                losses=_lost("keys that are no words break the reading of a call"),
+                losses=_lost("keys that are not words break the reading of a call"),
             )
         case Containers.SINGLE:
             return _Containers(

@@ -299,7 +299,7 @@ class NoArguments:
     text: str
     begins: Finder
     """What arguments begin with."""
-    behind: int
+    after: int
     """Where to go on after the arguments."""
 
     def step(self, machine: Machine) -> bool:
@@ -315,7 +315,7 @@ class NoArguments:
             machine.take(Role.ARGUMENT, at + len(self.text))
             machine.arguments("{}")
             call.closed = True
-            machine.pc = self.behind
+            machine.pc = self.after
         else:
             machine.pc += 1
         return False

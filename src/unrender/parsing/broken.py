@@ -83,11 +83,11 @@ class BrokenRun:
             return True
         closer = "}"
         while closer:
-            behind = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
-            if not machine.final and (behind == len(buffer) or self.closers.may_grow(buffer, behind)):
+            after = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
+            if not machine.final and (after == len(buffer) or self.closers.may_grow(buffer, after)):
                 return True
-            closer = self.closers.at(buffer, behind)
-            end = behind + len(closer) if closer else end
+            closer = self.closers.at(buffer, after)
+            end = after + len(closer) if closer else end
         machine.events.append(BrokenText(buffer[machine.at : end]))
         machine.take(Role.MALFORMED, end)
         machine.pc = self.text.hub

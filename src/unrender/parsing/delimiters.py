@@ -25,8 +25,8 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
     size = len(text)
     found = text.find(close, at)
     while found >= 0 and len(close) == 1:
-        behind = _SPACE.match(text, found + 1).end()  # type: ignore[union-attr]
-        if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, behind):
+        after = _SPACE.match(text, found + 1).end()  # type: ignore[union-attr]
+        if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
             return found
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):
             return found if final else -found - 1

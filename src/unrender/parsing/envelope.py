@@ -116,14 +116,14 @@ class ReadEnvelope:
         if not buffer.startswith(spelling.before, machine.at) or not buffer.startswith('"', quote):
             return
         end = 1 + buffer.find('"', quote + 1, quote + MAX_NAME)
-        if not end or not buffer.startswith(spelling.behind, end) or "\\" in buffer[quote:end]:
+        if not end or not buffer.startswith(spelling.after, end) or "\\" in buffer[quote:end]:
             return
-        if not buffer.startswith(_HEADS, end + len(spelling.behind)):
+        if not buffer.startswith(_HEADS, end + len(spelling.after)):
             return
         _take(machine, spelling.pieces_before)
         self._name(machine, state, end)
         if machine.scanner is state:
-            _take(machine, spelling.pieces_behind)
+            _take(machine, spelling.pieces_after)
             state.path, state.key = self.fields.args_field[:-1], self.fields.args_field[-1]
             self._arguments(machine, state)
 

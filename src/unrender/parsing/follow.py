@@ -41,8 +41,8 @@ class Follow:
         arguments = syntax.arguments
         self.in_code: bool = arguments.in_code
         """A value may be an expression, or a string in quotes."""
-        behind = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
-        self.closing: tuple[Part, ...] = (arguments.end, *behind, syntax.call_end)
+        after = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
+        self.closing: tuple[Part, ...] = (arguments.end, *after, syntax.call_end)
         """What closes a call."""
         texts = [part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot)]
         self.closed: bool = any(map(str.strip, texts))
@@ -210,8 +210,8 @@ class Follow:
 def _head(syntax: CallSyntax) -> list[Part]:
     """Return what a call begins with, up to and with what follows its name."""
     at = syntax.function.index(Slot.NAME)
-    behind = syntax.function[at + 1 : at + 2]
-    return [*syntax.function[: at + 1], *((syntax.arguments.start,) if behind == (Slot.ARGUMENTS,) else behind)]
+    after = syntax.function[at + 1 : at + 2]
+    return [*syntax.function[: at + 1], *((syntax.arguments.start,) if after == (Slot.ARGUMENTS,) else after)]
 
 
 def _leading_text(parts: Iterable[Part]) -> str:

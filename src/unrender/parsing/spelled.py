@@ -17,7 +17,7 @@ Pieces = tuple[tuple[Role, int], ...]
 """Roles, each with how many characters it has."""
 _BEFORE = re.compile(r'\{\s*(?:"[^"\\]+"\s*:\s*\{\s*)*"[^"\\]+"\s*:\s*(?=")')
 """`{"function": {"name": ` before a quotation mark."""
-_BEHIND = re.compile(r'(?<=")\s*,\s*"[^"\\]+"\s*:\s*(?="?\Z)')
+_AFTER = re.compile(r'(?<=")\s*,\s*"[^"\\]+"\s*:\s*(?="?\Z)')
 """`, "arguments": ` after a quotation mark."""
 _KEY = re.compile(r'"([^"]+)"\s*:')
 _SPACE = re.compile(r"(\s+)")
@@ -28,7 +28,7 @@ class Spelling:
     """The text of the object before the name's quotation marks and after them, up to the arguments."""
 
     before: str
-    behind: str
+    after: str
 
     @cached_property
     def pieces_before(self) -> Pieces:
@@ -36,9 +36,9 @@ class Spelling:
         return _pieces(self.before)
 
     @cached_property
-    def pieces_behind(self) -> Pieces:
+    def pieces_after(self) -> Pieces:
         """What the characters after the name are."""
-        return _pieces(self.behind)
+        return _pieces(self.after)
 
 
 def spelling_of(syntax: CallSyntax) -> Spelling | None:
@@ -49,13 +49,13 @@ def spelling_of(syntax: CallSyntax) -> Spelling | None:
     first, second = function[0], function[2]
     assert isinstance(first, str)
     assert isinstance(second, str)
-    before, behind = _BEFORE.match(first), _BEHIND.search(second)
-    if not before or not behind or before.end() != len(first) - 1 or behind.start() != 1:
+    before, after = _BEFORE.match(first), _AFTER.search(second)
+    if not before or not after or before.end() != len(first) - 1 or after.start() != 1:
         return None
     keys = _keys(before.group())
-    if keys != fields.name_field or (*keys[:-1], *_keys(behind.group())) != fields.args_field:
+    if keys != fields.name_field or (*keys[:-1], *_keys(after.group())) != fields.args_field:
         return None
-    return Spelling(before.group(), behind.group())
+    return Spelling(before.group(), after.group())
 
 
 def _keys(text: str) -> tuple[str, ...]:

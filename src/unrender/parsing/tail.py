@@ -76,10 +76,10 @@ class Tail:
         return not mark or mark in awaited or (mark == FENCE and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
-        behind = SPACE.match(machine.buffer, at + 1, at + 1 + MAX_BLANK).end()  # type: ignore[union-attr]
-        if not machine.final and (behind >= len(machine.buffer) or self.marks.may_grow(machine.buffer, behind)):
+        after = SPACE.match(machine.buffer, at + 1, at + 1 + MAX_BLANK).end()  # type: ignore[union-attr]
+        if not machine.final and (after >= len(machine.buffer) or self.marks.may_grow(machine.buffer, after)):
             return True
-        if len(self.marks.at(machine.buffer, behind)) < 2:
+        if len(self.marks.at(machine.buffer, after)) < 2:
             return self._leave(machine, at)
         machine.malformed(mark, "a closer")
         _take(machine, at + 1)
@@ -113,18 +113,18 @@ class Tail:
     def _separator(self, machine: Machine, at: int, mark: str) -> bool:
         buffer = machine.buffer
         end = at + len(mark)
-        behind = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
-        if behind - end == MAX_BLANK:
+        after = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
+        if after - end == MAX_BLANK:
             return self._leave(machine, at)
-        if not machine.final and (behind >= len(buffer) or self.marks.may_grow(buffer, behind)):
+        if not machine.final and (after >= len(buffer) or self.marks.may_grow(buffer, after)):
             return True
-        following = self.marks.at(buffer, behind)
+        following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
         machine.take(Role.LAYOUT, at)
         machine.take(Role.MARKER, end)
-        machine.take(Role.LAYOUT, behind)
-        return self._next_call(machine, behind, following)
+        machine.take(Role.LAYOUT, after)
+        return self._next_call(machine, after, following)
 
     def _next_call(self, machine: Machine, at: int, mark: str) -> bool:
         if machine.closed < len(self.closers):

@@ -31,7 +31,7 @@ def test_overlap_is_cut_between_tags():
     assert (solution.suffix, solution.prefix) == (">", "]<~[<")
 
 
-def test_overlap_is_cut_behind_a_line_break():
+def test_overlap_is_cut_after_a_line_break():
     """White space between two items ends the first."""
     solution = solve([">\n<p "], "</p>\n<p ", ["</p>\n</f>"])
 

@@ -99,6 +99,7 @@ def test_format_does_not_depend_on_needles(path, monkeypatch):
     assert analyze(template).format == before
 
 
+@pytest.mark.slow
 def test_every_mode_is_met():
     """The test templates cover all modes of reasoning, content and calls."""
     formats = [golden_formats.derived(path) for path in TEMPLATES]

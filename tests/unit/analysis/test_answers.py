@@ -69,7 +69,7 @@ def test_thinking_is_switched_off():
     assert (answers.content, answers.content_no_thinking, answers.call_no_thinking) == (None, C, call())
 
 
-def test_content_is_put_behind_closers():
+def test_content_is_put_after_closers():
     """Where reasoning is not shown, content is rendered after each string constant that may close it."""
     answers = render_answers(prober(CUTTING), FRAME)
 
@@ -120,7 +120,7 @@ def test_shown_reasoning_needs_no_closers():
     assert cuts == [{}, {}, {}, {"</think>": f"{CONTENT2}</think>{C}"}]
 
 
-def test_reasoning_behind_content_is_not_shown():
+def test_reasoning_after_content_is_not_shown():
     """Reasoning that nothing follows says nothing of its end: closers are tried."""
     source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.reasoning_content }}{% endfor %}{{ '</think>' }}"
 

@@ -278,7 +278,7 @@ TAILS = {
 
 
 @pytest.mark.parametrize(("texts", "expected"), TAILS.values(), ids=TAILS)
-def test_tails_are_what_stands_after_the_last_needle(texts, expected):
+def test_tails_are_what_is_after_the_last_needle(texts, expected):
     """What ends content, what ends calls, and which whole markers both end in."""
     assert tails_of(**texts) == expected
 

@@ -92,7 +92,7 @@ def tools_where(place: str, calls: str) -> str:
 
 
 @pytest.mark.parametrize("place", ["", "and loop.last"])
-def test_calls_are_told_from_tools_behind_the_question(place):
+def test_calls_are_told_from_tools_after_the_question(place):
     """Tools that are offered after a question, or after the open one only, are not taken for calls, nor hide them."""
     every = analyze(Template(tools_where(place, "m.tool_calls or []"))).capabilities
     first = analyze(Template(tools_where(place, "(m.tool_calls or [])[:1]"))).capabilities
@@ -120,11 +120,11 @@ def test_thinking_that_only_goes_off_has_a_switch(test):
     assert found.thinking_off in ((("reasoning_effort", "none"),), (("reasoning_effort", "off"),))
 
 
-def plans_where(before: str, behind: str, alone: str = "") -> str:
+def plans_where(before: str, after: str, alone: str = "") -> str:
     """Return a template that writes a plan, or content in its place, before calls; content `alone` has its own marker."""
     return (
         "{%- for m in messages -%}<{{ m.role }}>"
-        "{%- if m.tool_calls -%}" + before + "{{ m.plan or m.content or '' }}" + behind + "<calls>"
+        "{%- if m.tool_calls -%}" + before + "{{ m.plan or m.content or '' }}" + after + "<calls>"
         "{%- for c in m.tool_calls -%}<c>{{ c.function.name }} {{ c.function.arguments | tojson }}</c>{%- endfor -%}"
         "</calls>{%- else -%}" + alone + "{{ m.content }}{%- endif -%}</>{%- endfor -%}"
         "{%- if add_generation_prompt -%}<assistant>{%- endif -%}"

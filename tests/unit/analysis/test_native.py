@@ -89,7 +89,7 @@ ENVELOPES = {
         {},
         Envelope(name_field=("name",), args_field=("arguments",), list_field=("x", "calls")),
     ),
-    "calls in an object that is no list": (
+    "calls in an object that is not a list": (
         f'{{"a": {A}, "b": {B}}}',
         {},
         Envelope(name_field=("name",), args_field=("arguments",)),

@@ -257,7 +257,7 @@ def test_other_call_syntaxes_prove_nothing():
 
 
 def test_answers_that_are_written_alike_are_not_judged():
-    """No reader tells two answers apart that the template writes with the same text; calls read as text are no such answers."""
+    """No reader tells two answers apart that the template writes with the same text; calls read as text do not count."""
     unmarked = SOURCE.replace("<r>", "").replace("</r>", "")
     swapped = SOURCE.replace("{{ c.function.name }}", f"{NAMES[0]}")
     as_text = SOURCE.replace("<call>", "").replace("</call>", "")
@@ -286,6 +286,6 @@ HEADERS = {
 
 @pytest.mark.parametrize(("format", "start", "judged"), HEADERS.values(), ids=HEADERS)
 def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, judged):
-    """Without a header between question and answer, what was cut out may be no answer."""
+    """Without a header between question and answer, what was cut out may not be an answer."""
     assert (read(SAID[1], f"[{R}]{C}", format=format, start=start, asked=False) is not None) is judged
     assert read(SAID[1], f"[{R}]{C}", format=format, start=start) is not None

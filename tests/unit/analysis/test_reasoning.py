@@ -78,7 +78,7 @@ CLOSERS = {
         {"reasoning": "<think>", "content": "<answer>", "reasoning_content": "x</think>so it is"},
         ("x</think>", "", "up to the opener's closer"),
     ),
-    "white space is no opener of content": (
+    "white space is not an opener of content": (
         {"reasoning": "[r]", "content": "\n", "reasoning_content": "</r>\n"},
         ("</r>", "\n", "what all parts that follow share"),
     ),
@@ -171,7 +171,7 @@ CLOSERS = {
         {"reasoning": "[r]", "reasoning_content": "\n\n# Bot\n\nfinal:", "header": "# Bot\n\n"},
         ("\n\n# Bot", "\n\n", "white space closes nothing: the next message's header does"),
     ),
-    "white space is no header": (
+    "white space is not a header": (
         {"reasoning": "[r]", "reasoning_content": "</r>\nso", "header": "\n"},
         ("</r>\nso", "", "what all parts that follow share"),
     ),

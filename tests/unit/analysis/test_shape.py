@@ -237,12 +237,12 @@ MESSAGES = {
             ],
         },
     ),
-    "what is no call is left out": (
+    "what is not a call is left out": (
         {"tool_calls": ({"function": "f", "type": "other"}, "x")},
         {},
         {"content": "", "tool_calls": [{"type": "other", "function": {}}]},
     ),
-    "calls that are no list": ({"content": "x", "tool_calls": "x"}, {}, {"content": "x"}),
+    "calls that are not a list": ({"content": "x", "tool_calls": "x"}, {}, {"content": "x"}),
 }
 
 

@@ -137,7 +137,7 @@ UNQUOTED = {
     "the quotes are different": (('" ', KEY, "='", VALUE), '"/>', ""),
     "the entry begins with its key": ((KEY, '"', VALUE), '"', ""),
     "the entry is its value": ((VALUE,), '"', ""),
-    "what opens and closes is no quote": (("- ", KEY, "=-", VALUE), "-/>", ""),
+    "what opens and closes is not a quote": (("- ", KEY, "=-", VALUE), "-/>", ""),
     "there is no entry": ((), '"', ""),
 }
 

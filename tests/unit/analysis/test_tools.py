@@ -409,7 +409,7 @@ SYNTAXES = {
         PLAIN | {"parallel": False},
         {"end": "<end>"},
     ),
-    "content after a name that is no call": (
+    "content after a name that is not a call": (
         written() | {"mixed": f"{NAME} {C}<end>"},
         {},
         PLAIN,

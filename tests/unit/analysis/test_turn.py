@@ -310,7 +310,7 @@ APPENDED = {
     "what ends the conversation ends other texts too": (f"{C}<end>", f"{C}<end>\n<user><end>{USER2}", "<user>", ""),
     "nothing after the last answer": (C, f"{C}<end><user>{USER2}", "<user>", ""),
     "no question after the answer": (f"{C}<end>Bye", None, "<user>", ""),
-    "the next turn's opener is no end": (f"{C}<end><s>", f"{C}<end><s>user{USER2}", "<s>user", ""),
+    "the next turn's opener is not an end": (f"{C}<end><s>", f"{C}<end><s>user{USER2}", "<s>user", ""),
     "the next turn's opener of a marker and a word": (
         f"{C}<end><s>user!",
         f"{C}<end><s>user\n{USER2}",
@@ -331,7 +331,7 @@ def test_appended_is_what_only_the_last_answer_has(content, followed, opening, a
 
 OPENERS = {
     "a question's": ({"followed": f"{C}</c>\n<user>{USER2}"}, ["<user>"]),
-    "words are no marker": ({"followed": f"{C}</c>\nuser:{USER2}"}, []),
+    "words are not a marker": ({"followed": f"{C}</c>\nuser:{USER2}"}, []),
     "nothing after EOS": ({"followed": f"{C}</c>{EOS}<user>{USER2}"}, []),
     "a result's": ({"call": "<c>f</c>", "call_answered": f"<c>f</c>\n<tool>{RESULT}</tool>"}, ["<tool>"]),
     "both": ({"followed": f"{C}<u>{USER2}", "call": "f", "call_answered": f"f<tool>{RESULT}"}, ["<u>", "<tool>"]),
@@ -381,7 +381,7 @@ def test_openings_after_a_tool_stand_before_content():
     assert list(openings_after_tool(turns, Frame(lead="", header=""))) == []
 
 
-def test_tail_stands_after_the_last_needle():
+def test_tail_is_after_the_last_needle():
     """Up to EOS or BOS, without what ends the conversation."""
     frame = Frame(lead="", header="", appended="Bye")
 
@@ -411,7 +411,7 @@ def test_white_space_in_a_lead_may_differ(text, lead, rest):
     assert text_after_lead(text, lead) == rest
 
 
-def test_body_stands_after_the_lead():
+def test_body_is_after_the_lead():
     """An answer without the lead; nothing where it has another."""
     frame = Frame(lead="</u><bot>", header="<bot>")
 

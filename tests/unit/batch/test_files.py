@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_named(ask, message):
     ids=["no gzip", "cut off", "changed"],
 )
 def test_damaged_files_are_named(folder, data):
-    """A file that is no gzip, or breaks off, or is damaged inside, is named."""
+    """A file that is not a gzip file, or breaks off, or is damaged inside, is named."""
     (folder / "d.jsonl.gz").write_bytes(data)
 
     with pytest.raises(BatchError, match=r"^d\.jsonl\.gz: "):

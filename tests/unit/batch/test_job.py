@@ -73,6 +73,7 @@ def test_reads_in_order(reader):
     assert sorted(path.name for path in Path().iterdir()) == ["a.jsonl", "b.jsonl", "out.jsonl"]
 
 
+@pytest.mark.slow
 def test_several_processes_write_the_same(reader):
     """The output does not depend on how many processes work."""
     inputs = [write("a.jsonl", 95)]
@@ -203,6 +204,7 @@ def ended_at(last: int) -> Iterator[list[str]]:
         yield steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl.gz", "parquet"])
 def test_goes_on_after_an_end_at_any_step(reader, suffix):
     """Ended before any write, sync, rename or removal, or in the middle of a write, a job goes on to the same output."""
@@ -241,6 +243,7 @@ def rows_done() -> int:
     return int(json.loads(journal.read_text(encoding="utf-8"))["rows"]) if journal.exists() else 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for a job's processes in /proc")
 def test_goes_on_after_a_kill(template):
     """Killed while several processes work, a job leaves none of them, and goes on to what one run gives."""
@@ -342,6 +345,7 @@ def test_tells_how_far_it_is(reader):
     assert all(progress.rate > 0 for progress in told)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_told(reader):
     """A worker that is killed ends the job with a sentence, and the next run goes on."""
     write("a.jsonl", 50)
@@ -350,6 +354,7 @@ def test_a_worker_that_dies_is_told(reader):
         list(mapped(os._exit, [1, 2, 3], 2))
 
 
+@pytest.mark.slow
 def test_results_come_in_order_until_a_worker_raises():
     """Results of quick pieces wait for those of slow ones; what a worker raises comes with its words."""
     results = mapped(slowly, [*range(12), -1], 2)

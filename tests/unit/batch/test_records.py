@@ -37,7 +37,7 @@ def test_a_line_is_a_record_or_has_a_problem(line, record, problem):
 
 
 def test_a_line_that_is_no_utf8_is_said():
-    """Bytes that are no text are a bad row, not an error."""
+    """Bytes that are not text are a bad row, not an error."""
     (row,) = rows(b'{"a": "\xff"}')
 
     assert row.record is None

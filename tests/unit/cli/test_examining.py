@@ -28,6 +28,7 @@ def ask(name: str) -> str:
     return name.upper()
 
 
+@pytest.mark.slow
 def test_each_name_has_its_outcome_in_order():
     """What hangs, dies or fails stops nothing, and everything comes in the order in which it was asked."""
     names = ["one", "hangs", "fails", "two", "dies", "breaks", "three"]

@@ -83,7 +83,7 @@ def test_bad_json_files(folder, name, data, message):
 
 
 def test_text(folder, monkeypatch):
-    """Text comes from a file or from a pipe; bytes that are no text do no harm."""
+    """Text comes from a file or from a pipe; bytes that are not text do no harm."""
     (folder / "a.txt").write_bytes(b"a\r\n\xff")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"piped")))
 

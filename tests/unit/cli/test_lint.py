@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 
 def test_findings_come_with_conversation_and_fix(run):
     """A finding says what was seen, what it does, how to fix it, and shows the conversation."""
@@ -26,6 +28,7 @@ def test_nothing_left_exits_with_0(run):
     assert "nothing found" in result.stdout
 
 
+@pytest.mark.slow
 def test_directory_gives_a_table(run):
     """A directory of templates gives a line for each, and how often each rule was broken."""
     Path("many").mkdir()

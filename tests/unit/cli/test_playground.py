@@ -48,6 +48,7 @@ def test_page_is_written_into_a_folder(tmp_path):
     assert (result.exit_code, (tmp_path / "site" / "index.html").is_file()) == (0, True)
 
 
+@pytest.mark.slow
 def test_page_is_served_until_a_signal(tmp_path):
     """The command says where the page is, serves it with the template that was named, and ends on a signal."""
     (tmp_path / "mine.jinja").write_text("{{ messages[0].content }}")

@@ -102,6 +102,7 @@ def test_printing_takes_time_by_the_length():
     assert len(rows) < 3_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_stops_are_looked_up():
     """Where reading stopped many times, the stretches between are found without asking each stop for each."""

@@ -48,6 +48,7 @@ def _post(url, body):
     return urllib.request.urlopen(request, timeout=20)
 
 
+@pytest.mark.slow
 def test_server_finishes_what_it_has_begun(tmp_path):
     """At SIGTERM the answer on its way is finished, `/ready` and new requests are refused, and the process ends well."""
     with socket.socket() as free:

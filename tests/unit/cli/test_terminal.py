@@ -187,6 +187,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(COMMANDS)), ids=lambda index: " ".join(COMMANDS[index][0])[:40])
 def test_nothing_from_outside_is_obeyed(seen, index):
     """No command sends a terminal anything but text, whatever its inputs hold; what attacked is shown."""
@@ -196,6 +197,7 @@ def test_nothing_from_outside_is_obeyed(seen, index):
     assert "Traceback" not in seen[index]
 
 
+@pytest.mark.slow
 def test_styles_are_the_command_lines_own(folder):
     """With colours, the terminal is sent the command line's own codes and no others."""
     seen = on_terminal("-m", "unrender", "inspect", M, NO_COLOR="")
@@ -204,14 +206,15 @@ def test_styles_are_the_command_lines_own(folder):
     assert alive(seen) == set()
 
 
+@pytest.mark.slow
 def test_plain_means_no_codes_and_no_progress(folder):
     """With --plain, before or after the command, a terminal is sent what a file would be."""
     before = on_terminal("-m", "unrender", "--plain", "verify", M, "--samples", "1", NO_COLOR="")
-    behind = on_terminal("-m", "unrender", "verify", M, "--samples", "1", "--plain", NO_COLOR="")
+    after = on_terminal("-m", "unrender", "verify", M, "--samples", "1", "--plain", NO_COLOR="")
 
     assert "\x1b" not in before
     assert "\r" not in before.replace("\r\n", "")
-    assert before == behind
+    assert before == after
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -273,6 +276,7 @@ def test_defect_is_one_line(run, monkeypatch):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_reader_that_leaves_early_is_no_error(folder):
     """Output into a pipe that closes ends quietly."""
     command = [sys.executable, "-m", "unrender", "inspect", M]
@@ -287,6 +291,7 @@ def test_reader_that_leaves_early_is_no_error(folder):
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("inspect", M), ("format", M), ("parse", M, "--stream", "--json")])
 def test_encoding_that_lacks_characters_is_no_error(folder, arguments):
     """Where the output's encoding lacks characters, they are written as their numbers, and JSON stays JSON."""
@@ -310,6 +315,7 @@ def test_version_and_help_are_at_hand(run):
     assert run("parse", "-h").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell):
     """The script that a shell sources is printed, and the commands are offered."""

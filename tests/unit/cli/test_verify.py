@@ -45,6 +45,7 @@ def test_shows_a_counterexample(run):
     assert '\n  + content: ""' in result.stdout
 
 
+@pytest.mark.slow
 def test_directory_gives_a_table(run):
     """A directory of templates gives a line for each, and a sum."""
     Path("many").mkdir()
@@ -74,6 +75,7 @@ def test_history_is_no_proof(run):
     assert "+ …" in result.stdout
 
 
+@pytest.mark.slow
 def test_report_is_a_page_of_markdown(run):
     """With --report, all is written to a file, beside what is printed."""
     result = run("verify", "chat_template.jinja", "--report", "report.md")
@@ -99,6 +101,7 @@ def test_numbers_are_checked(run, option):
     assert run("verify", "chat_template.jinja", option, "many").exit_code == 2
 
 
+@pytest.mark.slow
 def test_bad_file_stops_nothing(run):
     """In a folder, a file that is not a template is named in the table, the others are examined, and the exit code is 2."""
     Path("many").mkdir()
@@ -116,6 +119,7 @@ def test_bad_file_stops_nothing(run):
     assert "error" in data["many/bad.jinja"]
 
 
+@pytest.mark.slow
 def test_time_limit_stops_a_template(run):
     """What takes longer than --timeout is stopped, and said in the table."""
     result = run("verify", "chat_template.jinja", "--samples", "5000", "--timeout", "1.5")

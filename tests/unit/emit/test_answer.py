@@ -85,7 +85,7 @@ def test_parallel_calls_can_be_forbidden():
     assert accepted([F, f"{F}\n{G}"], parallel_tool_calls=False) == [F]
 
 
-def test_a_response_schema_holds_behind_reasoning():
+def test_a_response_schema_holds_after_reasoning():
     """Reasoning is free, and the answer obeys the schema."""
     texts = ['{"a": 1}', '<think>free { text</think>\n{"a": 1}', "Hi", '{"a": 2}']
 

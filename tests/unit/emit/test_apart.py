@@ -18,6 +18,7 @@ TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
 LONGEST = 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_a_pattern_is_not_made_deterministic() -> None:
     """`(a|b)*a(a|b){18}` has a quarter of a million states when each is told from all others; the grammar stays small, and right."""

@@ -66,7 +66,7 @@ def test_what_free_text_says_as_well_is_left_out() -> None:
 
 
 def test_what_free_text_does_not_say_is_handed_back() -> None:
-    """The end where text must have a stop, text with something else after it, what is no literal, a closed rule."""
+    """The end where text must have a stop, text with something else after it, what is not a literal, a closed rule."""
     assert taken("word") == ({}, [(Literal("word"),)])
     assert taken("\n", TEXT, X) == ({}, [(Literal("\n"), TEXT, X)])
     assert taken("\n", Until(("<y>",)), MORE) == ({}, [(Literal("\n"), Until(("<y>",)), MORE)])
@@ -75,7 +75,7 @@ def test_what_free_text_does_not_say_is_handed_back() -> None:
 
 
 def test_a_stop_may_begin_before_more_text() -> None:
-    """A literal that ends as a stop begins is no text as any other: the stop would be complete in it."""
+    """A literal that ends as a stop begins is not text as any other: the stop would be complete in it."""
     assert taken("<", TEXT, MORE) == ({}, [(Literal("<"), TEXT, MORE)])
     assert taken("a<x", TEXT, MORE) == ({}, [(Literal("a<x"), TEXT, MORE)])
     assert taken("<y", TEXT, MORE) == ({}, [])

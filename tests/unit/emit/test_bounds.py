@@ -120,6 +120,7 @@ def ordinary(count: int) -> list[Tool]:
     ]
 
 
+@pytest.mark.slow
 @SYNTAXES
 def test_no_dialect_is_much_longer_than_another(syntax):
     """A structural tag has no rules to share, so it is EBNF where a tree would repeat itself."""
@@ -138,6 +139,7 @@ def test_a_short_structural_tag_is_a_tree():
     assert written["format"]["type"] == "or"
 
 
+@pytest.mark.slow
 @SYNTAXES
 @pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
 def test_length_is_linear_in_the_tools(syntax, write):
@@ -151,6 +153,7 @@ UNCOMPARED = "Lark: too many ways to go on"
 """How the warning begins that says what Lark may refuse; every schema is exact all the same."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
 @SYNTAXES
 @pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
@@ -167,6 +170,7 @@ def test_length_is_linear_in_the_properties(syntax, write, required):
     assert twice < 2.3 * once
 
 
+@pytest.mark.slow
 @SYNTAXES
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_any_argument_can_be_drawn(syntax, name):
@@ -209,6 +213,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @SYNTAXES
 @WRITES
@@ -220,6 +225,7 @@ def test_large_schemas_are_written_exactly(syntax, write, kind):
         assert write(answer(syntax, Tool(name="f", parameters={"properties": LARGE[kind]})))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
 @SYNTAXES
 @WRITES

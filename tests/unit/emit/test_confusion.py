@@ -37,12 +37,12 @@ def test_a_lexeme_is_lost_where_another_goes_on(root, expected):
     assert lost(root, b=B, c=Literal("c")) == expected
 
 
-def test_two_ways_behind_the_same_lexeme_are_read_side_by_side():
+def test_two_ways_after_the_same_lexeme_are_read_side_by_side():
     """The confusion may come later than the fork."""
     assert lost(Choice((Sequence((DIGITS, A, Ref("b"))), Sequence((DIGITS, AB)))), b=B) == {A}
 
 
-def test_a_rule_is_followed_by_what_stands_behind_its_own_reference():
+def test_a_rule_is_followed_by_what_is_after_its_own_reference():
     """What follows another reference to the same rule is not beside it."""
     shared = Sequence((A, Optional(B)))
 

@@ -86,7 +86,7 @@ def test_a_bounded_repetition_is_written_out():
     assert sorted(len(text.branches) for text in texts(lowered)) == [0, 1]
 
 
-def test_lookaheads_behind_text_choose_among_its_continuations():
+def test_lookaheads_after_text_choose_among_its_continuations():
     """A literal lookahead is decided when the grammar is written."""
     continuations = Choice((Literal("<x>a"), Literal("<x>b")))
 
@@ -125,10 +125,10 @@ def test_literals_that_begin_alike_are_factored():
     """No option begins as a longer one does, which would hide it from a lexer."""
     letters = Chars((("a", "z"),))
 
-    behind_text = rules(Sequence((Until(("<x>",)), STOP, Choice((Sequence((A, letters)), Literal("a!end"))))))
+    after_text = rules(Sequence((Until(("<x>",)), STOP, Choice((Sequence((A, letters)), Literal("a!end"))))))
     before_more = rules(Sequence((Repeat(Sequence((Literal("\n"), letters))), Literal("\nend"))))
 
-    assert literals(behind_text) == {"", "a", "!end"}
+    assert literals(after_text) == {"", "a", "!end"}
     assert literals(before_more) == {"\n", "end"}
 
 

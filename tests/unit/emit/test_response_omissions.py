@@ -83,7 +83,7 @@ def test_nothing_is_left_out_of_plain_formats(format: Format) -> None:
 
 
 def test_empty_arguments_in_entries_are_read() -> None:
-    """Where each argument has markers, none at all is no loss."""
+    """Where each argument has markers, nothing is lost when there are none."""
     found = omissions(with_arguments(TAGGED.format, when_empty=""))
 
     assert [omission.what for omission in found if "without arguments" in omission.what] == []

@@ -64,7 +64,7 @@ def kept(name: str) -> Format:
     return Format.from_json((FORMATS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_the_answer_begins_behind_any_header() -> None:
+def test_the_answer_begins_after_any_header() -> None:
     """All headers are anchors, a single one as plain text."""
     one, two = (response_template(Format(turn=TurnTexts(headers=it))).template for it in (("<a>",), ("<a>", "<b>")))
 
@@ -136,7 +136,7 @@ def test_a_call_ends_reasoning_that_holds_calls() -> None:
     assert re.search(pattern, text).span() == (text.index("\n"), text.index("\n"))
 
 
-def test_the_joint_is_not_taken_behind_empty_reasoning_of_another_form() -> None:
+def test_the_joint_is_not_taken_after_empty_reasoning_of_another_form() -> None:
     """Where no reasoning is written in a way of its own, what is content begins at once; else after the joint."""
     turn = replace(TURN, reasoning_to_content="\n")
     own, same = (
@@ -221,7 +221,7 @@ def test_a_list_without_arguments_is_content() -> None:
         ("json-bare", '{"name": "f", "parameters": {"a": "b <|end|> c"}} <|end|>', " <|end|>"),
     ],
 )
-def test_what_ends_json_stands_behind_its_bracket(name: str, text: str, end: str) -> None:
+def test_what_ends_json_is_after_its_bracket(name: str, text: str, end: str) -> None:
     """A closer inside a JSON string ends no call; layout before it does not matter."""
     pattern = fields(kept(name))["tool_calls"]["close_pattern"]
 
@@ -339,7 +339,7 @@ def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
         ("tagged-flag", "types written beside values are not read"),
         ("tagged-repr", "lists and objects are Python literals"),
         ("tagged-lists", "one is read"),
-        ("bare-keys", "keys that are no words"),
+        ("bare-keys", "keys that are not words"),
         ("json-wrapped", "arguments come as JSON text"),
     ],
 )

@@ -105,7 +105,7 @@ def test_lookaheads_are_decided_by_what_was_read(read: str, sights: tuple[Sight,
 
 
 def test_what_is_left_after_a_stop() -> None:
-    """More text than the stop is put before the rest; none is no literal."""
+    """More text than the stop is put before the rest; none is not a literal."""
     assert State("<x>ab", (), (R,)).after("<x>") == (Literal("ab"), R)
     assert State("<x>", (), (R,)).after("<x>") == (R,)
 
@@ -155,7 +155,7 @@ def test_what_follows_text_is_sorted_by_stops(rest: Rest, own: dict[str, list[Re
     ids=repr,
 )
 def test_a_lookahead_chooses_among_the_ways_on(sight: Node, own: dict[str, list[Rest]]) -> None:
-    """Ways that do not meet it are no ways."""
+    """Ways that do not meet it are not ways."""
     assert place(sight, Choice((Literal("<x>a"), Literal("<x>b")))).own == own
 
 

@@ -48,7 +48,7 @@ def test_a_marker_inside_reasoning_does_not_fire(output, begun, expected):
     assert fires(THINKING, output, begun) == expected
 
 
-def test_the_grammar_starts_behind_the_reasoning():
+def test_the_grammar_starts_after_the_reasoning():
     """The first group is the call that counts, not one that was mentioned while thinking."""
     (trigger,) = triggers(THINKING, REQUEST, "<think>\n")
     output = "no <call> yet\n</think><call>"
@@ -93,10 +93,10 @@ def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
 
 
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
-@pytest.mark.parametrize("behind", ["", "[", "[\n"])
-def test_a_special_token_is_a_trigger_by_itself(token: str, behind: str) -> None:
+@pytest.mark.parametrize("after", ["", "[", "[\n"])
+def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
     """What is after the token, a misspelt name included, does not keep the grammar asleep."""
-    calls = replace(CALLS, section_start=token + behind, call_start="")
+    calls = replace(CALLS, section_start=token + after, call_start="")
 
     assert triggers(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
     assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token

@@ -204,6 +204,7 @@ WORDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in TEMPLATES.glob("*.jinja")))
 def test_no_output_is_an_error(name):
     """Whatever a model writes, after whatever template, is explained, and every character has a role."""

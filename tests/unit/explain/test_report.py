@@ -61,7 +61,7 @@ def calling(status):
     ],
 )
 def test_what_is_clean(changes, clean):
-    """Nothing stopped the reading, every call is whole, and nothing is to be hinted at; tolerance is no fault."""
+    """Nothing stopped the reading, every call is whole, and nothing is to be hinted at; tolerance is not a fault."""
     assert replace(PLAIN, **changes).clean is clean
 
 

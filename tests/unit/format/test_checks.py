@@ -211,7 +211,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "opener is ignored": ({"reasoning": THINK, "ignored": ["<think>"]}, r"format.ignored\[0\]"),
     "opener is a header": ({**tools(TAG, call_start="<c>"), "turn": {"headers": ["<c>\n"]}}, r"format.turn.headers\[0\]"),
     "joint of one character": ({"turn": {"content_to_tools": "|"}}, "format.turn.content_to_tools"),
-    "joint that is no layout": ({"turn": {"start_to_content": "<x>"}}, "format.turn.start_to_content"),
+    "joint that is not layout": ({"turn": {"start_to_content": "<x>"}}, "format.turn.start_to_content"),
     "prefill with a marker": (
         {"reasoning": {"mode": "delimiter", "end": "<go>"}, "turn": {"prefill": "Steps<x>"}, "ignored": ["<x>"]},
         "format.turn.prefill",
@@ -230,12 +230,12 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         r"format.turn.prefill_no_thinking: .*'<bot>' of turn.headers\[0\]",
     ),
     "fence that nothing opens": (tools(TAG, call_end="```<end>"), "format.tools.call_end: .* fence"),
-    "word behind a word": (tools(TAG, function=["<f>", SLOT["name"], "with", SLOT["arguments"]]), r"function\[2\]"),
+    "word after a word": (tools(TAG, function=["<f>", SLOT["name"], "with", SLOT["arguments"]]), r"function\[2\]"),
     "key right after a name": (
         tools(RAW, function=["<f>", SLOT["name"], SLOT["arguments"], "</f>"], arguments={**RAW["arguments"], "entry": [SLOT["key"], ": ", SLOT["value"], "</p>"]}),
         r"function\[2\]: expected no letter or digit right after `name`",
     ),
-    "words behind nothing": (tools(TAG, function=["<f>", SLOT["name"], ":", SLOT["arguments"], "|", SLOT["key"]]), "function"),
+    "words after nothing": (tools(TAG, function=["<f>", SLOT["name"], ":", SLOT["arguments"], "|", SLOT["key"]]), "function"),
     "bare keys beside raw strings": (entry("<p>", SLOT["key"], "=", SLOT["value"], "</p>", containers="bare"), "codec.containers"),
     "calls that nothing shows inside reasoning": (
         {"reasoning": {**THINK, "holds_calls": True}, **tools(TAG, function=[SLOT["name"], "<a>", SLOT["arguments"], "</f>"])},

@@ -83,6 +83,7 @@ def test_whole_stream_is_no_error():
     assert asyncio.run(run()).json()["choices"][0]["message"]["content"] == TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "status"),
     [
@@ -107,6 +108,7 @@ def test_engine_that_fails_at_once_gives_a_status(said, status):
     assert all(b"error" in body for _, body in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[30.0], [b"data: {nonsense}\n\n"], [b'data: {"error": "x"}\n\n'], []])
 @pytest.mark.parametrize("path", PATHS)
 def test_engine_that_fails_later_ends_the_stream(path, more):
@@ -126,6 +128,7 @@ def test_engine_that_fails_later_ends_the_stream(path, more):
     assert TEXT in json.dumps(json.loads(said), ensure_ascii=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("path", PATHS)
 def test_client_that_goes_cancels_the_engines_request(path, stream):
@@ -232,6 +235,7 @@ def _raising():
     )
 
 
+@pytest.mark.slow
 def test_second_signal_ends_and_time_runs_out():
     """In full flight: told to end, answers go on; when the time to drain is over, they end and the engine's work with them."""
 

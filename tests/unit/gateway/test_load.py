@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from live import listening
 from paced import client, engine, port_of
 
@@ -36,6 +37,7 @@ async def carried(port: int, streams: int, tokens: int) -> float:
     return spent
 
 
+@pytest.mark.slow
 def test_streams_are_kept_apart_and_a_chunk_costs_the_same():
     """Each of a hundred streams hears its own text, whole, and a chunk costs about what it costs among fifteen."""
     # What is measured moves on a busy machine: it has to hold once. A cost that grew with the streams would be 6.7 times as much.

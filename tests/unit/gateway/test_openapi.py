@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
@@ -38,6 +39,7 @@ FEW = settings(
 )
 
 
+@pytest.mark.slow
 @SCHEMA.parametrize()
 @FEW
 def test_paths_keep_what_the_document_says(case):

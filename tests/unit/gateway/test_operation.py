@@ -89,6 +89,7 @@ def test_rejections_are_counted_by_their_reason():
     assert SECRET not in text
 
 
+@pytest.mark.slow
 def test_cancellations_are_counted_by_who_broke_off():
     """A client that goes, and a gateway that cannot wait, count apart."""
 

@@ -29,6 +29,7 @@ def heard(*sent, **settings):
     return asyncio.run(run()), len(engine.jobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

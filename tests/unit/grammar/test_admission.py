@@ -210,7 +210,7 @@ def test_values_are_written_as_json_with_whole_numbers(value, text):
 
 
 def test_equal_values_have_one_text():
-    """The order of keys is no difference; letters stay as they are."""
+    """The order of keys is not a difference; letters stay as they are."""
     assert canonical({"b": "é", "a": (1.0,)}) == canonical({"a": [1], "b": "é"}) == '{"a": [1], "b": "é"}'
 
 

@@ -209,7 +209,7 @@ def test_the_standard_budget() -> None:
 
 
 def test_a_reading_is_weighed_once() -> None:
-    """Its weight is no part of what it means."""
+    """Its weight does not change what it means."""
     found = read_schema({"type": "array", "items": {"type": "null"}, "title": "weighed once"})
     before = replace(found)
 

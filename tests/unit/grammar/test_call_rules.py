@@ -1087,7 +1087,7 @@ def test_any_value_of_a_type():
 
 
 def test_small_pieces_of_calls():
-    """Items of what is no list, text that is not empty, objects that may be, and references under other names."""
+    """Items of what is not a list, text that is not empty, objects that may be, and references under other names."""
     must = Object(properties=(Property("a", Null(), True),))
 
     assert (items_of([1]), items_of({"a": 1}), items_of("ab")) == ([1], [], [])

@@ -142,7 +142,7 @@ OF_EACH_CONTAINER: list[Any] = [
         ("bare", [('"', '"')], "null", "true", "false", ";", "=", False, True),
         "one JSON object",
         "lists and objects as in JSON, but keys without quotes",
-        [("keys that are no words break the reading of a call", "objects", "arrays")],
+        [("keys that are not words break the reading of a call", "objects", "arrays")],
     ),
     (
         Containers.SINGLE,
@@ -259,7 +259,7 @@ def test_letters_may_be_written_in_ascii():
 
 
 def test_what_is_left_out_is_told():
-    """An argument that is null may be no argument."""
+    """An argument that is null may not be an argument."""
     assert notation_of(Codec(omits_null=True)).sentences[3:] == ("an argument that is null is left out",)
     assert notation_of(Codec()).sentences[3:] == ()
 

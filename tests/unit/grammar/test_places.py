@@ -65,7 +65,7 @@ def test_a_reference_is_joined_to_its_base(base: str, reference: str, uri: str) 
     ],
 )
 def test_an_id_moves_the_base(schema: Any, base: str) -> None:
-    """Without its fragment; what is no text is no id."""
+    """Without its fragment; what is not text is not an id."""
     assert base_of("http://h/a", schema) == base
 
 
@@ -76,7 +76,7 @@ def test_a_resource_is_entered_once() -> None:
 
 
 def test_marks_are_no_part_of_a_pointer() -> None:
-    """What the reader put into a path is left out, with the number behind it."""
+    """What the reader put into a path is left out, and so is the number after it."""
     place = Place({"type": "null"}, "#/a", "http://h/x", ("http://h/x",))
     made = place.made("k/l", {"anyOf": [{}]})
 

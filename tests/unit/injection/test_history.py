@@ -33,7 +33,7 @@ def assistant(content, *calls):
         ),
     ],
 )
-def test_calls_stand_behind_content(content, expected):
+def test_calls_come_after_content(content, expected):
     """A call is written as the format has it, after whatever the message says."""
     assert write_calls([assistant(content, CALL)], FORMAT) == [{"role": "assistant", "content": expected}]
 

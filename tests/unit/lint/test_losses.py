@@ -119,7 +119,7 @@ def test_reasoning_before_a_call_that_is_dropped():
     ],
 )
 def test_the_first_marker_of_a_turn_is_injected(end, ends, headers, marker):
-    """The end of turn comes first, then other ends, then headers; white space is no marker."""
+    """The end of turn comes first, then other ends, then headers; white space is not a marker."""
     turn = replace(sound().format.turn, end=end, ends=ends, headers=headers)
     found = list(losses.injectable(replace(sound(), format=replace(sound().format, turn=turn))))
 

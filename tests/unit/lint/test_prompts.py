@@ -49,7 +49,7 @@ def test_a_prompt_that_always_asks(changes, count):
 
 @pytest.mark.parametrize(("header", "count"), [("<|assistant|>", 1), (">", 0), (" >", 0), ("<|user|>", 0)])
 def test_the_header_is_one_of_the_formats(header, count):
-    """A header of one character is no header, nor is one that is not at the end."""
+    """A header of one character is not a header, nor is one that is not at the end."""
     turn = replace(sound().format.turn, headers=(header,))
     subject = replace(changed(ALWAYS), format=replace(sound().format, turn=turn))
 

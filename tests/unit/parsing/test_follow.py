@@ -65,10 +65,10 @@ def read(text: str) -> list[tuple[str, Any]]:
         ("tags=['a, b=c)]', 1], exact=True", {"tags": ["a, b=c)]", 1], "exact": True}),
     ],
 )
-@pytest.mark.parametrize("behind", ["]", ", g()]", " , g() ]"])
-def test_a_value_ends_where_the_call_can_go_on(arguments: str, value: Any, behind: str) -> None:
+@pytest.mark.parametrize("after", ["]", ", g()]", " , g() ]"])
+def test_a_value_ends_where_the_call_can_go_on(arguments: str, value: Any, after: str) -> None:
     """Commas and brackets that nothing follows as the syntax has it belong to the value."""
-    assert read(f"[f({arguments}){behind}") == [("f", value), *([("g", {})] if "g" in behind else [])]
+    assert read(f"[f({arguments}){after}") == [("f", value), *([("g", {})] if "g" in after else [])]
 
 
 def test_python_literals_are_read_as_well() -> None:

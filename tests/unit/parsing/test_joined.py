@@ -74,7 +74,7 @@ def test_items_are_typed_by_the_schema(key, text, expected):
     assert scanned(key, text) == expected
 
 
-def test_layout_behind_a_separator_is_no_part_of_an_item():
+def test_layout_after_a_separator_is_no_part_of_an_item():
     """Only the space that the format writes is left out; a model may leave it out as well."""
     assert scanned("strings", "a, b,c,  d", ", ") == ["a", "b", "c", " d"]
 

@@ -68,10 +68,10 @@ def test_only_what_encloses_both_may_be_before_the_name():
     """Keys in between, and names that are keys, are left to the single steps."""
     spelled = spelling_of(syntax())
     assert spelled is not None
-    assert (spelled.before, spelled.behind) == ('{"name": ', ', "arguments": ')
+    assert (spelled.before, spelled.after) == ('{"name": ', ', "arguments": ')
     nested = spelling_of(syntax(NESTED, INNER))
     assert nested is not None
-    assert (nested.before, nested.behind) == ('{"function": {\n "a b": ', ', "with": ')
+    assert (nested.before, nested.after) == ('{"function": {\n "a b": ', ', "with": ')
     assert [size for role, size in nested.pieces_before if role is Role.LAYOUT] == [1, 2, 1]
     others = [
         (('{"', Slot.NAME, '": ', Slot.ARGUMENTS, "}"), Envelope()),

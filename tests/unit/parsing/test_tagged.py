@@ -164,7 +164,7 @@ def test_a_call_without_a_name_is_content() -> None:
 
 @pytest.mark.parametrize("named", [True, False])
 def test_the_policy_may_withhold_dead_calls(named: bool) -> None:
-    """Their text is nowhere then; that of a call without a name is no call's."""
+    """Their text is nowhere then; that of a call without a name is not a call's."""
     made = reader(policy=Policy(malformed=DeadCalls.WITHHOLD))
     found = events(call(*([NAMED] if named else []), tag(Role.ARGUMENT, "[1]")), made)
 

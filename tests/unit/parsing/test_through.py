@@ -43,13 +43,13 @@ def test_text_goes_through_where_more_of_it_is_all_that_can_come(
 
 def test_nothing_goes_through_while_it_may_be_taken_back() -> None:
     """Nor while the latest span ends elsewhere, or nothing was read."""
-    tried, behind = reading(Role.REASONING), reading(Role.REASONING)
+    tried, elsewhere = reading(Role.REASONING), reading(Role.REASONING)
     tried.attempt((3,), 4, holds=False, sealed=-1, reported=False)
-    behind.span_ends[-1] = 2
+    elsewhere.span_ends[-1] = 2
     nothing = machine_at("")
     nothing.frames.clear()
 
-    assert [flows(machine) for machine in (tried, behind, nothing)] == [False, False, False]
+    assert [flows(machine) for machine in (tried, elsewhere, nothing)] == [False, False, False]
 
 
 @pytest.mark.parametrize("begun", [True, False])

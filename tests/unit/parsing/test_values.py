@@ -148,10 +148,10 @@ def test_a_word_is_known_by_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("text", ["3", "-1.5", "true", '"a/b"', "[1, 2]"])
-@pytest.mark.parametrize("behind", ["/>", "|x", ">"])
-def test_what_may_follow_a_value_ends_it(text: str, behind: str) -> None:
+@pytest.mark.parametrize("after", ["/>", "|x", ">"])
+def test_what_may_follow_a_value_ends_it(text: str, after: str) -> None:
     """Numbers and words have no end of their own; any of several characters may be what follows."""
-    assert scanned(text + behind, LiteralStyle(stops=("/", ">", "|"))) == (text, behind, Status.DONE)
+    assert scanned(text + after, LiteralStyle(stops=("/", ">", "|"))) == (text, after, Status.DONE)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ def test_what_is_wrong_is_said(question, fields, named):
     assert named in found["error"]
 
 
+@pytest.mark.slow
 def test_a_template_that_never_ends_is_stopped():
     """A hostile template costs its budget and gives an error."""
     found = answer(

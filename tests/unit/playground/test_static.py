@@ -25,6 +25,7 @@ def test_folder_holds_the_page_and_its_python(tmp_path):
     assert "script-src &#x27;self&#x27; &#x27;wasm-unsafe-eval&#x27; https://pyodide.example;" in page
 
 
+@pytest.mark.slow
 def test_archives_hold_all_that_python_needs(tmp_path):
     """A Python that sees nothing but the two archives answers a question of the page."""
     write(tmp_path, pyodide=ADDRESS)

@@ -56,7 +56,7 @@ def test_data_are_not_opaque(value):
 
 @pytest.mark.parametrize("value", [object(), Thing(), len, "x".upper, generator(), int, iter([1])])
 def test_other_values_are_opaque(value):
-    """What can be called, walked over once, or belongs to the caller is no data."""
+    """What can be called, walked over once, or belongs to the caller is not data."""
     assert is_opaque(value)
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from unrender.template.rendering import Template
 
 VALUES = [
@@ -45,6 +47,7 @@ def renderings() -> list[str]:
     return [f"{result.text}|{result.error}" for result in results]
 
 
+@pytest.mark.slow
 def test_no_address_reaches_a_rendering():
     """Whatever is printed, and however, is the same in two processes, without addresses in memory."""
     script = f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); import {HERE.stem} as t; print(t.renderings())"

@@ -146,7 +146,7 @@ def test_5000_keys_may_be_something_else_than_text(odd):
     [{str(number): 0 for number in range(6000)}, [(str(number), 0) for number in range(6000)], [()] * 6000, 6000],
 )
 def test_keys_that_are_text_are_free(given):
-    """Text is hashed with a secret, and what is no pair is no key."""
+    """Text is hashed with a secret, and what is not a pair is not a key."""
     guard_keys(budget(), Asked(None, (given,)))
 
 

@@ -146,6 +146,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", BOMBS.values(), ids=BOMBS.keys())
 def test_bomb_is_an_error_in_time(source):
     """Work, output, memory and time of a rendering are bounded, and the error says that a limit was met."""

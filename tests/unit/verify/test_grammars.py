@@ -91,7 +91,7 @@ def test_an_answer_that_is_not_accepted_refutes(monkeypatch):
 
 
 def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
-    """Where analysis gave calls up, a call that the template writes is no answer of the format."""
+    """Where analysis gave calls up, a call that the template writes is not an answer of the format."""
     asked = []
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", lambda emitted: "", recorder(asked))})
     format = replace(sound().format, tools=type(sound().format.tools)(), tolerated=())

@@ -56,7 +56,7 @@ def test_the_smallest_failure_is_the_counterexample():
         ("a<e>", "<|end|>", ("<e>",), ["a<e>", "a"]),
         ("a<|end|>b", "<|end|>", (), ["a<|end|>b"]),
         ("a", "<|end|>", (), ["a"]),
-        ("a\n", "\n", (), ["a\n"]),  # white space alone is no end that can be told from text
+        ("a\n", "\n", (), ["a\n"]),  # white space alone is not an end that can be told from text
     ],
 )
 def test_ends_are_taken_away(text, end, ends, forms):

@@ -147,6 +147,7 @@ def test_markers_in_a_question_are_text():
     assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PROVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "python-calls", "tagged-raw"])
 def test_quotes_and_markers_inside_strings_are_text(name):
     """Strings come back whatever they hold, and a format that reads other quotes than the template writes loses them."""
@@ -194,6 +195,7 @@ def test_missing_engines_are_named():
     assert ("GBNF" in str(findings)) is not installed("xgrammar")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "verdict"),
     [
@@ -268,6 +270,7 @@ def test_markdown_holds_every_finding():
     assert page.count("```diff") == len(report.refuted) + sum(it.counterexample is not None for it in report.history)
 
 
+@pytest.mark.slow
 def test_a_chat_template_brings_its_format_along():
     """A loaded template is verified as it is, with the format that it was given, if any."""
     template = template_named("json-tags")

@@ -65,6 +65,7 @@ def test_required_call_is_made(model):
         pytest.fail("no answer came to its end")
 
 
+@pytest.mark.slow
 def test_free_answer_is_constrained_from_the_first_marker_on(model):
     """The lazy grammar wakes at our trigger: what begins as a call of its own accord becomes a call of the tool."""
     answers = [completed(model, tools=[TOOL], seed=seed).choices[0] for seed in range(12)]

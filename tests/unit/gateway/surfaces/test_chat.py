@@ -36,6 +36,7 @@ async def both(client, **request):
         return whole, await stream.get_final_completion()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_stream_and_whole_agree(name):
     """In every format a stream adds up to what the whole answer says, and both are valid."""

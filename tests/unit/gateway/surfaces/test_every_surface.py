@@ -92,6 +92,7 @@ def check_responses(found, whole, message: Message):
 CHECKS = {"chat": (CHAT, check_chat), "messages": (MESSAGES, check_messages), "responses": (RESPONSES, check_responses)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("api", "check"), CHECKS.values(), ids=CHECKS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_stream_whole_and_message_agree(api, check, name):

@@ -51,6 +51,7 @@ async def posted(application, path="/v1/messages", **request):
         return await client.post(path, json={"max_tokens": 10, "messages": HELLO} | request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_stream_and_whole_agree(name):
     """In every format a stream adds up to what the whole message says, and both are valid."""

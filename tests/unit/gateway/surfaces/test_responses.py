@@ -59,6 +59,7 @@ async def events(application, **request):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_stream_and_whole_agree(name):
     """In every format the stream ends with what the whole response says, and both are valid."""
