@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 import public_api
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unrender"
@@ -35,8 +34,13 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, Function):
             yield node
 
@@ -49,47 +53,48 @@ def lines_of(function: Function) -> int:
 
 def strings_that_count(path: Path) -> Iterator[ast.Constant]:
     """Yield the string constants that are not docstrings (an expression of its own does nothing)."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle:
             yield node
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_module_says_what_it_is(path: Path) -> None:
+def test_modules_say_what_they_are() -> None:
     """Every module opens with a docstring."""
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert [relative(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_module_has_a_telling_name(path: Path) -> None:
+def test_modules_have_telling_names() -> None:
     """No module is a drawer for odds and ends."""
-    assert path.stem.strip("_") not in NAMES_THAT_SAY_NOTHING
-    assert path.parent.name not in NAMES_THAT_SAY_NOTHING
+    parts = {relative(path): {path.stem.strip("_"), path.parent.name} for path in MODULES}
+
+    assert {
+        path: names & NAMES_THAT_SAY_NOTHING for path, names in parts.items() if names & NAMES_THAT_SAY_NOTHING
+    } == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_module_is_short(path: Path) -> None:
+def test_modules_are_short() -> None:
     """A module fits into a reader's head."""
-    lines = path.read_text(encoding="utf-8").count("\n")
+    lengths = {relative(path): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
 
-    assert lines <= LONGEST_FILE
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_functions_are_short(path: Path) -> None:
+def test_functions_are_short() -> None:
     """No function goes on for pages."""
-    sizes = {function.name: lines_of(function) for function in functions(path)}
+    sizes = {
+        f"{relative(path)}::{function.name}": lines_of(function) for path in MODULES for function in functions(path)
+    }
 
     assert {name: lines for name, lines in sizes.items() if lines > LONGEST_FUNCTION} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_no_code_knows_a_model(path: Path) -> None:
+def test_no_code_knows_a_model() -> None:
     """No string that code could compare with names a model or a vendor."""
     named = [
-        f"line {node.lineno}: {node.value!r:.60}"
+        f"{relative(path)}:{node.lineno}: {node.value!r:.60}"
+        for path in MODULES
         for node in strings_that_count(path)
         if MODEL_NAME.search(str(node.value))
     ]
@@ -97,20 +102,26 @@ def test_no_code_knows_a_model(path: Path) -> None:
     assert named == []
 
 
-@pytest.mark.parametrize("path", TESTS, ids=relative)
-def test_tests_state_a_behaviour(path: Path) -> None:
+def test_tests_state_a_behaviour() -> None:
     """Every test says in a sentence what it holds true."""
-    silent = [f.name for f in functions(path) if f.name.startswith("test_") and not ast.get_docstring(f)]
+    silent = [
+        f"{relative(path)}::{function.name}"
+        for path in TESTS
+        for function in functions(path)
+        if function.name.startswith("test_") and not ast.get_docstring(function)
+    ]
 
     assert silent == []
 
 
-@pytest.mark.parametrize("path", [test for test in TESTS if "unit" in test.parts], ids=relative)
-def test_unit_tests_mirror_the_source(path: Path) -> None:
+def test_unit_tests_mirror_the_source() -> None:
     """Unit tests lie where the package they test lies."""
-    package = SOURCE / path.parent.relative_to(ROOT / "tests" / "unit")
+    unit = ROOT / "tests" / "unit"
+    elsewhere = [
+        path for path in TESTS if unit in path.parents and not (SOURCE / path.parent.relative_to(unit)).is_dir()
+    ]
 
-    assert package.is_dir()
+    assert elsewhere == []
 
 
 SAME_IN_SEVERAL = {
@@ -143,7 +154,7 @@ def name_of(path: Path) -> str:
 def imported_by(path: Path) -> frozenset[str]:
     """Return the modules of the package that a file imports, and names that may be such modules."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unrender"):
             module = (node.module or "").removeprefix("unrender").strip(".") or "__init__"
             found |= {module, *(f"{module}.{alias.name}".strip(".") for alias in node.names)}
@@ -152,7 +163,7 @@ def imported_by(path: Path) -> frozenset[str]:
 
 def read_with(test: Path) -> list[Path]:
     """Return a test module, its folder's `conftest.py`, and the modules beside the tests and scripts that it imports."""
-    nodes = ast.walk(ast.parse(test.read_text(encoding="utf-8")))
+    nodes = ast.walk(tree_of(test))
     names = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     beside = [ROOT / folder / f"{name}.py" for name in names for folder in ("tests", "scripts")]
     return [path for path in (test, test.with_name("conftest.py"), *beside) if path.exists()]
@@ -172,14 +183,20 @@ def reached_from(test: Path) -> frozenset[str]:
     return frozenset(reached)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.stem not in ("__init__", "__main__")], ids=relative)
-def test_every_module_has_unit_tests(path: Path) -> None:
-    """A module has a test module of its own, or `covered.toml` names one that reaches it."""
+def covered(path: Path) -> bool:
+    """Return whether a module has a test module of its own, or `covered.toml` names one that reaches it."""
+    name = name_of(path)
     own = ROOT / "tests" / "unit" / path.relative_to(SOURCE).parent / f"test_{path.stem}.py"
-    if own.exists():
-        assert name_of(path) not in COVERED
-    else:
-        assert name_of(path) in reached_from(ROOT / "tests" / "unit" / COVERED[name_of(path)])
+    if own.exists() or name not in COVERED:
+        return own.exists() and name not in COVERED
+    return name in reached_from(ROOT / "tests" / "unit" / COVERED[name])
+
+
+def test_every_module_has_unit_tests() -> None:
+    """A test module of its own, or one that `covered.toml` names; never both."""
+    modules = [path for path in MODULES if path.stem not in ("__init__", "__main__")]
+
+    assert [relative(path) for path in modules if not covered(path)] == []
 
 
 def test_covered_modules_are_there() -> None:
@@ -190,12 +207,14 @@ def test_covered_modules_are_there() -> None:
 WRITERS = {"print", "echo", "secho", "Console", "stdout", "stderr", "__stdout__", "__stderr__"}
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=relative)
-def test_one_module_prints(path: Path) -> None:
+def test_one_module_prints() -> None:
     """In the command line, only the module that escapes what it prints can reach a stream."""
-    if path.name == "terminal.py":
-        return
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    names = {getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in nodes}
+    others = [path for path in (SOURCE / "cli").glob("*.py") if path.name != "terminal.py"]
+    names = {relative(path): names_in(path) & WRITERS for path in others}
 
-    assert names & WRITERS == set()
+    assert {path: writers for path, writers in names.items() if writers} == {}
+
+
+def names_in(path: Path) -> set[str]:
+    nodes = ast.walk(tree_of(path))
+    return {getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in nodes}
