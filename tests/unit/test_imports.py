@@ -53,6 +53,7 @@ def test_answers_are_read_without_what_writes_grammars(used):
     assert packages(modules) & {"emit", "constraints", "verify", "lint", "explain", "masks", "integrations"} == set()
 
 
+@pytest.mark.slow
 def test_a_reader_of_text_needs_no_jinja():
     """A parser is loaded without templates and their engine."""
     modules = loaded("import unrender.parsing.parser")

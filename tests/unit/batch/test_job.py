@@ -116,6 +116,7 @@ def test_too_long_lines_are_bad_rows(reader, monkeypatch):
     assert records("out.jsonl.bad.jsonl")[0]["line"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl.gz", "jsonl.zst", "parquet"])
 def test_forms(reader, suffix):
     """Compressed lines and Parquet are read and written, and say the same as plain lines."""

@@ -77,6 +77,7 @@ def test_the_plug_in_has_the_name_that_is_registered(args):
         assert (" MODEL " in by_file, " model " in by_folder) == (True, True)
 
 
+@pytest.mark.slow
 def test_flags_follow_the_format(run, args):
     """A template without calls and reasoning needs no parsers of them."""
     source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"

@@ -51,6 +51,7 @@ def test_single_name_is_asked_here():
         examine(["fails"], ask, timeout=None, jobs=2)
 
 
+@pytest.mark.slow
 def test_warnings_of_processes_are_escaped(capfd):
     """What another process warns of reaches the terminal as text."""
     examine(["warns", "one"], ask, timeout=20, jobs=1)

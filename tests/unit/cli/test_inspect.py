@@ -11,6 +11,7 @@ import pytest
 from unrender.format import Format
 
 
+@pytest.mark.slow
 def test_shows_an_answer_as_the_model_writes_it(run):
     """The page shows one answer with slots for the model's own words."""
     result = run("inspect", "chat_template.jinja")
@@ -19,6 +20,7 @@ def test_shows_an_answer_as_the_model_writes_it(run):
     assert '  <think>«reasoning»</think>\n  «content»\n  <call name="«name»">«arguments»</call><|end|>' in result.stdout
 
 
+@pytest.mark.slow
 def test_fits_a_terminal(run):
     """No line is wider than 80 columns, and a pipe gets no escape sequences."""
     result = run("inspect", "chat_template.jinja")
@@ -27,6 +29,7 @@ def test_fits_a_terminal(run):
     assert "\x1b" not in result.stdout
 
 
+@pytest.mark.slow
 def test_json_holds_the_format(run):
     """With --json, the format can be read back."""
     data = json.loads(run("inspect", "chat_template.jinja", "--json").stdout)
@@ -35,6 +38,7 @@ def test_json_holds_the_format(run):
     assert data["capabilities"]["supports_tool_calls"] is True
 
 
+@pytest.mark.slow
 def test_json_holds_proof_and_evidence(run):
     """With --json, the verdicts and what was compared are there as data."""
     data = json.loads(run("inspect", "chat_template.jinja", "--json").stdout)
@@ -62,6 +66,7 @@ def test_says_when_nothing_differs(run):
     assert re.search(r"^  difference +none$", shown, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_every_comparison_shows_something_of_its_own(run):
     """No two comparisons show the same two renderings."""
     names = {evidence["comparison"] for evidence in evidence_of(run)} - {""}
@@ -71,6 +76,7 @@ def test_every_comparison_shows_something_of_its_own(run):
     assert len(set(map(tuple, pages.values()))) == len(pages)
 
 
+@pytest.mark.slow
 def test_json_holds_both_sides_and_their_split(run):
     """With --json, each comparison has two texts, and what of them is shared gives them again."""
     for evidence in evidence_of(run):
@@ -115,6 +121,7 @@ def test_broken_template_is_bad_input(run, tmp_path):
     assert result.stderr.startswith("Error: broken.jinja: ")
 
 
+@pytest.mark.slow
 def test_says_what_is_done_for_tools(run):
     """After a template that ignores tools, the page shows the call syntax that is asked for instead."""
     Path("plain.jinja").write_text("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", encoding="utf-8")

@@ -53,6 +53,7 @@ def test_columns_hold_text_alone(rows):
     assert alive(printed(terminal.print_block, [(text, "") for row in rows for text in row])) <= {"\n"}
 
 
+@pytest.mark.slow
 @given(st.recursive(HOSTILE, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner), max_leaves=5))
 def test_json_keeps_its_value(value):
     """JSON is read back as it was printed, half characters that are alone included."""
@@ -91,6 +92,7 @@ def test_blocks_are_folded(monkeypatch, length):
     assert said.replace("\n", "").replace(" ", "") == "x" * length + "y"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_printing_takes_time_by_the_length():
     """Very long lines, values and lists are printed in time linear in their length."""

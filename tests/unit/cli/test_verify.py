@@ -33,6 +33,7 @@ def test_proves_a_good_template(run):
     assert "refuted" not in result.stdout
 
 
+@pytest.mark.slow
 def test_shows_a_counterexample(run):
     """What is refuted is shown with the answer that refutes it, and the exit code is 1."""
     Path("ambiguous.jinja").write_text(AMBIGUOUS, encoding="utf-8")
@@ -61,6 +62,7 @@ def test_directory_gives_a_table(run):
     assert last == "2 templates, 0 with something refuted"
 
 
+@pytest.mark.slow
 def test_history_is_no_proof(run):
     """A history that is written anew each time is shown as a diff, and does not fail."""
     source = Path("chat_template.jinja").read_text(encoding="utf-8")
@@ -87,6 +89,7 @@ def test_report_is_a_page_of_markdown(run):
     assert run("verify", "chat_template.jinja", "--report", "no/where.md").exit_code == 2
 
 
+@pytest.mark.slow
 def test_json_is_for_programs(run):
     """With --json, the report of each template is data."""
     data = json.loads(run("verify", "chat_template.jinja", "--json").stdout)

@@ -50,6 +50,7 @@ def test_many_ways_to_go_on_are_told_apart() -> None:
     assert not lowered.unsure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, 150])
 def test_more_ways_than_are_compared_are_said(count: int) -> None:
     """Where too many arguments may follow each other to compare them all, a warning says what Lark may refuse."""

@@ -100,6 +100,7 @@ def test_stripped_opener(opener):
     assert "other-syntax" not in hints(explanation)
 
 
+@pytest.mark.slow
 def test_stripped_opener_without_any_rest():
     """A tool that looks called where nothing opens a call is a hint even when no syntax reads it."""
     explanation = explained('Hello\nget_weather{"city": "Rome"}', template="tag-json")
@@ -169,6 +170,7 @@ def test_no_tools_no_calls():
     assert "no tools were offered" in hints(explanation)["no-tools-offered"]
 
 
+@pytest.mark.slow
 def test_template_without_calls():
     """A template that writes no calls cannot show how they are read."""
     explanation = explained('get_weather{"city": "Rome"}', template="plain", tool_format="none")

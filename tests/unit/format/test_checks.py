@@ -300,6 +300,7 @@ def test_json_that_is_no_format_is_a_format_error(text: str) -> None:
         Format.from_json(text)
 
 
+@pytest.mark.slow
 def test_data_of_any_depth_is_a_format_error() -> None:
     """Found data is shown in a message without reading all of it."""
     deep: list[Any] = []
@@ -319,6 +320,7 @@ def test_an_end_of_sequence_token_that_is_no_marker_is_left_out() -> None:
     assert format.ended_by("<eos>").turn.ends == ("<eos>",)
 
 
+@pytest.mark.slow
 def test_the_largest_format_is_read_in_bounded_time() -> None:
     """A format of the largest markers that are allowed makes a parser, and the parser reads."""
     ignored = [f"<{i}" + "x" * (MAX_MARKER - 10) + ">" for i in range(MAX_TEXT // MAX_MARKER)]

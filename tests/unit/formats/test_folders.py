@@ -57,6 +57,7 @@ def test_folder_in_the_configuration_counts(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_installed_packages_bring_formats(tmp_path):
     """A package with an entry point brings its files, found by an interpreter that has it installed."""
     package, metadata = tmp_path / "ours", tmp_path / "ours-1.dist-info"

@@ -70,6 +70,7 @@ def test_client_that_goes_cancels_the_engine(stream):
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_silent_engine_is_waited_for_with_pings():
     """While the engine is silent the stream is kept open with comments, before the first piece and after it."""
 
@@ -118,6 +119,7 @@ def test_engine_that_breaks_off_ends_the_stream_with_an_error():
     assert whole.status_code == 502
 
 
+@pytest.mark.slow
 def test_transient_failure_is_tried_again_only_before_the_first_piece():
     """A job that failed for a moment is sent again once; one whose answer has begun is not."""
     refused = Told([EngineError("refused", transient=True)])
@@ -259,6 +261,7 @@ def test_answer_that_was_cut_off_is_not_judged():
     assert "made no call" not in answer.text
 
 
+@pytest.mark.slow
 def test_slow_reader_slows_the_engine():
     """A client that does not read stops the engine; nothing piles up in between."""
     said = 0

@@ -54,6 +54,7 @@ class Cut(Connection):
         yield SimpleNamespace(content=SimpleNamespace(iter_any=parts), close=lambda: None, read=read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_stream_that_is_cut_at_any_byte_ends_with_an_error(path):
     """Wherever the engine's stream ends, the client has the text up to there, and an error; never half a character."""
@@ -148,6 +149,7 @@ def test_client_that_goes_cancels_the_engines_request(path, stream):
     assert any(asyncio.run(once()) <= 0.1 for _ in range(3))
 
 
+@pytest.mark.slow
 def test_slow_reader_fills_no_memory():
     """A client that does not read stops the engine, at what the sockets between them hold."""
     word = b'data: {"content": "' + b"word " * 2000 + b'", "tokens": [1], "stop": false}\n\n'
@@ -167,6 +169,7 @@ def test_slow_reader_fills_no_memory():
     assert 0 < asyncio.run(run()) * len(word) < 30_000_000
 
 
+@pytest.mark.slow
 def test_large_body_is_refused_and_others_go_on():
     """A body of more than 32 MB gets a 413 while it is on its way, and a stream beside it goes on."""
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 33000000\r\n\r\n"

@@ -23,6 +23,7 @@ def entry(id, text):
     return {"id": id, "output": [{"id": f"msg_{id}", "type": "message", "content": text}]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_conversation_goes_on_from_a_stored_answer(stream):
     """A request that names the previous response gets the prompt of the whole conversation, reasoning and calls included."""

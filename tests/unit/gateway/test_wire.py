@@ -55,6 +55,7 @@ def test_request_that_reads_in_two_ways_reaches_no_engine(data):
     assert answer[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 501")
 
 
+@pytest.mark.slow
 def test_requests_one_after_another_are_apart():
     """Two requests in one go are two answers, each its own, in order."""
     two = f"{HEAD}content-length: {len(BODY)}\r\n\r\n".encode() + BODY + request(CHAT)
@@ -64,6 +65,7 @@ def test_requests_one_after_another_are_apart():
     assert (answer.count(b"HTTP/1.1 200"), jobs) == (2, 2)
 
 
+@pytest.mark.slow
 def test_no_header_is_made_of_a_clients_words():
     """Line ends in names, values and paths come back in no header, raw or escaped."""
     forged = "x\r\nx-forged: 1"
@@ -82,6 +84,7 @@ def test_no_header_is_made_of_a_clients_words():
         assert not any(line.startswith(b"x-forged") for line in head.split(b"\r\n"))
 
 
+@pytest.mark.slow
 def test_key_that_comes_twice_opens_no_more_than_one():
     """Of two keys one counts, for the check of the key and of the model alike."""
     keys = Keys(models={"good": frozenset({"m"}), "other": frozenset({"x"})})

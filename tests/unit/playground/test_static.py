@@ -50,6 +50,7 @@ def test_archives_hold_licences_and_nothing_compiled(tmp_path):
     assert not [name for name in names if name.endswith((".so", ".pyd", ".pyc"))]
 
 
+@pytest.mark.slow
 def test_the_same_files_make_the_same_archive(tmp_path):
     """Archives hold no time, so a site that is built again does not change."""
     for name in ("one", "two"):

@@ -29,6 +29,7 @@ def test_a_case_that_holds_passes(project):
     project("chat('template.jinja').output('Hi').expect(content='Hi')").assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_shows_the_difference(project):
     """The report holds the difference and what to paste, and stops at the line of the test."""
     result = project("chat('template.jinja').output('Hi').expect(content='Ho')")

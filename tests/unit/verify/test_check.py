@@ -45,6 +45,7 @@ def reported():
     return verify(known(), samples=2, progress=names.append), names
 
 
+@pytest.mark.slow
 def test_every_capability_is_told_when_it_is_done():
     """Progress names each capability once, in the order of the report."""
     report, names = reported()
@@ -71,6 +72,7 @@ def no_grammars(monkeypatch):
     monkeypatch.setattr(check, "grammars", lambda subject, seed: iter(()))
 
 
+@pytest.mark.slow
 def test_ids_that_are_written_come_back(no_grammars):
     """A call's id is read where the template writes it."""
     assert found(verify(known(SOURCE.replace(*IDS)), samples=0), "call ids").verdict is Verdict.PROVED

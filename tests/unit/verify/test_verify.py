@@ -71,6 +71,7 @@ def test_sound_formats_are_proved(name):
     assert verdicts(report.findings)["generated answers"] is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_wrong_call_syntax_is_refuted():
     """A format whose calls are written otherwise than the template writes them loses them, and the next turn."""
     template = template_named("json-tags")
@@ -118,6 +119,7 @@ def test_second_turn_is_observed_only_with_calls():
     assert found["second turn"] is Verdict.NOT_OBSERVABLE
 
 
+@pytest.mark.slow
 def test_thinking_switch_is_tried_both_ways():
     """Answers are parsed after the prompts that really open or close reasoning."""
     template = ChatTemplate.from_string(SWITCHED)
@@ -127,6 +129,7 @@ def test_thinking_switch_is_tried_both_ways():
     assert (found["thinking on"], found["thinking off"]) == (Verdict.PROVED, Verdict.PROVED)
 
 
+@pytest.mark.slow
 def test_wrong_prefill_is_refuted():
     """A format that takes the prompt's reasoning opener for a header does not know that reasoning is open."""
     template = ChatTemplate.from_string(SWITCHED)
@@ -135,6 +138,7 @@ def test_wrong_prefill_is_refuted():
     assert verdicts(verified(template, turn=turn).findings)["thinking on"] is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_closers_are_not_cut_apart():
     """Calls and content that end in different markers share no epilogue, though all markers end in one character."""
     found = verdicts(verified(ChatTemplate.from_string(UNENDED)).findings)
@@ -142,6 +146,7 @@ def test_closers_are_not_cut_apart():
     assert found["content"] is found["tool calls"] is found["arrays"] is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_markers_in_a_question_are_text():
     """A question that spells out the format's markers changes nothing about the answer to it."""
     assert verdicts(verified(template_named("json-tags")).findings)["markers in a question"] is Verdict.PROVED
@@ -163,6 +168,7 @@ def test_quotes_and_markers_inside_strings_are_text(name):
         assert verdicts(found)["quotes and markers in strings"] is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_changed_questions_are_not_observable():
     """A template that takes markers out of questions shows nothing about them."""
     source = (TEMPLATES / "json-tags.jinja").read_text(encoding="utf-8")
@@ -177,6 +183,7 @@ def test_changed_questions_are_not_observable():
     assert found["markers in a question"] is Verdict.NOT_OBSERVABLE
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 def test_grammar_is_asked_of_its_engine():
     """The Lark grammar accepts what the template writes, and a wrong format's grammar does not."""
@@ -219,6 +226,7 @@ def test_nothing_is_refuted_of_what_writes_nothing(source):
     assert not verify(ChatTemplate.from_string(source).template, samples=1).refuted
 
 
+@pytest.mark.slow
 def test_same_seed_same_report():
     """The same seed makes the same answers, and so the same report."""
     template = template_named("tagged-raw").template
@@ -257,6 +265,7 @@ def test_diff_of_texts_shows_the_place():
     assert lines == [f"- …'{'a' * 30}X{'b' * 30}'…", f"+ …'{'a' * 30}YY{'b' * 30}'…"]
 
 
+@pytest.mark.slow
 def test_markdown_holds_every_finding():
     """A report in Markdown has a table per template, and a diff for what is refuted."""
     template = template_named("json-tags")
@@ -329,6 +338,7 @@ CONTENT_ALONE_AFTER_THE_HEADER = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source", [REASONED_BEFORE_THE_HEADER, CLOSED_BEFORE_THE_CALLS, CONTENT_ALONE_AFTER_THE_HEADER]
 )
@@ -360,6 +370,7 @@ NEVER_ASKS = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [ASKS_WITH_MORE, NEVER_ASKS])
 def test_an_answer_is_cut_out_where_headers_look_like_ends(source):
     """A prefill that opens no reasoning leaves the answer whole, and so does an end of turn before which nothing asks."""
