@@ -138,8 +138,7 @@ class ArgumentCode:
 
     def _whole_closers(self) -> list[str]:
         """A function's end and its call's end together: so much closing that it is not an argument's text."""
-        parts = self.syntax.function
-        function = "".join(text_of(part) for part in parts[last_slot(parts) + 1 :]).strip()
+        function = text_of(self.syntax.function[-1]).strip()
         whole = (function + self.syntax.call_end).strip()
         return [whole] if function and whole != function else []
 

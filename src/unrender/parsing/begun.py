@@ -66,7 +66,7 @@ def _is_block(format: Format, text: str) -> bool:
 
 def _is_block_of(format: Format, markers: Reasoning, text: str) -> bool:
     start, end = markers.start.strip(), markers.end.strip()
-    if not end or not start or not text.startswith((start, end)):
+    if not start or not text.startswith((start, end)):
         return False
     words, _, after = text.removeprefix(start).partition(end)
     if after.strip() not in ("", format.content.start.strip()):

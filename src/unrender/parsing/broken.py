@@ -103,9 +103,10 @@ class BrokenRun:
                 return _UNDECIDED
             if not buffer.startswith("{", opened):
                 return _NOWHERE
-        limit = max(opened + 1, failed) + MAX_BROKEN
+        inside = max(opened + 1, failed)
+        limit = inside + MAX_BROKEN
         search = self.ends.find if machine.final else self.ends.decided
-        at, literal = search(buffer, max(opened + 1, failed))
+        at, literal = search(buffer, inside)
         if literal == "}" and at < limit:
             return at + 1
         return _NOWHERE if literal or machine.final or len(buffer) >= limit else _UNDECIDED

@@ -88,7 +88,7 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*literal_code(syntax, text), Jump(call))) for text in self.spellings]
-        others += [(text, at) for text, at in self._empty_calls() if is_distinctive(self.split(text)[0])]
+        others += self._empty_calls()
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
             breaks = [self.lead[at:] for at in range(len(self.lead)) if "\n" in self.lead[at:]]

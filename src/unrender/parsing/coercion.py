@@ -156,7 +156,7 @@ _tools: dict[int, _Arguments] = {}
 def _known(tool: Tool) -> _Arguments:
     # Schemas are not hashable; the tool is kept beside its reading, so its id is not used again.
     found = _tools.get(id(tool))
-    if found is None or found.tool is not tool:
+    if found is None:
         if len(_tools) >= MAX_KNOWN:
             _tools.clear()
         found = _tools[id(tool)] = _Arguments(tool)
@@ -209,7 +209,7 @@ def coerce(text: str, types: frozenset[str]) -> str:
             return admitted
     if kind and _fits(kind, value, types):
         return value
-    if "string" in types or not kind or not types:
+    if "string" in types or not kind:
         return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
     return value
 

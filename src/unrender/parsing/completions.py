@@ -32,8 +32,9 @@ def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
     >>> finish_reason(Message(content="Hi"), "tool_calls")
     'stop'
     """
-    if reason is not None and reason in _KEPT:
-        return _KEPT[reason]
+    kept = _KEPT.get(reason or "")
+    if kept is not None:
+        return kept
     complete = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
     return "tool_calls" if complete else "stop"
 

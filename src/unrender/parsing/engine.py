@@ -158,8 +158,6 @@ class Engine(Reading[Notice, Way]):
 
         Their role is that of the open tag; if none is open, it is `role`.
         """
-        if size <= 0 and not value:
-            return
         said, position = self.role or role, self.base + self.at
         text = self.buffer[self.at : self.at + size]
         if self.given and position < 0 and said is Role.CONTENT:

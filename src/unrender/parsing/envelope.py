@@ -185,12 +185,13 @@ class ReadEnvelope:
         return path == self.fields.name_field or path == ("function", *self.fields.name_field[-1:])
 
     def _may_precede_name(self, machine: Machine, state: EnvelopeState) -> bool:
-        named = machine.call is not None and bool(machine.call.name)
+        assert machine.call is not None
         path = (*state.path, state.key)
         fields = (self.fields.name_field, self.fields.id_field, self.fields.gen_id_field)
         if self.arguments_first and self._is_arguments(path):
             return True
-        return named or path in fields or state.key in ("type", "function") or self._is_wrapper(path)
+        said = bool(machine.call.name) or path in fields
+        return said or state.key in ("type", "function") or self._is_wrapper(path)
 
     def _is_wrapper(self, path: tuple[str, ...]) -> bool:
         fields = (self.fields.name_field, self.fields.args_field)
@@ -198,10 +199,11 @@ class ReadEnvelope:
 
     def _unfinished(self, machine: Machine, wanted: str) -> bool:
         head = machine.buffer[machine.at : machine.at + 1]
-        if not machine.final and head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME:
+        begun = head in ("", '"', "'") and len(machine.buffer) - machine.at < MAX_NAME
+        if begun and not machine.final:
             return True
-        cut_off = machine.final and head in ('"', "'") and len(machine.buffer) - machine.at < MAX_NAME
-        if cut_off and machine.call is not None and machine.call.name:
+        assert machine.call is not None
+        if begun and machine.call.name:
             machine.take(Role.MARKER, len(machine.buffer))
         self._fail(machine, wanted)
         return False

@@ -33,8 +33,6 @@ def expected_by(reading: Machine | TaggedReader) -> tuple[str, ...]:
 
 def _by_machine(machine: Machine) -> tuple[str, ...]:
     now = machine.program[machine.pc]
-    if isinstance(now, Text):
-        return _text(now)
     asked = machine.copy()
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
     wanted = _wanted(asked, asked.feed(_NO_MARKER))
