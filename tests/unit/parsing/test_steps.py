@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
+from engine_stepping import FAILED, HERE, engine_at, step
 
 from unrender.grammar.nodes import Role
-from unrender.parsing.engine import MAX_DEPTH, Broken, Closed, Engine, Entry, Note, Opened, Program, Step
+from unrender.parsing.engine import MAX_DEPTH, Broken, Closed, Engine, Entry, Note, Opened, Step
 from unrender.parsing.finder import Finder
-from unrender.parsing.lookaheads import Final, Guarded, Refused, Seen, Whole
 from unrender.parsing.steps import (
     UNLIMITED,
     Again,
@@ -37,31 +36,9 @@ from unrender.parsing.steps import (
 )
 from unrender.parsing.values import LiteralStyle
 
-HERE, FAILED, TEXT = 10, 99, 50
 LETTERS = re.compile("[a-z]*")
 A, B = re.compile("a"), re.compile("b")
 MARKERS = Finder(("<a>", "<b"))
-
-
-def engine_at(
-    text: str, *, at: int = 0, final: bool = False, names: tuple[str, ...] | None = None, **fields: Any
-) -> Engine:
-    """Return an engine that has read `text` up to `at`, with a way back there."""
-    engine = Engine(Program((), 0, TEXT, False), None if names is None else frozenset(names))
-    engine.buffer, engine.at, engine.final, engine.pc = text, at, final, HERE
-    engine.open((FAILED,))
-    for name, value in fields.items():
-        setattr(engine, name, value)
-    return engine
-
-
-def step(instruction: Step, engine: Engine) -> str:
-    """Make one step; returns "waits", "fails: …" with what was wanted, "on", or "to N"."""
-    if instruction.step(engine):
-        return "waits" if engine.pc == HERE else f"waits at {engine.pc}"
-    if engine.pc == FAILED:
-        return f"fails: {engine.wanted}"
-    return "on" if engine.pc == HERE + 1 else f"to {engine.pc}"
 
 
 def read(engine: Engine, begin: int) -> str:
@@ -383,53 +360,3 @@ def test_the_end_halts() -> None:
 
     assert step(Halt(), engine) == "waits"
     assert engine.halted
-
-
-def guarded(text: str) -> Engine:
-    engine = engine_at(text)
-    assert step(Guarded(30), engine) == "on"
-    assert (engine.frames[-1].barrier, engine.frames[-1].targets) == (True, (30,))
-    engine.take(Role.MARKER, 1)
-    engine.open((5,))
-    engine.pc = HERE
-    return engine
-
-
-def test_an_atom_is_final_as_a_whole() -> None:
-    """What it read stays; the ways back inside it are closed."""
-    engine = guarded("ab")
-
-    assert step(Whole(), engine) == "on"
-    assert (engine.at, len(engine.frames), engine.stack) == (1, 1, None)
-
-
-def test_a_lookahead_goes_back() -> None:
-    """One that was seen goes on where it began; one that must not be seen fails there."""
-    seen, refused = guarded("ab"), guarded("ab")
-
-    assert step(Seen(), seen) == "on"
-    assert (seen.at, len(seen.frames), seen.stack, seen.furthest) == (0, 1, None, 1)
-    assert step(Refused("anything but 'a'"), refused) == "fails: anything but 'a'"
-    assert refused.at == 0
-
-
-def test_a_lookahead_that_gives_back_too_much_ends_the_reading() -> None:
-    """It goes on nowhere."""
-    for instruction in (Seen(), Refused("x")):
-        engine = guarded("ab")
-        engine.spent = 1 << 40
-        instruction.step(engine)
-        assert (engine.pc, engine.frames) == (TEXT, [])
-        assert engine.wanted == "text that the grammar reads in fewer attempts"
-
-
-def test_a_cut_closes_ways_back_up_to_a_barrier() -> None:
-    """What is outside an atom stays open."""
-    engine = guarded("ab")
-    engine.open((6,))
-
-    assert step(Final(), engine) == "on"
-    assert [way.barrier for way in engine.frames] == [False, True]
-    free = engine_at("ab")
-    step(Final(), free)
-    assert free.frames == []
