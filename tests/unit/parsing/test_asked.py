@@ -45,6 +45,8 @@ def reported(
         (NAMED, NOW, [], ["now"]),
         (REQUIRED, NOW + THEN, [], ["now", "then"]),
         (Request(tools=TOOLS), NOW + THEN, [], ["now", "then"]),
+        (Request(tools=TOOLS), SAID_NOTHING, [], []),
+        (Request(tools=TOOLS, tool_choice=ToolChoice.NONE), SAID_NOTHING, [], []),
     ],
 )
 def test_the_request_binds_the_reading(

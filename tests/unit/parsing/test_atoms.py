@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.parsing.atoms import escape, json_word, may_be_word, read_escape
+from unrender.parsing.atoms import escape, json_word, may_be_in_word, may_be_word, read_escape
 
 
 @pytest.mark.parametrize(
@@ -128,3 +128,12 @@ def test_half_an_escape(text: str, going_on: tuple[int, str], at_the_end: tuple[
 def test_text_inside_a_json_string() -> None:
     """Quotes, backslashes and control characters are escaped; everything else stays."""
     assert escape('a"b\\c\n\x01é') == 'a\\"b\\\\c\\n\\u0001é'
+
+
+@pytest.mark.parametrize(
+    ("text", "may_be"),
+    [("al", True), ("RU", True), ("one", True), ("-->", False), ("-", True), ("1e", True), ("x", False)],
+)
+def test_what_may_be_in_a_word_does_not_end_one(text: str, may_be: bool) -> None:
+    """A part of a number, or of a known word in any case."""
+    assert may_be_in_word(text) is may_be

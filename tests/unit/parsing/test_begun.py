@@ -76,6 +76,7 @@ def test_what_follows_the_last_header(prompt: str, rest: str | None) -> None:
         ("</t>\n", "</t>\n"),
         ("<t>Hm.</t><say>", "<t>Hm.</t><say>"),
         ("<t>Hm.</t>Hi", ""),
+        ("<t>Hm.</t></t>", ""),
         ("Hi<t>", "<t>"),
         ("Hi", ""),
         ("<t>Hm.<end>", ""),
@@ -98,6 +99,17 @@ def test_well_known_reasoning_counts_where_the_format_has_none() -> None:
     assert (prefill(tolerant, "<bot>\n<think>"), prefill(strict, "<bot>\n<think>")) == ("<think>", "")
 
 
+def test_one_marker_may_begin_and_end_a_thought() -> None:
+    """The first one has begun it, and the second one has closed it."""
+    format = Format(
+        turn=TURN,
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="~~", end="~~"),
+        undeclared_reasoning=False,
+    )
+
+    assert [prefill(format, "<bot>\n" + text) for text in ("~~Hm.", "~~Hm.~~", "~~Hm.~~Hi")] == ["~~Hm.", "~~Hm.~~", ""]
+
+
 def test_short_ends_may_be_in_a_thought() -> None:
     """A single character says nothing."""
     format = Format(turn=TurnTexts(headers=("<bot>",), end="."), reasoning=THINK, undeclared_reasoning=False)
@@ -106,6 +118,10 @@ def test_short_ends_may_be_in_a_thought() -> None:
 
     assert prefill(format, "<bot><t>\nA. B") == "<t>\nA. B"
     assert prefill(replace(format, tools=signs), "<bot><t>\nA [$ B") == "<t>\nA [$ B"
+    two = replace(
+        format, turn=replace(format.turn, end="##"), tools=replace(signs, section_start="[[", call_start="$$")
+    )
+    assert [prefill(two, f"<bot><t>\nA {mark} B") for mark in ("##", "[[", "$$")] == ["", "", ""]
 
 
 @pytest.mark.parametrize(

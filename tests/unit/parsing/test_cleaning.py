@@ -8,7 +8,7 @@ from splitting import fed
 from unrender.formats import declared_format
 from unrender.messages import Request, Tool
 from unrender.parsing.cleaning import BrokenText, Cleaner
-from unrender.parsing.events import ContentText, ToolCallStarted
+from unrender.parsing.events import ContentText, Malformed, ToolCallStarted
 from unrender.parsing.parser import Parser
 
 CALL = ToolCallStarted(0, "id", "f")
@@ -41,6 +41,16 @@ def test_broken_text_is_dropped_when_a_call_follows() -> None:
 
     assert cleaner.take([CALL]) == [ContentText("\n"), CALL]
     assert cleaner.take([BrokenText("g{}"), ContentText("c")]) == [ContentText("c")]
+    assert cleaner.finish() == []
+
+
+def test_a_call_is_remembered() -> None:
+    """However much text comes between it and what is left over."""
+    cleaner = Cleaner()
+    cleaner.take([CALL, ContentText("a")])
+
+    assert cleaner.take([ContentText("b"), Malformed("x", 1, "y")]) == [ContentText("b"), Malformed("x", 1, "y")]
+    assert cleaner.take([BrokenText("g{}")]) == []
     assert cleaner.finish() == []
 
 

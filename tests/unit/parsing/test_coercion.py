@@ -189,6 +189,7 @@ def test_a_tool_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("7E2", ("number", "7E2")),
         (" 7 ", ("integer", "7")),
         ("007", ("", "")),
+        ("01.5", ("", "")),
         ("[007]", ("array", "[7]")),
         ("[1", ("", "")),
         ("x", ("", "")),
@@ -240,6 +241,35 @@ def test_the_names_of_all_arguments(schema: dict[str, object], names: tuple[str,
     """As far as the schema says which there are; none where there may be others."""
     assert ArgumentTypes(Tool(name="f", parameters=schema)).names == names
     assert ArgumentTypes(None).names == ()
+
+
+def test_the_narrowest_reading_that_a_schema_admits_is_taken() -> None:
+    """A number before a word, and a word before text."""
+    for kinds, text, value in (
+        (["string", "integer"], "7", "7"),
+        (["string", "array"], "[1]", "[1]"),
+        (["string", "null"], "None", "null"),
+        (["string", "boolean"], "True", "true"),
+        (["string", "integer"], "7.5", '"7.5"'),
+    ):
+        assert typed({"properties": {"a": {"type": kinds}}}, text) == value
+
+
+def test_text_is_written_as_it_is() -> None:
+    """No character of it is escaped that need not be, whatever the schema says."""
+    for schema in ({"type": "string"}, {"type": ["string", "null"]}, {"type": "integer"}, {"minLength": 1}):
+        assert typed({"properties": {"a": schema}}, "é") == '"é"'
+
+
+def test_a_list_that_is_too_deep_to_be_judged_is_not_nothing() -> None:
+    """Where the stack has no room left, its text is what the schema admits."""
+
+    def below(depth: int) -> str:
+        if depth:
+            return below(depth - 1)
+        return str(typed({"properties": {"a": {"type": ["string", "null"]}}}, "[" * 500 + "]" * 500))
+
+    assert below(500).startswith('"[[[')
 
 
 def test_items_of_a_list() -> None:

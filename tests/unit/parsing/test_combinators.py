@@ -7,7 +7,7 @@ import pytest
 from unrender.errors import GrammarError, MalformedOutput
 from unrender.format import CallSyntax
 from unrender.grammar import combinators as c
-from unrender.grammar.nodes import Calls, Grammar
+from unrender.grammar.nodes import Calls, Grammar, Layout
 from unrender.messages import CallStatus, Request, Tool
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.combinators import compile_combinators
@@ -136,6 +136,36 @@ def test_a_strict_reader_raises_where_nothing_matches():
         read(ANSWER, "<call>get_time:", "oops", strict=True)
 
     assert caught.value.position == 15
+
+
+@pytest.mark.parametrize(("text", "matches"), [("ab", True), ("aab", True), ("b", False), ("aaab", False)])
+def test_a_loop_has_bounds(text, matches):
+    """With fewer rounds, or with more, the text does not match, and all of it is content."""
+    grammar = Grammar(c.sequence(c.content(c.repeat("a", 1, 2)), "b"))
+    events = read(grammar, *text)
+
+    assert any(isinstance(event, Malformed) for event in events) is not matches
+    assert message(grammar, text).content == (text.removesuffix("b") if matches else text)
+
+
+def test_ends_of_turn_are_not_content():
+    """After what matches, and where nothing matches: there the text goes on after each of them."""
+    program = compile_combinators(Grammar(c.content(c.chars("a-z", 1, None))), ("<end>", "<e"))
+    whole, broken = (TaggedReader(program, REQUEST, strict=False, ids=CallIds(numbered_id)) for _ in range(2))
+    said = [
+        "".join(event.text for event in [*made.feed(text), *made.finish()] if isinstance(event, ContentText))
+        for made, text in ((whole, "ab<end> <e"), (broken, "ab<end>12<e 34<end>"))
+    ]
+
+    assert said == ["ab", "ab1234"]
+
+
+@pytest.mark.parametrize(
+    ("verbatim", "text", "read_"), [(False, "\n  a", "a"), (True, "\n  a", "  a"), (True, "a", "a")]
+)
+def test_layout_beside_verbatim_text_is_taken_as_it_is_written(verbatim, text, read_):
+    """Elsewhere any white space is."""
+    assert message(Grammar(c.sequence(Layout("\n", verbatim=verbatim), c.content(c.rest()))), text).content == read_
 
 
 def test_an_id_may_come_after_the_arguments():

@@ -124,6 +124,18 @@ def test_reasoning_goes_by_the_name_that_was_chosen():
 
     assert (body["reasoning"], "reasoning_content" in body) == ("Hm.", False)
     assert deltas[1] == {"reasoning": "Hm."}
+    assert COMPLETION.body([folded(EVENTS)])["choices"][0]["message"]["reasoning_content"] == "Hm."
+    assert list(COMPLETION.choice().chunks(EVENTS[:1]))[1]["choices"][0]["delta"] == {"reasoning_content": "Hm."}
+
+
+def test_content_is_null_beside_calls_alone():
+    """An answer that says nothing at all is an empty text; words beside a call stay."""
+    done = call(CallStatus.COMPLETE)
+    messages = [Message(), Message(content="Hi", tool_calls=(done,)), Message(tool_calls=(done,))]
+    body = COMPLETION.body(messages)
+
+    assert [choice["message"]["content"] for choice in body["choices"]] == ["", "Hi", None]
+    assert (body["usage"], [choice["index"] for choice in body["choices"]]) == (None, [0, 1, 2])
 
 
 def test_ids_are_new_for_each_completion():

@@ -31,6 +31,36 @@ def test_a_delimiter_of_more_characters_closes_at_once():
 
 
 @pytest.mark.parametrize(
+    ("blank", "final", "end"), [(0, False, -2), (255, False, -2), (256, False, -259), (255, True, 1), (256, True, -259)]
+)
+def test_white_space_after_a_quotation_mark_is_waited_out(blank, final, end):
+    """As long as a value may end after it: 255 characters."""
+    assert closing('a"' + " " * blank, 0, '"', (), final=final) == end
+
+
+@pytest.mark.parametrize(("blank", "end"), [(255, 1), (256, -260)])
+@pytest.mark.parametrize("sign", [",", ":", ")", "]", "}"])
+def test_a_sign_that_comes_too_late_closes_nothing(blank, end, sign):
+    """Between the quotation mark and the sign there is at most so much white space."""
+    assert closing('a"' + " " * blank + sign, 0, '"', (), final=True) == end
+
+
+def test_the_first_quotation_mark_that_closes_counts():
+    """From where the string begins, not before it, and no later one."""
+    for text in ('a", b="c")', 'a" b", b="c")'):
+        end = text.index('",')
+        assert closing(text, 0, '"', (), final=False) == end
+        assert closing_in_code(text, 0, '"', final=False) == end
+        assert closing_in_code('",x=' + text, 4, '"', final=False) == 4 + end
+        assert closing('",x=' + text, 4, '"', (), final=False) == 4 + end
+    assert closing("a|>b|>", 0, "|>", (), final=False) == 1
+    assert closing("a|>b|>", 2, "|>", (), final=False) == 4
+    assert closing("|", 0, "|>>", (), final=False) == -1
+    assert closing("a|>", 0, "|>>", (), final=False) == -2
+    assert closing("|>", 1, "|>>", (), final=False) == -3
+
+
+@pytest.mark.parametrize(
     ("text", "end"),
     [
         ('it")', 2),

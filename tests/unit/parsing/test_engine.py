@@ -91,6 +91,26 @@ def test_content_after_the_prompt_is_noted_whole() -> None:
     engine.take(Role.MARKER, 2)
 
     assert engine.events == [Note(Role.CONTENT, "cd")]
+    engine.buffer += "efgh"
+    engine.take(Role.MARKER, 4)
+    assert engine.events[-1] == Note(Role.CONTENT, "efgh")
+
+
+def test_a_new_engine_stands_at_the_beginning() -> None:
+    """Or before it, by as much as the prompt has begun."""
+    new, begun = Engine(Program((), 3, TEXT, False), None), engine_at("", begun=2)
+
+    assert (new.pc, new.position, new.furthest, new.wanted_at, new.given) == (3, 0, 0, 0, False)
+    assert (begun.position, begun.furthest, begun.wanted_at) == (-2, -2, -2)
+    assert (new.role, new.name, new.call, new.stack, new.serial, new.spent, new.wanted) == (
+        None,
+        "",
+        None,
+        None,
+        0,
+        0,
+        "",
+    )
 
 
 def test_a_name_is_remembered_as_far_as_it_may_be_one() -> None:

@@ -10,7 +10,7 @@ from unrender import ChatTemplate
 from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_format
 from unrender.messages import Request, Tool
-from unrender.parsing.ids import numbered_id
+from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.parser import Parser
 
 NOW = Tool(name="now")
@@ -105,6 +105,19 @@ def test_a_maker_that_repeats_itself_still_gives_unique_ids() -> None:
     found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: "same"), CALL * 3)
     assert found[0] == "same"
     assert len(set(found)) == 3
+
+
+def test_a_maker_is_asked_a_hundred_times() -> None:
+    """For the next positions, each once."""
+    asked: list[int] = []
+
+    def same(position: int, _name: str) -> str:
+        asked.append(position)
+        return "same"
+
+    CallIds(same, ["x", "same"]).give(0, "now", "")
+
+    assert asked == [2, *range(2, 102)]
 
 
 def test_a_restored_parser_gives_no_id_again() -> None:

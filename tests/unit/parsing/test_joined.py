@@ -56,6 +56,8 @@ def _scan(key: str, chunks: list[str], separator: str) -> str:
         ("strings", "a", ["a"]),
         ("strings", "", []),
         ("strings", ",a,", ["", "a", ""]),
+        ("any", "a,[1,2],b,{},[c,d]", ["a", [1, 2], "b", {}, "[c", "d]"]),
+        ("lists", "[1],a,[2,3]", [[1], "a", [2, 3]]),
         ("strings", "7,true", ["7", "true"]),
         ("strings", '["a", "b,c"]', ["a", "b,c"]),
         ("strings", "[1, 2]", ["[1", " 2]"]),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from unrender.errors import StateError
+from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Message, ToolCall
 from unrender.parsing.events import (
     ArgumentsText,
@@ -13,6 +17,7 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.message import MessageFold
+from unrender.parsing.saved import Saved
 
 EVENTS = (
     ReasoningText("so"),
@@ -52,3 +57,49 @@ def test_a_copy_is_independent() -> None:
 
     assert fold.message.tool_calls[0].arguments == '{"x"'
     assert copy.message.tool_calls[0].arguments == '{"x": 1}'
+    whole = copy.copy()
+    assert (whole.message, whole.calls, fold.calls) == (copy.message, 2, 1)
+
+
+def test_text_may_be_added_without_events() -> None:
+    """To the reasoning, to the content, and to the arguments of the latest call."""
+    fold = MessageFold()
+    fold.add(EVENTS)
+    for role, text in ((Role.REASONING, "!"), (Role.CONTENT, "?"), (Role.ARGUMENT, "{}")):
+        fold.writer(role)(text)
+
+    assert (fold.message.reasoning, fold.message.content) == ("so!", "ab?")
+    assert [call.arguments for call in fold.message.tool_calls] == ['{"x": 1}', "{}"]
+
+
+def test_a_message_is_saved_and_read() -> None:
+    """As plain data, and what comes later is added to it."""
+    fold = MessageFold()
+    fold.add(EVENTS)
+    state = fold.state()
+    assert state == {
+        "content": "ab",
+        "reasoning": "so",
+        "calls": [
+            {"id": "id0", "name": "f", "known": True, "arguments": '{"x": 1}', "status": "complete"},
+            {"id": "id1", "name": "g", "known": False, "arguments": "", "status": "open"},
+        ],
+    }
+    again = MessageFold.restore(Saved(state))
+    assert (again.state(), again.message, again.calls) == (state, fold.message, 2)
+    again.add([ContentText("c"), ReasoningText("."), ArgumentsText(1, "{}"), ToolCallFinished(1, CallStatus.INVALID)])
+
+    assert (again.message.content, again.message.reasoning) == ("abc", "so.")
+    assert again.message.tool_calls[1] == ToolCall(
+        name="g", arguments="{}", id="id1", status=CallStatus.INVALID, known=False
+    )
+
+
+@pytest.mark.parametrize("name", ["id", "name", "known", "arguments", "status"])
+def test_a_call_that_lacks_a_field_is_refused(name: str) -> None:
+    """The error says which."""
+    call = {"id": "a", "name": "f", "known": True, "arguments": "", "status": "open"}
+    del call[name]
+
+    with pytest.raises(StateError, match=rf"state\.calls\[0\]\.{name}: expected"):
+        MessageFold.restore(Saved({"content": "", "reasoning": "", "calls": [call]}))

@@ -56,6 +56,17 @@ def test_a_call_may_stand_right_after_a_marker_that_says_nothing():
         assert read(list(chunks), format=replace(FORMAT, reasoning=reasoning)) == ("", ["get"])
 
 
+def test_less_of_the_layout_before_a_call_is_enough():
+    """One line break of the two that the format writes shows a line; the white space after them does not."""
+    apart = replace(FORMAT, turn=TurnTexts(end="\n<end>", content_to_tools="\n\n"))
+    indented = replace(FORMAT, turn=TurnTexts(end="\n<end>", content_to_tools="\n "))
+
+    for chunks in splits("A.\nget\n{}"):
+        assert read(list(chunks), format=apart) == ("A.", ["get"])
+    for chunks in splits("Use get\n{}"):
+        assert read(list(chunks), format=indented) == ("Use get\n{}", [])
+
+
 def test_only_the_tools_of_the_request_count():
     """A parser for other tools, for the named one, or for tools that nobody knows, looks for their names alone."""
     text = ["A.\nget\n{}"]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
+from splitting import fed, merged
 
-from unrender.errors import MalformedOutput
+from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
+from unrender.grammar import combinators as c
+from unrender.grammar.nodes import Grammar
 from unrender.messages import CallStatus, Request, ToolChoice
 from unrender.parsing.begun import prefill
-from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
+from unrender.parsing.events import ContentText, Event, MessageFinished, ReasoningText, ToolCallStarted
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
+from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.sealed import body_digest
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 
@@ -140,3 +150,227 @@ def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
 
     assert (begun.message.reasoning, begun.message.content) == ("", "Hi")
     assert (continued.message.reasoning, continued.message.content) == ("Hm.", "We")
+
+
+HAND_MADE = Grammar(
+    c.sequence(
+        c.content(c.until("!")),
+        c.zero_or_more(
+            c.tool_call(c.sequence("!", c.name(c.chars("a-z", 1, None)), " ", c.cut(), c.arguments(c.json_value())))
+        ),
+    )
+)
+ANSWER = "Look: !now {}!now {}"
+
+
+def handmade(**options: Any) -> Parser:
+    return Parser(JSON_ENVELOPE.format, REQUEST, grammar=HAND_MADE, **options)
+
+
+def moved(parser: Parser, **options: Any) -> Parser:
+    """Return the parser as another process restores it."""
+    state = json.loads(json.dumps(parser.state()))
+    return Parser.restore(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
+
+
+def marked(position: int, name: str) -> str:
+    return f"{name}/{position}"
+
+
+@pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
+def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
+    """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
+    text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
+    policy = Policy(unknown_tools=UnknownTools.CALL, malformed=DeadCalls.WITHHOLD)
+    for at in range(0, len(text), 5):
+        parser = make(ids=marked, policy=policy, special_tokens=("<b>",), known_ids=("x", "y"))
+        parser.feed(text[:at])
+        others = [moved(parser, ids=marked), pickle.loads(pickle.dumps(parser)), parser.copy()]
+        expected = outcome(parser, text[at:])
+        for other in others:
+            assert other._machine.policy == policy
+            assert other._quoter.state()["tokens"] == ["<b>"]
+            assert outcome(other, text[at:]) == expected
+
+
+def outcome(parser: Parser, rest: str) -> tuple[list[Event], Any, tuple[Span, ...], int]:
+    events = [*(event for character in rest for event in parser.feed(character)), *parser.finish()]
+    return merged(events), parser.message, parser.spans, parser.settled
+
+
+@pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
+def test_calls_of_a_copy_may_have_ids_of_their_own(make: Any) -> None:
+    """Those that begin in it; by default they are made as before."""
+    calls = ("!now {}", "!now {}") if make is handmade else (CALL, CALL)
+    parser = make(ids=marked)
+    parser.feed(calls[0])
+    copy, other, restored = parser.copy(ids=numbered_id), parser.copy(), moved(parser, ids=numbered_id)
+    for one in (parser, copy, other, restored):
+        fed(one, [calls[1]])
+
+    assert [[call.id for call in one.message.tool_calls] for one in (parser, copy, other, restored)] == [
+        ["now/0", "now/1"],
+        ["now/0", "call00001"],
+        ["now/0", "now/1"],
+        ["now/0", "call00001"],
+    ]
+
+
+def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
+    """With the reason why its output ended."""
+    for make in (handmade, lambda: Parser(JSON_ENVELOPE.format, REQUEST)):
+        parser = make()
+        parser.feed('!now {"a' if make is handmade else CALL[:-14])
+        parser.finish("length")
+        again = moved(parser)
+
+        assert (again.finish(), again.message, again.spans) == ([], parser.message, parser.spans)
+        assert [call.status for call in again.message.tool_calls] == [CallStatus.TRUNCATED]
+        with pytest.raises(ValueError, match="after finish"):
+            again.feed("x")
+
+
+def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
+    """Text that the grammar does not begin with, or that a strict parser refuses, was never read."""
+    state = handmade(strict=True, known_ids=("a",)).state()
+    assert {
+        name: state[name] for name in ("begun", "continued", "finished", "length_limited", "strict", "known_ids")
+    } == {
+        "begun": "",
+        "continued": False,
+        "finished": False,
+        "length_limited": False,
+        "strict": True,
+        "known_ids": ["a"],
+    }
+    for changes, message in (
+        ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected what a parser has read"),
+        ({"begun": "!then "}, r"state\.fed: expected what a parser has read"),
+        ({"fed": [{"kind": "unknown", "text": "Hi"}]}, r"state\.message: expected what the text says"),
+    ):
+        other = {**state, **changes}
+        other["digest"] = body_digest(other)
+        with pytest.raises(StateError, match=message):
+            Parser.restore(JSON_ENVELOPE.format, REQUEST, other, grammar=HAND_MADE)
+
+
+def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
+    """What it gave is not content unless the answer is continued; what no answer begins with is an error."""
+    given, continued = handmade(begun="Look"), handmade(begun="Look", continued=True)
+    for parser in (given, continued):
+        for again in (moved(parser), parser):
+            fed(again, [": !now {}"])
+            assert again.spans[0].start == 0
+            assert len(again.message.tool_calls) == 1
+
+    assert (given.message.content, continued.message.content) == (": ", "Look: ")
+    with pytest.raises(GrammarError, match="the prompt begins the answer with '!then '"):
+        handmade(begun="!then ")
+
+
+@pytest.mark.parametrize("begun", ["", " ", "\n\n"])
+def test_layout_that_was_begun_is_not_part_of_the_answer(begun: str) -> None:
+    """Not even of one that is continued."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, begun=begun, continued=True)
+    fed(parser, ["Hi"])
+
+    assert (parser.message.content, parser.spans) == ("Hi", (Span(parser.spans[0].role, 0, 2),))
+
+
+def test_a_continued_answer_is_part_of_the_message() -> None:
+    """Its events come with the first that are fed."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, begun="Well, ", continued=True)
+
+    assert parser.message.content == "Well, "
+    assert parser.feed("Hi") == [ContentText("Well, "), ContentText("Hi")]
+    assert parser.feed("!") == [ContentText("!")]
+
+
+def test_text_that_is_held_back_is_not_lost() -> None:
+    """What may begin a marker waits for the next text, in copies and in saved parsers as well, and comes once."""
+    for rest, content in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
+        parser = Parser(JSON_ENVELOPE.format, REQUEST)
+        assert parser.feed("a") == [ContentText("a")]
+        assert parser.feed(" <") == [ContentText(" ")]
+        for one in (parser.copy(), moved(parser), parser, parser.copy()):
+            said = [*one.feed(rest), *one.finish()] if one is not parser else one.feed("")
+            if one is not parser:
+                assert "".join(event.text for event in said if isinstance(event, ContentText)) == content[2:]
+                assert one.message.content == content
+
+
+def test_the_last_text_may_come_with_the_end() -> None:
+    """It is read like text that was fed before."""
+    for make in (handmade, lambda: Parser(JSON_ENVELOPE.format, REQUEST)):
+        apart, at_once, after = make(), make(), make()
+        expected = [*apart.feed("Hi there"), *apart.finish()]
+        assert merged(at_once.finish(text="Hi there")) == merged(expected)
+        assert after.finish() == [MessageFinished()]
+        with pytest.raises(ValueError, match="after finish"):
+            after.finish(text="x")
+        with pytest.raises(TypeError, match="expected text, found bytes"):
+            make().finish(text=b"x")
+    cut = Parser(TAGGED.format, REQUEST)
+    cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
+    assert [call.status for call in cut.message.tool_calls] == [CallStatus.TRUNCATED]
+
+
+def test_most_text_takes_no_instruction() -> None:
+    """It is counted as one step for each account that is taken of it; positions are the same."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser.feed("Hi")
+    before = parser.steps
+    for _ in range(100):
+        parser.feed(" there")
+
+    assert parser.steps == before + 1
+    assert parser.settled == 2 + 600
+    assert parser.spans == (Span(parser.spans[0].role, 0, 602),)
+    assert parser.message.content == "Hi" + " there" * 100
+
+
+def test_what_special_text_and_ordinary_text_are() -> None:
+    """Where the caller knows, a marker that is spelled out is text; the tokens are the format's, or the caller's."""
+    tokens = replace(JSON_ENVELOPE.format, preserved_tokens=("<think>",))
+    parser = Parser(tokens, REQUEST)
+    parser.feed("<thi", special=False)
+    assert parser.feed("nk>", special=False) == [ContentText("<think>")]
+    parser.feed("</th", special=False)
+    events = parser.feed("<tool_call>", special=True)
+    other = Parser(tokens, REQUEST, special_tokens=())
+    other.feed("<think>\nHm.", special=False)
+
+    assert events == [ContentText("</th")]
+    assert other.message.reasoning == "Hm."
+
+
+def test_what_may_come_and_what_reads_it() -> None:
+    """Asking changes nothing."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser.feed("Hi <tool_call>")
+    expected = parser.expected()
+    assert "'{'" in expected[0]
+    assert parser.expected() == expected
+    assert parser.program is Parser(JSON_ENVELOPE.format, REQUEST).program
+
+    assert any(isinstance(event, ToolCallStarted) for event in parser.feed('{"name": "now", "arguments": {}}'))
+
+
+def test_words_that_begin_reasoning_are_the_prompts() -> None:
+    """A prompt without them begins with content; where there is no prompt, reasoning is open."""
+    without = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\n")
+    unknown = Parser(ARRAY.format, REQUEST)
+
+    assert without.feed("Hi there") == [ContentText("Hi there")]
+    assert unknown.feed("Hi there") == [ReasoningText("Hi there")]
+
+
+def test_a_state_of_another_request_is_refused() -> None:
+    """Or one that says it has finished where its machine has not."""
+    state = Parser(JSON_ENVELOPE.format, REQUEST).state()
+    finished = {**state, "finished": True}
+
+    with pytest.raises(StateError, match=r"state\.for"):
+        Parser.restore(JSON_ENVELOPE.format, Request(), state)
+    with pytest.raises(StateError, match=r"state\.finished: expected what the machine says"):
+        Parser.restore(JSON_ENVELOPE.format, REQUEST, {**finished, "digest": body_digest(finished)})

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from unrender.errors import StateError
 from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.messages import Request, Tool
+from unrender.parsing.events import ArgumentsText, ContentText, Malformed, MessageFinished, ToolCallStarted
 from unrender.parsing.parser import Parser
+from unrender.parsing.quoting import Quoter
+from unrender.parsing.saved import Saved
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
@@ -67,3 +73,51 @@ def test_copies_are_independent() -> None:
     reader.finish()
 
     assert (reader.message.content, twin.message.content) == ("<tool_", "<tool_call>")
+
+
+def quoter() -> Quoter:
+    """Return a quoter that has quoted one token and waits for the rest of another."""
+    made = Quoter(("<a>", "[b]"))
+    assert made.ordinary("x<a>y[b") == f"x{STAND_IN}a>y"
+    return made
+
+
+STAND_IN = chr(0x10F000)
+"""What stands for the first of the characters with which special tokens begin."""
+
+
+def test_what_is_quoted_is_saved_and_read() -> None:
+    """With the text that waits; events get their characters back."""
+    made = quoter()
+    state = made.state()
+    assert state == {"tokens": ["<a>", "[b]"], "held": "[b", "quoted": ["<"]}
+    again = Quoter.restore(Saved(state))
+
+    assert (again.state(), again.used) == (state, True)
+    assert again.ordinary("]") == f"{chr(0x10F001)}b]"
+    assert again.unquote(ContentText(f"x{STAND_IN}a>{chr(0x10F001)}")) == ContentText("x<a>[")
+    assert (made.release(), made.release(), made.used) == ("[b", "", True)
+
+
+@pytest.mark.parametrize("quoted", [["x"], ["<", "x"], [1]])
+def test_only_first_characters_of_tokens_are_quoted(quoted: list[object]) -> None:
+    """No parser has saved anything else."""
+    with pytest.raises(StateError, match=r"state\.quoted: expected .+, found "):
+        Quoter.restore(Saved({"tokens": ["<a>"], "held": "", "quoted": quoted}))
+
+
+def test_every_event_gets_its_characters_back() -> None:
+    """Texts and names; what has none is the same."""
+    made = quoter()
+
+    assert made.unquote(ArgumentsText(0, STAND_IN)) == ArgumentsText(0, "<")
+    assert made.unquote(Malformed(STAND_IN, 1, "x")) == Malformed("<", 1, "x")
+    assert made.unquote(ToolCallStarted(0, "id", f"{STAND_IN}n")) == ToolCallStarted(0, "id", "<n")
+    assert made.unquote(MessageFinished()) == MessageFinished()
+
+
+def test_nothing_is_used_where_nothing_was_quoted() -> None:
+    """Half a token waits, and is not one yet."""
+    made = Quoter(("<a>",))
+
+    assert (made.ordinary("x <"), made.used, made.ordinary("b"), made.used) == ("x ", False, "<b", False)

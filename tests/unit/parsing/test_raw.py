@@ -67,6 +67,15 @@ def test_the_schema_says_what_raw_text_is(text: str, types: list[str], expected:
     assert json.loads(scanned(text, *types)) == expected
 
 
+@pytest.mark.parametrize("kind", ["null", "boolean", "integer", "number"])
+def test_a_brace_is_text_where_no_list_or_object_is_allowed(kind: str) -> None:
+    """It is released at once; beside a list or an object it waits."""
+    for text in ("{x", "[x"):
+        assert RawScanner(END, frozenset(("string", kind))).scan(text, 0, final=False)[1] == f'"{text}'
+        for other in ("array", "object"):
+            assert RawScanner(END, frozenset(("string", kind, other))).scan(text, 0, final=False)[1] == ""
+
+
 def test_text_is_released_before_its_end() -> None:
     """A string streams; a number waits for its end."""
     words, number = RawScanner(END, frozenset(("string",))), RawScanner(END, frozenset(("integer",)))

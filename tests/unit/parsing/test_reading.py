@@ -188,6 +188,15 @@ def test_instructions_run_over_each_chunk() -> None:
     assert (made.steps, made.final) == (3, True)
 
 
+def test_text_that_was_not_decided_is_there_with_the_next() -> None:
+    """In front of it."""
+    made: Found = Reading((Takes(),))
+    made.buffer = "ab"
+
+    assert made.feed("c") == ["abc"]
+    assert made.feed("") == []
+
+
 def test_a_reading_that_has_halted_takes_no_step() -> None:
     """But gives what it has."""
     made: Found = Reading((Takes(),))

@@ -96,6 +96,15 @@ def test_a_name_ends_at_a_stop_or_at_a_sign(text: str, final: bool, outcome: str
         assert taken(machine) == f"name {'~' + name!r}"
 
 
+@pytest.mark.parametrize(
+    ("size", "final", "outcome"),
+    [(1199, True, "on"), (1200, True, "fails"), (1199, False, "waits"), (1200, False, "fails")],
+)
+def test_the_longest_name(size: int, final: bool, outcome: str) -> None:
+    """A longer word is none, whatever follows it."""
+    assert step(ReadName(STOP), calling("n" * size, final=final, tools=False)).partition(":")[0] == outcome
+
+
 @pytest.mark.parametrize(("text", "name"), [("go on>{", ""), ("now>x {", "now"), ("a>b>now {", "")])
 def test_white_space_ends_every_name(text: str, name: str) -> None:
     """A tool whose name has a space in it cannot be called by such a syntax."""
@@ -251,6 +260,7 @@ def test_a_commitment(waits: bool) -> None:
         ("'city'=", False, False, "on", "city"),
         ('"city"=', False, False, "on", "city"),
         ("two words=", False, False, "on", "two words"),
+        ("city=", False, True, "on", "city"),
         ("two words=", False, True, "fails: the name of an argument", ""),
         ("a(b=", False, True, "fails: the name of an argument", ""),
         ("city", False, False, "waits", ""),

@@ -43,6 +43,7 @@ WRITTEN = [
     '{"name": 5, "arguments": {}, "x": "NAME"}',
     '{"name": \'NAME\', "arguments": {}}',
     ', "arguments": {"name": NAME',
+    '{"name": "NAME", "x": 1, "abcd": 2, "arguments": {"a": 1}}',
 ]
 
 
@@ -78,5 +79,9 @@ def test_only_what_encloses_both_may_be_before_the_name():
         (('{"id": "', Slot.ID, '", "name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
         (('{"type": "x", "name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
         (('{"arguments": ', Slot.ARGUMENTS, ', "name": "', Slot.NAME, '"}'), FIELDS),
+        (('{"n": 1, "name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
+        (('{"name": "functions.', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
+        (('{"name": "', Slot.NAME, '.v2", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
+        (('{"name": "', Slot.NAME, '", "n": 1, "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
     ]
     assert [spelling_of(syntax(function, fields)) for function, fields in others] == [None] * len(others)

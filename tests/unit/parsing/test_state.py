@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,15 @@ from properties.families import (
     ESCAPED,
     JOINED,
     JSON_ENVELOPE,
+    JSON_ID_LAST,
     JSON_WITH_IDS,
     NESTED_TAGS,
+    PYTHON_CALLS,
+    REPEATED,
     REQUEST,
     TAG_AND_JSON,
     TAGGED,
+    TYPED,
     Family,
 )
 
@@ -316,6 +321,7 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.quote", "`"),
     (COUNTED, HELD, "machine.frames.0.attempt", -1),
     (COUNTED, HELD, "machine.frames.0.attempt", 0),
+    (COUNTED, HELD, "machine.frames.0.attempt", 1 << 20),
     (COUNTED, HELD, "machine.frames.0.left", -1),
     (COUNTED, HELD, "machine.frames.0.left", 3),
     (COUNTED, HELD, "machine.frames.0.events", -1),
@@ -350,6 +356,7 @@ def test_what_no_parser_has_written_is_refused(family: Family, text: str, path: 
         restored(family, state)
     where = str(raised.value).partition(":")[0].removeprefix("state.").replace("[", ".").replace("]", "")
     assert path.startswith(where) or where.startswith(path.rpartition(".")[0])
+    assert not where.endswith(".")
 
 
 ACCEPTED: list[tuple[Family, str, str, Any]] = [
@@ -419,6 +426,21 @@ def test_events_are_saved_and_read() -> None:
     assert read_events([Saved(item) for item in SAVED], 2, 10) == (EVENTS, [2, 2, 2, 2, 3, 3, 3, 3, 3])
 
 
+def test_the_least_and_the_greatest_of_an_event() -> None:
+    """A call that has begun may be any of those before; positions are bounded by what was read."""
+    saved = [
+        {"kind": "arguments", "index": 0, "text": ""},
+        {"kind": "arguments", "index": 1, "text": ""},
+        {"kind": "finished", "index": 0, "status": "complete"},
+        {"kind": "finished", "index": 1, "status": "complete"},
+        {"kind": "malformed", "text": "", "position": 10, "expected": ""},
+        {"kind": "malformed", "text": "", "position": -MOST, "expected": ""},
+    ]
+    events, counts = read_events([Saved(item) for item in saved], 2, 10)
+
+    assert (save_events(events), counts) == (saved, [2] * 7)
+
+
 @pytest.mark.parametrize(
     ("saved", "calls"),
     [
@@ -450,10 +472,43 @@ def test_events_that_no_parser_has_written(saved: dict[str, Any], calls: int) ->
         (TAGGED, "A\n\n<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_c"),
         (JSON_ENVELOPE, '<tool_call>```json\n{"name": "now", "arguments": {}}\n'),
         (TAGGED, "<function=now>\n<parameter=city>\nRome\n</parameter>\n<parameter=city>\nOs"),
+        (TAGGED, "<function=now>\n<parameter=note>\nNo"),
+        (TAGGED, "<function=now>\n<parameter=options>\n{'a': [1, "),
+        (JSON_ENVELOPE, '<tool_call>\n{"name": "now", "arguments": "{\\"a'),
+        (JSON_ENVELOPE, '<tool_call>\n{"name": "now", "arguments": "{}\\n'),
+        (JSON_ID_LAST, '[CALLS] [{"name": "now", "arguments": {"city": "Rome"}, "i'),
+        (ESCAPED, '<use name="now">\n<with name="city">a &l'),
+        (JOINED, "<|do|>now(tags=a b ,"),
+        (JOINED, "<|do|>now(city='Ro"),
+        (JOINED, "<|do|>now(city='Rome' "),
+        (JOINED, "<|do|>now(city='Rome' or"),
+        (NESTED_TAGS, ']<]ns[>[<tool_call>\n]<]ns[>[<invoke name="now">]<]ns[>[<tags>]<]ns[>[<tags>a'),
+        (NESTED_TAGS, ']<]ns[>[<tool_call>\n]<]ns[>[<invoke name="now">]<]ns[>[<city>a'),
+        (REPEATED, '<invoke name="now">\n<param name="tags">a</param>\n<param name="tags">b'),
+        (REPEATED, '<invoke name="now">\n<param name="more">7</param>\n<param na'),
+        (TYPED, '<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">["a", '),
+        (PYTHON_CALLS, "<|call_start|>[now(note='it"),
+        (COUNTED, HELD),
     ],
 )
 def test_a_state_is_the_same_after_a_journey(family: Family, text: str) -> None:
-    """What is restored is saved as it was."""
+    """What is restored is saved as it was, and goes on like the parser that was saved."""
     state = state_of(family, text)
+    here, there = restored(family, state), restored(family, state)
+    there = restored(family, json.loads(json.dumps(there.state())))
+    assert json.loads(json.dumps(here.state())) == state
 
-    assert json.loads(json.dumps(restored(family, state).state())) == state
+    rest = "\" x' = 1, </param>"
+    assert here.feed(rest) == there.feed(rest)
+    assert (here.finish(), here.message, here.spans) == (there.finish(), there.message, there.spans)
+
+
+def test_text_that_has_the_shape_of_a_call_waits_in_a_state() -> None:
+    """In formats that keep the leftovers of calls out of content."""
+    cleaned = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, cleans_content=True))
+    state = state_of(cleaned, "Hi <tool_call>{!}\n<tool_c")
+    parser = restored(cleaned, state)
+
+    assert state["broken"] == [{"kind": "broken", "text": "<tool_call>{!}"}]
+    assert json.loads(json.dumps(parser.state())) == state
+    assert "<tool_call>{!}" in "".join(event.text for event in parser.finish() if isinstance(event, ContentText))

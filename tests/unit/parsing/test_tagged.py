@@ -33,6 +33,24 @@ def reader(request: Request = REQUEST, *, has_ids: bool = False, strict: bool = 
     return TaggedReader(Program((Halt(),), 0, 0, has_ids), request, strict=strict, ids=CallIds(numbered_id), **more)
 
 
+def test_a_new_call_has_no_parts() -> None:
+    """Nothing of it is known but where it begins."""
+    new = TaggedCall(3)
+
+    assert {name: getattr(new, name) for name in TaggedCall.__slots__} == {
+        "begun": False,
+        "id": "",
+        "key": "",
+        "name": "",
+        "pieces": [],
+        "said": [],
+        "start": 3,
+        "streamed": False,
+        "tags": set(),
+        "written": "",
+    }
+
+
 def tag(role: Role, text: str, *, value: bool = False) -> list[Notice]:
     return [Opened(role, 0), Note(role, text, value), Closed(role, 9)]
 

@@ -281,6 +281,18 @@ def test_a_bracket_too_many(text: str, final: bool, outcome: str, events: list[s
     assert read(machine) == ("marker '}'" if outcome == "to 10" else "")
 
 
+@pytest.mark.parametrize(("closer", "outcome"), [("||", "to 10"), ("|", f"to {HUB}")])
+def test_a_sign_is_not_enough_after_a_bracket_too_many(closer: str, outcome: str) -> None:
+    """A marker has two characters at least."""
+    assert step(tail((closer,), (), excess="}"), after_arguments("}" + closer + " ")) == outcome
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(63, "to 10"), (64, "to 10"), (65, f"to {HUB}")])
+def test_white_space_after_a_bracket_too_many_is_bounded(size: int, outcome: str) -> None:
+    """After more of it, no closer is expected."""
+    assert step(tail(excess="}]"), after_arguments("}" + " " * size + "</f>")) == outcome
+
+
 def test_a_fence_that_was_opened_is_closed() -> None:
     """It is a marker then, and shows that the arguments are all there; one that nobody opened is text."""
     opened, other = after_arguments(" ```", fenced=True), after_arguments("```")

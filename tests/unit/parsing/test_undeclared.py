@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 from properties.families import JSON_ENVELOPE, REQUEST, TOOLS
 from properties.invariants import check, check_copies, check_strict
+from stepping import machine_at, step
 
 from unrender.format import Content, ContentMode, Format, Reasoning, ReasoningMode
 from unrender.formats.reasoning import known_reasoning
 from unrender.messages import Message, Request
-from unrender.parsing.events import Malformed
+from unrender.parsing.events import ContentText, Malformed
+from unrender.parsing.finder import Finder
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy, UndeclaredReasoning
+from unrender.parsing.undeclared import CloseUndeclared, OpenUndeclared
 
 PLAIN = Format(turn=JSON_ENVELOPE.format.turn, tools=JSON_ENVELOPE.format.tools)
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -37,6 +40,44 @@ def test_known_markers_at_the_start_are_reasoning(markers: Reasoning) -> None:
 
     message = read(f"{start}So.{end}\n\n{CALL}")
     assert (message.reasoning, message.content, len(message.tool_calls)) == ("So.", "", 1)
+
+
+@pytest.mark.parametrize(("blank", "waits"), [(0, True), (63, True), (64, False)])
+def test_white_space_before_a_marker_is_bounded(blank: int, waits: bool) -> None:
+    """After so much of it the answer has begun."""
+    instruction = OpenUndeclared(Finder(("<think>",)), {"<think>": 20}, 30)
+    machine = machine_at("~" + " " * blank, at=1)
+    marked = machine_at("~" + " " * blank + "<think>So", at=1)
+
+    assert step(instruction, machine) == ("waits" if waits else "to 30")
+    assert step(instruction, marked) == ("to 20" if blank <= 64 else "to 30")
+    assert marked.mentioned
+    assert marked.events == [
+        Malformed("<think>", 1 + blank, "an answer without reasoning, or one that begins as the format has it")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "final", "mentioned", "outcome"),
+    [
+        ("</think>", False, False, "waits"),
+        ("</think>", True, False, "on"),
+        ("</think>\n", False, False, "on"),
+        ("</think> ", False, False, "to 30"),
+        ("</think>\n", False, True, "to 30"),
+        ("</think>", False, True, "to 30"),
+    ],
+)
+def test_a_closer_counts_where_it_ends_a_line(text: str, final: bool, mentioned: bool, outcome: str) -> None:
+    """And was not mentioned before; else it is content."""
+    machine = machine_at("~" + text, at=1, final=final, mentioned=mentioned)
+
+    assert step(CloseUndeclared(8, 30), machine) == outcome
+    assert machine.mentioned is (mentioned or outcome != "waits")
+    assert [event for event in machine.events if isinstance(event, ContentText)] == (
+        [ContentText("</think>")] if outcome == "to 30" else []
+    )
+    assert machine.answered is (outcome == "to 30")
 
 
 def test_it_is_reported_once() -> None:

@@ -155,6 +155,15 @@ def test_what_may_follow_a_value_ends_it(text: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "status"),
+    [("3-", Status.MORE), ("3--", Status.MORE), ("tru-", Status.MORE), ("x-", Status.FAILED), ("x--", Status.FAILED)],
+)
+def test_a_word_may_end_in_the_beginning_of_what_ends_it(text: str, status: Status) -> None:
+    """As far as what is before that may be a word."""
+    assert LiteralScanner(LiteralStyle(stops=("-->",))).scan(text, 0, final=False) == (0, "", status)
+
+
+@pytest.mark.parametrize(
     ("text", "style", "final", "expected"),
     [
         ('"ab', LENIENT, False, (3, '"ab', Status.MORE)),
@@ -279,6 +288,9 @@ def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> 
         ('{"a": [', "1, ", ("1", 3)),
         ('{"a": [1,', " 2,", (", 2", 3)),
         ('{"a": [1,', " ]", None),
+        ('{"a": [1 ', ", ", ("", 2)),
+        ('{"a": "b"', ", ", ("", 2)),
+        ('{"a": [[1]', ", [2", (", [", 3)),
         ('{"a": 1', "", None),
         ('{"a": [', "tr", ("", 0)),
         ('{"a": [', "x", None),
@@ -336,12 +348,13 @@ def test_what_goes_straight_through(begun: str, style: LiteralStyle, flows: bool
 
 def test_a_value_that_has_begun_is_not_untouched() -> None:
     """White space does not begin one."""
-    blank, opened, string = (LiteralScanner(LENIENT) for _ in range(3))
+    blank, opened, string, inside = (LiteralScanner(LENIENT) for _ in range(4))
+    inside.scan('{"a": ', 0, final=False)
     blank.scan("  ", 0, final=False)
     opened.scan("[", 0, final=False)
     string.scan('"', 0, final=False)
 
-    assert [scanner.untouched for scanner in (blank, opened, string)] == [True, False, False]
+    assert [scanner.untouched for scanner in (blank, opened, string, inside)] == [True, False, False, False]
 
 
 def test_a_copy_of_a_scanner_goes_on_alone() -> None:

@@ -49,6 +49,7 @@ def _scan(key: str, chunks: list[str]) -> str:
     ("key", "inside", "expected"),
     [
         ("text", "a <b> & c", "a <b> & c"),
+        ("text", "max", "max"),
         ("text", "", ""),
         ("list", "<item>1</item><item>2</item>", [1, 2]),
         ("list", "", []),
@@ -64,6 +65,17 @@ def _scan(key: str, chunks: list[str]) -> str:
 def test_tags_become_lists_and_objects(key: str, inside: str, expected: object) -> None:
     """Items are a list, other tags an object, anything else text, typed by the schema at every level."""
     assert scanned(key, inside) == expected
+
+
+def test_elements_may_be_empty() -> None:
+    """Also where one begins the text; a tag of the same name inside is counted."""
+    for text, value in (
+        ("<a></a>", {"a": ""}),
+        ("<a></a><b>1</b>", {"a": "", "b": 1}),
+        ("<a><a></a></a>", {"a": {"a": ""}}),
+        ("<a><a>1</a><a>2</a></a><b>3</b>", {"a": {"a": 2}, "b": 3}),
+    ):
+        assert json.loads(read_tree(text, STYLE, TYPES, None)) == value
 
 
 def test_a_string_streams() -> None:
