@@ -23,6 +23,7 @@ import fetch_schema_suite
 import fetch_templates
 import formats_table
 import mutants
+import mutating
 import pytest
 from vendor import vendor_templates
 
@@ -152,9 +153,9 @@ def test_a_mutant_changes_one_place() -> None:
     )
     tree = ast.parse(source)
     before = ast.dump(tree)
-    found = mutants.places(tree)
+    found = mutating.places(tree)
 
-    codes = {marshal.dumps(mutants.mutated(tree, place, "m")) for place in found}
+    codes = {marshal.dumps(mutating.mutated(tree, place, "m")) for place in found}
 
     assert len(codes) == len(found) > 10
     assert marshal.dumps(compile(tree, "m", "exec")) not in codes
@@ -164,7 +165,7 @@ def test_a_mutant_changes_one_place() -> None:
 
 def test_argued_mutants_exist() -> None:
     """What is argued is a change that can still be made, and has a reason."""
-    known = {mutant.key for path in mutants.TARGETS for mutant in mutants.mutants(path)}
+    known = {mutant.key for path in mutants.TARGETS for mutant in mutating.mutants(path)}
 
     assert set(mutants.argued()) <= known
     assert all(mutants.argued().values())

@@ -1,0 +1,242 @@
+"""A module into its mutants: the same module with one place of it changed, as code that a test can be run on.
+
+Strategy: a mutant of a function replaces the code of the live function. What is outside of functions (defaults of classes,
+tables) is changed by importing the module anew, under its own name.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.abc
+import importlib.machinery
+import importlib.util
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import environment
+
+SOURCE = environment.ROOT / "src" / "unrender"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One change of one module."""
+
+    module: str
+    """Without the package, e.g. `analysis.turn`."""
+    function: str
+    """The function or class that holds the place; empty at the top of the module."""
+    line: int
+    change: str
+    """What was there, and what is there now."""
+    number: int
+    """Which of the module's places it is."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is argued by, wherever in the module it moves."""
+        return self.module, self.function, self.change
+
+
+Place = tuple[ast.AST, str, int | None, ast.expr | ast.stmt, str]
+"""Parent, field, position in a list, what to put there, and the name of the function around."""
+
+_SWAPPED: dict[type, type] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+_TWINS = (
+    ("partition", "rpartition"),
+    ("lstrip", "rstrip"),
+    ("removeprefix", "removesuffix"),
+    ("startswith", "endswith"),
+    ("find", "rfind"),
+    ("min", "max"),
+    ("any", "all"),
+    ("common_prefix", "common_suffix"),
+    ("closers_of", "openers_of"),
+    ("is_tag", "is_word"),
+)
+_TWIN = {left: right for pair in _TWINS for left, right in (pair, pair[::-1])}
+
+
+def _changed(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:  # noqa: C901 -- a table, by kind of node
+    """Yield what may be in the place of a node."""
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in _SWAPPED:
+            yield ast.Compare(node.left, [_SWAPPED[type(op)]()], node.comparators)
+        case ast.BoolOp():
+            yield ast.BoolOp(_SWAPPED[type(node.op)](), node.values)
+            for at in range(len(node.values)):
+                rest = [*node.values[:at], *node.values[at + 1 :]]
+                yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+        case ast.BinOp() if type(node.op) in _SWAPPED:
+            yield ast.BinOp(node.left, _SWAPPED[type(node.op)](), node.right)
+        case ast.UnaryOp(op=ast.Not()):
+            yield node.operand
+        case ast.IfExp():
+            yield ast.IfExp(node.test, node.orelse, node.body)
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(not value)
+        case ast.Constant(value=int(value)):
+            yield ast.Constant(value + 1)
+        case ast.Constant(value=str(value)) if " " not in value.strip():
+            yield ast.Constant("" if value else "x")
+        case ast.Attribute(attr=name) if name in _TWIN:
+            yield ast.Attribute(node.value, _TWIN[name], node.ctx)
+        case ast.Name(id=name) if name in _TWIN and name in ("min", "max", "any", "all"):
+            yield ast.Name(_TWIN[name], node.ctx)
+        case ast.Slice():
+            yield from (_without(node, name) for name in ("lower", "upper", "step") if getattr(node, name))
+        case ast.comprehension(ifs=[_, *_]):
+            yield ast.comprehension(node.target, node.iter, [], node.is_async)  # type: ignore[misc]
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield ast.Return(ast.Constant(None))
+        case ast.If():
+            yield ast.If(ast.Constant(value=False), node.body, node.orelse)
+        case ast.Continue():
+            yield ast.Break()
+        case ast.Break():
+            yield ast.Continue()
+
+
+def _without(node: ast.Slice, name: str) -> ast.Slice:
+    """Return a slice without one of its bounds."""
+    bounds = {field: None if field == name else getattr(node, field) for field in ("lower", "upper", "step")}
+    return ast.Slice(bounds["lower"], bounds["upper"], bounds["step"])
+
+
+_SKIPPED = {"annotation", "returns", "decorator_list", "type_ignores", "names"}
+
+
+def places(tree: ast.Module) -> list[Place]:
+    """Return all places of a module that a mutant may change, in their order."""
+    return list(_places(tree, ""))
+
+
+def _places(parent: ast.AST, function: str) -> Iterator[Place]:
+    if isinstance(parent, ast.FunctionDef | ast.ClassDef):
+        function = f"{function}.{parent.name}".removeprefix(".")
+    for field, value in ast.iter_fields(parent):
+        if field in _SKIPPED or _is_idle(parent):
+            continue
+        children = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+        for position, child in children:
+            if isinstance(child, ast.AST):
+                yield from ((parent, field, position, other, function) for other in _changed(child))
+                yield from _places(child, function)
+
+
+def _is_idle(node: ast.AST) -> bool:
+    """Return whether a node does nothing that a test could see: docstrings, imports for types."""
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    typing = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return docstring or typing
+
+
+def mutated(tree: ast.Module, place: Place, name: str) -> CodeType:
+    """Compile a module with one place changed; the tree is as before afterwards."""
+    parent, field, position, other, _ = place
+    before = getattr(parent, field) if position is None else getattr(parent, field)[position]
+    _put(parent, field, position, other)
+    try:
+        return compile(ast.fix_missing_locations(tree), name, "exec")
+    finally:
+        _put(parent, field, position, before)
+
+
+def _put(parent: ast.AST, field: str, position: int | None, node: ast.AST) -> None:
+    if position is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[position] = node
+
+
+def mutants(path: Path) -> list[Mutant]:
+    """Return all mutants of a module."""
+    found = []
+    for number, (parent, field, position, other, function) in enumerate(places(ast.parse(path.read_text("utf-8")))):
+        node = getattr(parent, field) if position is None else getattr(parent, field)[position]
+        change = f"{_shown(node)} -> {_shown(other)}"
+        line = getattr(node, "lineno", getattr(parent, "lineno", 0))
+        found.append(Mutant(module=name_of(path), function=function, line=line, change=change, number=number))
+    return found
+
+
+def _shown(node: ast.AST) -> str:
+    if isinstance(node, ast.If):
+        return f"if {ast.unparse(node.test)}"
+    if isinstance(node, ast.comprehension):
+        return ast.unparse(node).strip()
+    return ast.unparse(ast.fix_missing_locations(node))
+
+
+def name_of(path: Path) -> str:
+    """Return a module's name without the package."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+
+
+class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module, called `name`, from other `code` than its file's."""
+
+    def __init__(self, name: str, code: CodeType) -> None:
+        self.name, self.code = name, code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        return importlib.util.spec_from_file_location(fullname, found.origin, loader=self) if found else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self.code, vars(module))  # noqa: S102 -- that is what it is for
+
+
+def outermost(mutant: Mutant, tree: ast.Module) -> str:
+    """Return the function whose code holds the changed place; empty where no function does."""
+    names = mutant.function.split(".")
+    body: Any = tree
+    for depth, name in enumerate(names, 1):
+        body = next((node for node in body.body if getattr(node, "name", None) == name), None)
+        if isinstance(body, ast.FunctionDef):
+            return ".".join(names[:depth])
+        if body is None:
+            break
+    return ""
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def changed_in_place(module: ModuleType, function: str, code: CodeType) -> bool:
+    """Give a live function its new code; False where that is not possible, or changes nothing."""
+    found: Any = module
+    for name in function.split("."):
+        found = vars(found).get(name) if found is not None and hasattr(found, "__dict__") else None
+    found = getattr(found, "fget", None) or getattr(found, "__wrapped__", found)
+    new = next((item for item in _codes(code) if item.co_qualname == function), None)
+    if not isinstance(found, FunctionType) or new is None or new == found.__code__:
+        return False
+    found.__code__ = new
+    return True
