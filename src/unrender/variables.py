@@ -47,12 +47,12 @@ class Variable:
 def variables_of(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
     """Return the variables that a template reads, by name, without those that every rendering has."""
     names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
-    without = _prompt(template, capabilities)
+    kept = (_prompt(template, capabilities), None)  # A value that the template refuses changes nothing.
     return {
         name: Variable(
             name=name,
             default=template.defaults.get(name),
-            changes=tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) != without),
+            changes=tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in kept),
         )
         for name in names
     }

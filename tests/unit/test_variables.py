@@ -73,6 +73,13 @@ def test_a_switch_that_is_not_there_is_a_warning():
     assert turn.prompt == template.prepare([USER]).prompt
 
 
+def test_a_value_that_is_refused_changes_nothing():
+    """What a variable may not be is not among the values that change the prompt."""
+    source = "{{ raise_exception('no') if effort is defined and effort is not string }}{{ effort }}" + PLAIN
+
+    assert ChatTemplate.from_string(source).variables["effort"].changes == ("low", "high")
+
+
 def test_variables_are_listed_with_what_they_do():
     """Each has the default that the source says, and the values that change a prompt."""
     variables = ChatTemplate.from_string(SWITCHED).variables
