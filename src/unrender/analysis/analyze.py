@@ -65,7 +65,7 @@ def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:
     """
     prober = Prober.within(allowance, template)
     try:
-        return _analyze(prober, template)
+        return _analyze(prober)
     except Exception as error:  # noqa: BLE001 -- a template that analysis does not understand can still be rendered
         reason = f"{UNEXPECTED}: {type(error).__name__}: {error}"
         return Analysis(
@@ -77,7 +77,7 @@ def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:
         )
 
 
-def _analyze(prober: Prober, template: Template) -> Analysis:
+def _analyze(prober: Prober) -> Analysis:
     prober = discover(prober)
     turns = render_turns(prober)
     found = _pass(prober, turns, part_opener="")
@@ -88,9 +88,9 @@ def _analyze(prober: Prober, template: Template) -> Analysis:
     if found.tools.content_as_reasoning:
         doubts = tuple(doubt for doubt in doubts if doubt.shape != MIXED)
     fmt, settled = _settle(found, doubts)
-    proof = prove(prober, complete(fmt, template.source))
+    proof = prove(prober, complete(fmt, prober.words))
     fmt, told = _with_example(prober, proof.format)
-    fmt, last = possible(fmt, preserved_tokens=preserved_tokens(fmt, template.source))
+    fmt, last = possible(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
     given_up = (*found.given_up, *settled, *proof.given_up, *last, *_refuted(proof), *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof.misread))
@@ -166,7 +166,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
     answers = render_answers(prober, frame)
     openings = find_openings(answers, frame)
     tails = find_tails(turns, frame, answers, shows_calls=prober.capabilities.supports_tool_calls)
-    source, content_end = prober.template.source, wrapper_end(tails, openings)
+    source, content_end = prober.words, wrapper_end(tails, openings)
     seen = Seen(source=source, frame=frame, openings=openings, cut=answers.cut, content_end=content_end)
     reasoning = find_reasoning(seen)
     wrapped = find_content(openings, tails, reasoning)

@@ -110,7 +110,7 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
             continue
         if parts := weaker.parts(format):
             weakened, more = possible(format, **parts)
-            trial = complete(weakened, prober.template.source)
+            trial = complete(weakened, prober.words)
             left = misread(prober, trial, shown)
             yield _Trial(cost=_cost(trial, shown, left), claim=weaker.claim, more=more, format=trial, wrong=left)
 

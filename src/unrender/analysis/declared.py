@@ -14,10 +14,10 @@ from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning,
 from unrender.formats import Declared, declared_formats
 
 
-def complete(format: Format, source: str) -> Format:
-    """Return `format` with all that is added by the declared formats that match the template's `source`."""
+def complete(format: Format, words: str) -> Format:
+    """Return `format` with all that is added by the declared formats whose evidence is in the template's `words`."""
     for declared in declared_formats():
-        if declared.evidence and declared.evidence.found_in(source):
+        if declared.evidence and declared.evidence.found_in(words):
             with suppress(FormatError):  # What does not go together with the derived parts adds nothing.
                 format = merge(format, declared)
     return format

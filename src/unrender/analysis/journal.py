@@ -41,7 +41,7 @@ def tell(analysis: Analysis, *, part_opener: str) -> None:
             f" decided by: {found.rule}" * bool(found.rule),
         )
     for name in analysis.format.declared:
-        _log.debug("declared format %s: its evidence is in the source, and it adds something", name)
+        _log.debug("declared format %s: its evidence is there, and it adds something", name)
     for diagnostic in analysis.diagnostics:
         _log.debug("not determined: %s", diagnostic)
     _log.debug("derived from %d renderings", analysis.renderings)

@@ -108,6 +108,11 @@ class Prober:
         return offered_tools() if self.capabilities.supports_tools else None
 
     @property
+    def words(self) -> str:
+        """Where evidence is looked for: the template's source or, of a function, all that it has written so far."""
+        return self.template.source or "\n".join(text for text in self._memory.texts.values() if text)
+
+    @property
     def renderings(self) -> int:
         """How many different renderings the template was asked for."""
         return len(self._memory.texts)

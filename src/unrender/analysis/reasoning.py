@@ -66,7 +66,7 @@ class Seen:
     """All that is known when reasoning is looked for."""
 
     source: str = ""
-    """The template's own text."""
+    """The template's own text or, of a function, all that it has written."""
     frame: Frame
     openings: Openings
     cut: Mapping[str, str | None] = field(default_factory=dict)
@@ -240,8 +240,13 @@ _BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
 
 
 def _empty_form(start: str, end: str, openings: Openings) -> str:
-    """Return what is written in place of reasoning when there is none."""
-    for opening in (openings.content, openings.calls):
+    """Return what is written in place of reasoning when there is none.
+
+    Content is asked before calls, unless only calls differ with the switch: a template may refuse content that was not thought
+    about, and then content is seen as it is without thinking.
+    """
+    asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
+    for opening, _ in sorted(asked, key=lambda pair: pair[0] == pair[1]):
         if opening is None:
             continue
         at = _closer_at(opening, start.strip(), end.strip())

@@ -2,6 +2,7 @@
 
 Strategy: all that analysis learns, it learns from renderings. What it reads off a template's source besides, the names of
 variables and of messages' fields, comes from the function's signature and from the fields that are in use everywhere.
+Evidence for declared formats is looked for in what the function writes.
 
 Rules: the function is the caller's own code, so it runs without the bounds of time that templates have; what it raises is an
 error of the rendering, as a template's refusal is.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from unrender.template.rendering import Template
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+CALL = {"name": "now", "arguments": {}}
 USER = [{"role": "user", "content": "Hello"}]
 
 
@@ -61,6 +63,49 @@ def test_a_function_means_what_its_template_means(name):
     derived = ChatTemplate.from_renderer(render, switches=sorted(template.variables - known))
 
     assert derived.format == ChatTemplate.from_string(source).format
+
+
+def test_what_a_function_writes_is_evidence():
+    """Declared formats go by the words of a template; a function's words are what it writes."""
+
+    def render(messages, tools=None):
+        return "".join(f"<|{m['role']}|>{m['content']}" for m in messages) + "<|tool_list_start|>" * bool(tools)
+
+    def silent(messages):
+        return render(messages)
+
+    assert "python-call-list" in ChatTemplate.from_renderer(render).format.declared
+    assert "python-call-list" not in ChatTemplate.from_renderer(silent).format.declared
+
+
+def test_content_without_reasoning_may_be_refused():
+    """With thinking on, an encoder may refuse content that was not thought about, and still its calls are read."""
+
+    def render(messages, tools=None, thinking=False):
+        text, asked = str(tools or ""), max(at for at, m in enumerate(messages) if m["role"] == "user")
+        for at, message in enumerate(messages):
+            if message["role"] != "assistant":
+                text += f"<{message['role']}>{message['content']}<bot>" + (
+                    "<think>" if thinking and at >= asked else "</think>"
+                )
+                continue
+            reasoning, calls = message.get("reasoning_content"), message.get("tool_calls") or ()
+            if thinking and at > asked:
+                if not (reasoning or calls):
+                    raise ValueError("expected reasoning")
+                text += f"{reasoning or ''}</think>"
+            names = "".join(f"\n<call>{json.dumps(call['function'])}</call>" for call in calls)
+            text += f"{message['content']}{names}<end>"
+        return text
+
+    template = ChatTemplate.from_renderer(render)
+    called = {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": CALL}]}
+
+    assert template.analysis.given_up == ()
+    for thinking in (True, False):
+        turn = template.prepare(USER, tools=[TOOL], thinking=thinking)
+        answer = render([*USER, called], [TOOL], thinking=thinking).removeprefix(turn.prompt)
+        assert [call.name for call in turn.parse(answer).tool_calls] == ["now"]
 
 
 def test_a_function_gets_what_it_has_parameters_for():
