@@ -1,0 +1,288 @@
+"""`openai_harmony`, which writes conversations in code: its format derived, and answers read as its own decoder reads them.
+
+The library reads its vocabulary from a folder, which `scripts/renderers.sh` sets up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from unrender import CallStatus, ChatTemplate, Turn
+from unrender.verify import verify
+
+harmony: Any = pytest.importorskip("openai_harmony")
+if "TIKTOKEN_ENCODINGS_BASE" not in os.environ:
+    pytest.skip("openai_harmony has no vocabulary: run scripts/renderers.sh", allow_module_level=True)
+
+ASSISTANT = harmony.Role.ASSISTANT
+ENCODING = harmony.load_harmony_encoding(harmony.HarmonyEncodingName.HARMONY_GPT_OSS)
+NAMES = ("get_weather", "now")
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in NAMES]
+USER = {"role": "user", "content": "Rain?"}
+
+
+def write(messages, tools=None, add_generation_prompt=True, reasoning_effort="medium"):
+    """Write a conversation with the library: the renderer that `ChatTemplate.from_renderer` is given."""
+    effort = harmony.ReasoningEffort(reasoning_effort.capitalize())
+    parts = [_message(harmony.Role.SYSTEM, harmony.SystemContent.new().with_reasoning_effort(effort))]
+    instructed = messages[0]["role"] in ("system", "developer")
+    if instructed or tools:
+        parts.append(_message(harmony.Role.DEVELOPER, _instructions(messages[0]["content"] * instructed, tools)))
+    names: dict[str, str] = {}
+    for message in messages[instructed:]:
+        names |= {call["id"]: call["function"]["name"] for call in message.get("tool_calls") or ()}
+        parts += _parts(message, names)
+    conversation = harmony.Conversation.from_messages(parts)
+    if add_generation_prompt:
+        return ENCODING.decode(ENCODING.render_conversation_for_completion(conversation, ASSISTANT))
+    kept = harmony.RenderConversationConfig(auto_drop_analysis=False)
+    return ENCODING.decode(ENCODING.render_conversation_for_training(conversation, kept))
+
+
+def _instructions(text: str, tools: Sequence[Mapping[str, Any]] | None) -> Any:
+    content = harmony.DeveloperContent.new().with_instructions(text)
+    functions = [tool["function"] for tool in tools or ()]
+    described = [
+        harmony.ToolDescription.new(function["name"], function.get("description", ""), function.get("parameters"))
+        for function in functions
+    ]
+    return content.with_function_tools(described) if described else content
+
+
+def _parts(message: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Any]:
+    """Yield what the library calls messages: one for each channel and each call."""
+    content, calls = message.get("content") or "", message.get("tool_calls") or ()
+    if message["role"] == "user":
+        yield _message(harmony.Role.USER, content)
+        return
+    if message["role"] == "tool":
+        author = harmony.Author.new(harmony.Role.TOOL, "functions." + names[message["tool_call_id"]])
+        answer = harmony.Message.from_author_and_content(author, content)
+        yield answer.with_recipient("assistant").with_channel("commentary")
+        return
+    if message.get("reasoning_content"):
+        yield _message(ASSISTANT, message["reasoning_content"]).with_channel("analysis")
+    if content or not calls:
+        yield _message(ASSISTANT, content).with_channel("commentary" if calls else "final")
+    for call in calls:
+        called = _message(ASSISTANT, _as_text(call["function"]["arguments"])).with_channel("commentary")
+        yield called.with_recipient("functions." + call["function"]["name"]).with_content_type("<|constrain|>json")
+
+
+def _message(role: Any, content: Any) -> Any:
+    return harmony.Message.from_role_and_content(role, content)
+
+
+def _as_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class Said:
+    """What an answer says, by one reading or the other."""
+
+    reasoning: str = ""
+    content: str = ""
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_by_library(text: str) -> Said:
+    """Return what the library's decoder makes of a whole answer."""
+    said = Said()
+    for message in ENCODING.parse_messages_from_completion_tokens(tokens_of(text), ASSISTANT):
+        _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
+    return said
+
+
+def _add(said: Said, channel: str | None, recipient: str | None, text: str) -> None:
+    if (recipient or "").startswith("functions."):
+        said.calls.append((str(recipient).removeprefix("functions."), text))
+    elif channel == "analysis":
+        said.reasoning += text
+    else:
+        said.content += text
+
+
+def tokens_of(text: str) -> Any:
+    return ENCODING.encode(text, allowed_special="all")
+
+
+def read(turn: Turn, pieces: Sequence[str]) -> Said:
+    """Return what our parser makes of an answer in pieces."""
+    parser = turn.parser()
+    for piece in pieces:
+        parser.feed(piece)
+    parser.finish()
+    message = parser.message
+    return Said(message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls])
+
+
+HEAD = "<|end|><|start|>assistant"
+REASONED = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+FINAL, PREAMBLE = "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"
+ARGUMENTS = '{"city": "Zürich \\"x\\" \\\\ \\n <|end| |> </s> 😀"}'
+HEADERS = (
+    " to=functions.{}<|channel|>commentary <|constrain|>json<|message|>",
+    " to=functions.{}<|channel|>commentary json<|message|>",
+    " to=functions.{}<|channel|>analysis<|message|>",
+    "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>",
+    "<|channel|>commentary to=functions.{}<|constrain|>json<|message|>",
+    "<|channel|>commentary to=functions.{}<|message|>",
+    "<|channel|>analysis to=functions.{} code<|message|>",
+)
+"""Orders and content types of headers that the library's decoder reads as a call."""
+ANSWERS = {
+    "final": FINAL + "Yes.<|return|>",
+    "empty": FINAL + "<|return|>",
+    "reasoning": REASONED + FINAL + "Yes.<|return|>",
+    "reasoning in two messages": REASONED + REASONED + FINAL + "Yes.<|return|>",
+    "white space": REASONED.replace("Hm.", "  Hm.\n\n") + FINAL + "\n Yes. \n<|return|>",
+    "special characters": FINAL + "a <b> & {x} é 😀 \n\n <|start| |> to=functions.now</think>\n<|return|>",
+    "constrained": "<|channel|>final <|constrain|>json<|message|>" + '{"a": [1]}<|return|>',
+    "preamble": PREAMBLE + "First." + HEAD + FINAL + "Then.<|return|>",
+    "preamble and call": REASONED + PREAMBLE + "I'll look." + HEAD + HEADERS[0].format("now") + "{}<|call|>",
+    "cut off in reasoning": "<|channel|>analysis<|message|>Hm",
+    "cut off in content": REASONED + FINAL + "Ye",
+    "two calls": f"{HEADERS[0].format('get_weather')}{ARGUMENTS}<|call|><|start|>assistant{HEADERS[0].format('now')}{{}}<|call|>",
+    "call, then content": HEADERS[0].format("now") + "{}<|call|><|start|>assistant" + FINAL + "x<|return|>",
+} | {
+    f"{start}{header}": start + header.format("get_weather") + ARGUMENTS + "<|call|>"
+    for start in ("", REASONED)
+    for header in HEADERS
+}
+
+
+@pytest.fixture(scope="module")
+def template() -> ChatTemplate:
+    return ChatTemplate.from_renderer(write, eos_token="<|return|>")
+
+
+@pytest.fixture(scope="module")
+def turn(template: ChatTemplate) -> Turn:
+    return template.prepare([USER], tools=TOOLS)
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_is_read_as_its_library_reads_it(answer, turn):
+    """Reasoning, content and calls are what the library's decoder finds: whole, by tokens and by characters."""
+    expected = read_by_library(answer)
+
+    assert read(turn, [answer]) == expected
+    assert read(turn, list(pieces_of(answer))) == expected
+    assert read(turn, list(answer)) == expected
+
+
+def pieces_of(text: str) -> Iterator[str]:
+    """Yield the text of each token, or of as many as it takes to make characters."""
+    waiting: list[int] = []
+    for token in tokens_of(text):
+        waiting.append(token)
+        piece = ENCODING.decode(waiting)
+        if "\ufffd" not in piece:
+            waiting.clear()
+            yield piece
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_a_stream_never_says_what_the_library_does_not(answer, turn):
+    """After each token, what was released is what the library's streaming decoder has said by then, or begins it."""
+    decoder, parser = harmony.StreamableParser(ENCODING, ASSISTANT), turn.parser()
+    for token, piece in by_token(answer):
+        decoder.process(token)
+        parser.feed(piece)
+        theirs, ours = said_so_far(decoder), parser.message
+
+        assert theirs.reasoning.startswith(ours.reasoning)
+        assert theirs.content.startswith(ours.content)
+        for call, (name, arguments) in zip(ours.tool_calls, theirs.calls[: len(ours.tool_calls)], strict=True):
+            assert name == call.name
+            assert arguments.startswith(call.arguments)
+
+
+def said_so_far(decoder: Any) -> Said:
+    said = Said()
+    for message in decoder.messages:
+        _add(said, message.channel, message.recipient, "".join(part.text for part in message.content))
+    _add(said, decoder.current_channel, decoder.current_recipient, decoder.current_content)
+    return said
+
+
+def by_token(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each token with the text that it completes."""
+    done = 0
+    tokens = tokens_of(text)
+    for at, token in enumerate(tokens, 1):
+        whole = ENCODING.decode(tokens[:at]).rstrip("\ufffd")
+        yield token, whole[done:]
+        done = len(whole)
+
+
+CONVERSATIONS = {
+    "content": {"content": "No [rain]."},
+    "reasoning": {"content": "No.", "reasoning_content": "It is dry.\nSo no."},
+    "a call": {"content": "", "tool_calls": [("get_weather", {"city": 'Aix "en" Provence\n'})]},
+    "everything": {
+        "content": "I'll look.",
+        "reasoning_content": "Which city?",
+        "tool_calls": [("get_weather", {"city": "Aix"}), ("now", {})],
+    },
+}
+
+
+@pytest.mark.parametrize("said", CONVERSATIONS.values(), ids=CONVERSATIONS)
+@pytest.mark.parametrize("effort", ["low", "high"])
+def test_what_the_library_writes_is_read_back(said, effort, template):
+    """What it renders of an answer after the prompt is that answer."""
+    calls = [
+        {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for at, (name, arguments) in enumerate(said.get("tool_calls", ()))
+    ]
+    answer = {"role": "assistant", **said, "tool_calls": calls}
+    turn = template.prepare([USER], tools=TOOLS, reasoning_effort=effort)
+    written = write([USER, answer], TOOLS, add_generation_prompt=False, reasoning_effort=effort)
+
+    assert f"Reasoning: {effort}" in turn.prompt
+    assert written.startswith(turn.prompt)
+    message = turn.parse(written.removeprefix(turn.prompt))
+    assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
+    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == said.get("tool_calls", [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        " to=functions.delete_all<|channel|>commentary <|constrain|>json<|message|>{}<|call|>",
+        "<|channel|>analysis to=python code<|message|>print(1)<|call|>",
+    ],
+)
+def test_a_tool_that_was_not_offered_is_not_called(answer, turn):
+    """The library's decoder leaves it to its caller to look at the recipient; here it is content, byte for byte."""
+    message = turn.parse(answer)
+
+    assert (message.content, message.tool_calls) == (answer, ())
+
+
+def test_a_call_that_is_cut_off_is_told_apart(turn):
+    """The library's decoder gives half a call as a message like others."""
+    answer = HEADERS[0].format("get_weather") + '{"city": "Ai'
+    (call,) = turn.parse(answer).tool_calls
+
+    assert read_by_library(answer).calls == [(call.name, call.arguments)]
+    assert call.status is CallStatus.TRUNCATED
+
+
+def test_the_format_of_the_library_is_proved(template):
+    """Nothing was given up and no capability is refuted; the prompt's variable is found."""
+    report = verify(template)
+
+    assert template.analysis.given_up == ()
+    assert report.refuted == ()
+    assert template.variables["reasoning_effort"].changes == ("low", "high")
+    assert set(template.prepare([USER]).stop) >= {"<|return|>"}
