@@ -26,4 +26,5 @@ fi
 [[ ${1:-} == --set-up ]] && exit
 
 # What the gateway sends them is judged by their own request classes.
-exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,sglang}.py tests/unit/gateway/backends/test_peers.py "$@"
+exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,sglang}.py tests/unit/gateway/backends/test_peers.py \
+    tests/conformance/test_encoders.py "$@"

@@ -1,11 +1,15 @@
-"""Libraries that write conversations in code: formats derived from the real ones (`scripts/renderers.sh`)."""
+"""Formats derived from what writes conversations in code: a real library (`scripts/renderers.sh`), a server's endpoint."""
 
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
+from random_gguf import write_gguf
 
 from unrender import ChatTemplate
 from unrender.verify import verify
@@ -24,6 +28,7 @@ TOOLS = [
         },
     }
 ]
+CALLED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Aix"}}\n</tool_call><|end|>'
 USER = {"role": "user", "content": "Rain?"}
 
 
@@ -84,3 +89,42 @@ def test_the_format_of_a_real_library_is_proved(renderer):
     report = verify(ChatTemplate.from_renderer(renderer, bos_token="<s>", eos_token="</s>"))
 
     assert report.refuted == ()
+
+
+_KEPT: list[Any] = []
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """Return a template's source, and the address of a llama-server that renders it."""
+    xllamacpp = pytest.importorskip("xllamacpp")
+    source = files("unrender.gateway").joinpath("sampler.jinja").read_text(encoding="utf-8")
+    path = tmp_path_factory.mktemp("gguf") / "random.gguf"
+    write_gguf(path, source, ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>"), (), eos="<|end|>")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(path)
+    parameters.warmup, parameters.n_parallel, parameters.cpuparams.n_threads = False, 1, 1
+    parameters.prefill_assistant = False  # As `llama-server --no-prefill-assistant`.
+    server = xllamacpp.Server(parameters)
+    _KEPT.append(server)  # Until the process ends, as the gateway keeps its own.
+    return source, server.listening_address
+
+
+@pytest.mark.engine
+def test_an_endpoint_that_renders_is_a_renderer(served):
+    """What llama-server's `/apply-template` writes has the format of the template that it renders."""
+    source, address = served
+
+    def write(messages, tools=None, add_generation_prompt=True, enable_thinking=True):
+        asked = {"messages": messages, "tools": tools or [], "add_generation_prompt": add_generation_prompt}
+        asked["chat_template_kwargs"] = {"enable_thinking": enable_thinking}
+        request = Request(f"{address}/apply-template", json.dumps(asked).encode())
+        with urlopen(request) as response:
+            return json.load(response)["prompt"]
+
+    template = ChatTemplate.from_renderer(write, eos_token="<|end|>")
+    turn = template.prepare([USER], tools=TOOLS, enable_thinking=False)
+
+    assert template.format == ChatTemplate.from_string(source, eos_token="<|end|>").format
+    assert turn.prompt == write([USER], TOOLS, enable_thinking=False)
+    assert [call.name for call in turn.parse(CALLED).tool_calls] == ["get_weather"]

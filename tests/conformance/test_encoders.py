@@ -1,0 +1,97 @@
+"""Encoders that lie beside DeepSeek's weights, as vLLM's wheel carries them: formats derived from Python functions.
+
+Read as files, so vLLM is not imported; `scripts/plugins.sh` runs them.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrender import ChatTemplate
+from unrender.verify import verify
+
+_VLLM = find_spec("vllm")
+if _VLLM is None or not _VLLM.submodule_search_locations:
+    pytest.skip("vllm is needed, whose wheel carries the encoders: run scripts/plugins.sh", allow_module_level=True)
+FILES = sorted(Path(_VLLM.submodule_search_locations[0], "tokenizers").glob("deepseek_v*_encoding.py"))
+
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("get_weather", "now")]
+USER = {"role": "user", "content": "Rain?"}
+MADE = [("get_weather", {"city": 'Aix "en" <b> & Provence\n</p>', "days": 3}), ("now", {})]
+CALLS = [
+    {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    for at, (name, arguments) in enumerate(MADE)
+]
+ANSWERS = {
+    "reasoning": {"content": "No.", "reasoning_content": "It is dry.\nSo no."},
+    "calls": {"content": "", "tool_calls": CALLS},
+    "everything": {"content": "I'll look.", "reasoning_content": "Which city?", "tool_calls": CALLS},
+}
+
+
+def test_there_are_encoders():
+    """The newest vLLM still carries them."""
+    assert len(FILES) >= 3
+
+
+@pytest.fixture(scope="module", params=FILES, ids=lambda file: file.stem)
+def encoder(request) -> Any:
+    spec = spec_from_file_location(request.param.stem, request.param)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def write(encoder):
+    """Return the function that `ChatTemplate.from_renderer` is given, in this encoder's words."""
+
+    def write(messages, tools=None, thinking=False):
+        # One encoder reads one name for reasoning, one another.
+        messages = [{"reasoning": message.get("reasoning_content"), **message} for message in messages]
+        if tools:
+            described = messages.pop(0) if messages[0]["role"] == "system" else {"role": "system"}
+            messages.insert(0, described | {"tools": tools})
+        return encoder.encode_messages(messages, thinking_mode="thinking" if thinking else "chat")
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def template(encoder, write):
+    return ChatTemplate.from_renderer(write, bos_token=encoder.bos_token, eos_token=encoder.eos_token)
+
+
+@pytest.mark.parametrize("said", ANSWERS.values(), ids=ANSWERS)
+def test_what_an_encoder_writes_is_read_back(said, template, write):
+    """Reasoning, content, and calls with their arguments' types, whole and in characters."""
+    turn = template.prepare([USER], tools=TOOLS, thinking=True)
+    written = write([USER, {"role": "assistant", **said}], TOOLS, thinking=True)
+    assert written.startswith(turn.prompt)
+    answer = written.removeprefix(turn.prompt)
+    parser = turn.parser()
+    for character in answer:
+        parser.feed(character)
+    parser.finish()
+
+    for message in (turn.parse(answer), parser.message):
+        assert (message.reasoning, message.content) == (said.get("reasoning_content", ""), said["content"])
+        calls = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+        assert calls == (MADE if "tool_calls" in said else [])
+
+
+def test_the_format_of_an_encoder_is_proved(template):
+    """Nothing was given up, no capability is refuted, and the switch for thinking is found."""
+    report = verify(template)
+
+    assert template.analysis.given_up == ()
+    assert report.refuted == ()
+    assert template.capabilities.thinking_on == (("thinking", True),)
