@@ -119,8 +119,6 @@ class _Arguments:
         if not self.broken:
             return self.reading
         part = _read(self.tool, f"#/properties{step_text(key)}")
-        if part is _UNKNOWN:
-            return part
         named = shapes.Object(properties=(shapes.Property(key, part.shape),))
         return Reading(shape=named, definitions=part.definitions, unsupported=())
 

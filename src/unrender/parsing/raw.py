@@ -59,7 +59,7 @@ class RawScanner:
     @property
     def flow(self) -> Taker | None:
         """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
-        if not self.begun or self.literal or not isinstance(self.finder, Finder):
+        if not self.begun or not isinstance(self.finder, Finder):
             return None
         return self.finder.flow(self._changed)
 
