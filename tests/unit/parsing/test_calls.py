@@ -86,6 +86,14 @@ def test_a_run_may_begin_with_its_outermost_marker_or_an_inner_one() -> None:
     assert openers(NAMED) == [*markers, ("", "<fn=", True), ("", "<call>", True), *[("", "<calls>", True)] * 2]
     assert openers(replace(NAMED, call_end="")) == [*markers, ("", "<fn=", True), ("", "<calls>", True)]
     assert openers(replace(NAMED, section_end="")) == [*markers, ("", "<fn=", True), ("", "<call>", True)]
+    assert openers(replace(NAMED, call_start="")) == [("", "<calls>", True), ("", "<fn=", True), ("", "<calls>", True)]
+    assert openers(replace(NAMED, section_start="")) == [("", "<call>", True), ("", "<fn=", True), ("", "<call>", True)]
+    assert [
+        len(Compiled(replace(NAMED, **{name: ""})).every(DropEmpty)) for name in ("call_start", "section_start")
+    ] == [
+        1,
+        1,
+    ]
     assert openers(replace(NAMED, section_start="", section_end="")) == [
         ("", "<call>", True),
         ("", "<fn=", True),
@@ -119,7 +127,7 @@ def test_other_spellings_begin_a_run_as_well() -> None:
 
 
 def test_where_each_marker_leads() -> None:
-    """To what follows it; the inner ones say that the outermost is missing."""
+    """To what follows it; the inner ones say that the outermost is missing. What must be whole is held."""
     compiled = Compiled(NAMED)
     section, call, function, *empty = (entry.target for entry in compiled.entries)
 
@@ -131,6 +139,7 @@ def test_where_each_marker_leads() -> None:
     assert compiled.after(empty[0], 5) == [Space(), Lit("<call>"), Space(), Lit("</call>"), DropEmpty(3)]
     assert compiled.after(empty[1], 5) == [Space(), Lit("<calls>"), Space(), Lit("</calls>"), DropEmpty(3)]
     assert compiled.after(empty[2], 9)[1::2] == [Lit("<calls>"), Lit("<call>"), Lit("</call>"), compiled.tail]
+    assert (compiled.every(Hold), len(Compiled(replace(NAMED, whole=True)).every(Hold))) == ([], 2)
     single = Compiled(replace(NAMED, section_start="", section_end=""))
     assert single.after(single.entries[0].target, 2) == [Space(), Lit("<call>")]
 
@@ -155,18 +164,13 @@ def test_a_run_without_a_marker_is_tried_where_the_answer_begins() -> None:
         (Arguments(), [Ahead("{")]),
         (Arguments(as_string=True), [Ahead('"')]),
         (Arguments(start="(", end=")", when_empty="{}"), [Ahead("(")]),
+        (Arguments(start="with (", end=")", when_empty="{}"), [Ahead("with")]),
     ],
 )
 def test_arguments_show_a_call_that_nothing_else_shows(arguments: Arguments, ahead: list[Ahead]) -> None:
     """Their first character is looked for; with a marker, that is not needed."""
     assert Compiled(replace(UNMARKED, arguments=arguments)).every(Ahead) == ahead
     assert Compiled(replace(UNMARKED, arguments=arguments, call_start="<call>")).every(Ahead) == []
-
-
-def test_what_must_be_whole_is_held() -> None:
-    """From each place where it may begin."""
-    assert Compiled(NAMED).every(Hold) == []
-    assert len(Compiled(replace(NAMED, whole=True)).every(Hold)) == 2
 
 
 @pytest.mark.parametrize(
@@ -213,13 +217,14 @@ def test_the_order_of_fields(slots: tuple[Slot, ...], waits: bool, first: bool) 
 
 
 def test_a_list_around_one_object_is_tolerated_after_a_marker() -> None:
-    """Not where a call must be whole, nor where nothing but the bracket shows it."""
+    """Not where a call must be whole, nor where nothing but the bracket shows it; a fence is in any syntax."""
     listed = [
         Compiled(replace(JSON, **changes)).every(Maybe)
         for changes in ({}, {"whole": True}, {"section_start": "", "call_start": ""})
     ]
 
     assert listed == [[Maybe("[")], [], []]
+    assert [len(Compiled(syntax).every(MaybeFence)) for syntax in (JSON, NAMED)] == [1, 1]
 
 
 def test_the_parts_of_a_function_are_read_in_turn() -> None:
@@ -329,12 +334,6 @@ def test_white_space_before_a_name_is_taken_where_the_format_has_some() -> None:
     assert [isinstance(before(program), Space) for program in (spaced, tight, first)] == [True, False, True]
 
 
-def test_a_fence_may_come_before_an_object() -> None:
-    """In an envelope, and before arguments without a marker."""
-    assert len(Compiled(JSON).every(MaybeFence)) == 1
-    assert len(Compiled(NAMED).every(MaybeFence)) == 1
-
-
 def test_what_follows_a_call() -> None:
     """Its closers, the end of the run, or the next call, which is tried in the text where nothing holds it."""
     tail, json = Compiled(NAMED, ends=("</fn>", "</calls>")).tail, Compiled(JSON).tail
@@ -373,12 +372,7 @@ def test_where_the_next_call_leads() -> None:
 def test_what_begins_the_next_call(changes: dict[str, Any], opener: list[str]) -> None:
     """Its marker; calls that must be whole, with nothing between them, are looked for in the text one by one."""
     assert list(Compiled(replace(NAMED, **changes)).tail.openers) == opener
-
-
-def test_an_object_begins_the_next_call_where_no_marker_does() -> None:
-    """With its brace."""
-    assert list(Compiled(replace(JSON, call_start="")).tail.openers) == ["{"]
-    assert list(Compiled(JSON).tail.openers) == ["<call>"]
+    assert [list(Compiled(made).tail.openers) for made in (JSON, replace(JSON, call_start=""))] == [["<call>"], ["{"]]
 
 
 def test_closers_that_begin_as_calls_do_are_whole_words() -> None:

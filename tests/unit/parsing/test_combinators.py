@@ -7,7 +7,7 @@ import pytest
 from unrender.errors import GrammarError, MalformedOutput
 from unrender.format import CallSyntax
 from unrender.grammar import combinators as c
-from unrender.grammar.nodes import Calls, Grammar, Layout
+from unrender.grammar.nodes import Calls, Choice, Grammar, Layout
 from unrender.messages import CallStatus, Request, Tool
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.combinators import compile_combinators
@@ -136,6 +136,14 @@ def test_a_strict_reader_raises_where_nothing_matches():
         read(ANSWER, "<call>get_time:", "oops", strict=True)
 
     assert caught.value.position == 15
+
+
+def test_an_option_that_may_still_come_is_waited_for():
+    """Where another one needs no text at all."""
+    grammar = Grammar(c.sequence("x", c.optional("a"), c.content(c.choice("b", c.sequence(c.optional("c"), "d")))))
+
+    assert [message(grammar, text).content for text in ("xab", "xb", "xacd", "xd")] == ["b", "b", "cd", "d"]
+    assert not any(isinstance(event, Malformed) for event in read(grammar, *"xacd"))
 
 
 @pytest.mark.parametrize(("text", "matches"), [("ab", True), ("aab", True), ("b", False), ("aaab", False)])
@@ -297,6 +305,8 @@ def test_any_name_is_a_tools_where_the_policy_says_so():
     ("node", "wanted"),
     [
         (c.literal("ab"), "'ab'"),
+        (c.choice(c.sequence("", "ab"), "cd"), "nothing or 'cd'"),
+        (c.choice(Choice(()), "cd"), "nothing or 'cd'"),
         (c.sequence("ab", "cd"), "'ab'"),
         (c.choice("ab", "cd", "ab"), "'ab' or 'cd'"),
         (c.sequence(c.choice("ab", "cd"), "x"), "'ab' or 'cd'"),

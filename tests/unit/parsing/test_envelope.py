@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from stepping import machine_at, step
 
 from unrender.format import Envelope
 from unrender.grammar.nodes import Role
 from unrender.messages import Request, Tool
-from unrender.parsing import envelope as module
 from unrender.parsing.envelope import EnvelopeState, ReadEnvelope
 from unrender.parsing.events import ArgumentsText, Malformed, ToolCallStarted
 from unrender.parsing.finder import Finder
 from unrender.parsing.machine import Machine
-from unrender.parsing.spelled import Spelling
 from unrender.parsing.values import LiteralScanner
 
 PLAIN = Envelope(name_field=("name",), args_field=("arguments",), id_field=("id",))
@@ -357,6 +353,8 @@ def test_fields_of_a_bare_object_that_are_nested() -> None:
     ]
 
     assert found == ["waits", "fails: the tool's name", "fails: the tool's name", "fails: the tool's name"]
+    inside = Envelope(name_field=("tool", "name"), args_field=("input",))
+    assert read('{"tool": {"name": "now"}, "input": {"a": 1}}', envelope(inside, bare=True)) == ("on", NOW + '{"a": 1}')
     flat = Envelope(name_field=("tool",), args_field=("input",), gen_id_field=("call_id",))
     assert read('{"call_id": 1, "tool": "now"', envelope(flat, bare=True))[0] == "waits"
 
@@ -373,29 +371,6 @@ def test_what_the_text_of_a_call_is() -> None:
         start = end
 
     assert found == [("id", '"a"'), ("name", "now"), ("argument", "{}")]
-
-
-def test_what_is_spelled_as_the_format_spells_it_needs_no_single_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to its arguments; a call in other words is read step by step to the same end."""
-    spelled = replace(envelope(), spelling=Spelling('{"name": ', ', "arguments": '))
-    for text in ('{"name": "now", "arguments": {"a": 1}}', '{"name": "now", "arguments": "{}"}'):
-        assert read(text, spelled) == read(text)
-    nested = replace(envelope(NESTED), spelling=Spelling('{"function": {"name": ', ', "input": '))
-    for rest in ('{"a": 1}}}', '{"a": 1}, "input": {}}}', '{"a": 1}'):
-        text = '{"function": {"name": "now", "input": ' + rest
-        assert read(text, nested) == read(text, envelope(NESTED))
-    monkeypatch.setattr(module, "_STEPS", {4: ReadEnvelope._scan})
-    machine = machine_for('{"name": "now", "arguments": {"a": ')
-
-    assert step(spelled, machine) == "waits"
-    assert told(machine) == NOW + '{"a": '
-    for text in (
-        '{"name":"now", "arguments": {',
-        '{"name": "now","arguments": {',
-        '{"name": "n\\u006fw", "arguments": {',
-    ):
-        with pytest.raises(KeyError):
-            step(spelled, machine_for(text))
 
 
 def test_a_new_state_has_read_nothing() -> None:

@@ -204,6 +204,8 @@ OPTIONS = RAW_OPTIONS.format.tools
         (Follow(LINES, names=("city",)), "a\nci", (1, ""), (-1, "")),
         (Follow(LINES), "a\n\\s", (4, ""), (-1, "")),
         (Follow(CALLS), "a,\\s", (4, ""), (-1, "")),
+        (Follow(replace(CALLS, function=(*CALLS.function, ";"))), "a);, g(", (1, ");, g("), (1, ");, g(")),
+        (Follow(replace(CALLS, function=(*CALLS.function, ";"))), "a);]", (1, ");]"), (1, ");]")),
         (Follow(OPTIONS), "a --b=c", (1, " --b="), (1, " --b=")),
         (Follow(OPTIONS), "a", (1, ""), (1, END)),
         (Follow(OPTIONS, ("<end>",)), "a<end>", (1, "<end>"), (1, "<end>")),

@@ -225,6 +225,10 @@ def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
         again = moved(parser)
 
         assert (again.finish(), again.message, again.spans) == ([], parser.message, parser.spans)
+        assert again.state() == parser.state()
+        stopped = make()
+        stopped.finish()
+        assert moved(stopped).state() == stopped.state()
         assert [call.status for call in again.message.tool_calls] == [CallStatus.TRUNCATED]
         with pytest.raises(ValueError, match="after finish"):
             again.feed("x")
@@ -297,6 +301,17 @@ def test_text_that_is_held_back_is_not_lost() -> None:
             if one is not parser:
                 assert "".join(event.text for event in said if isinstance(event, ContentText)) == content[2:]
                 assert one.message.content == content
+
+
+def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
+    """Also what went straight through, and what waited; no character comes twice."""
+    pieces = ["<function=now>\n<parameter=city>\nRo", "me and", "\n", "\n", "</par", "ty", "\n</pa"]
+    for size in range(1, len(pieces) + 1):
+        parser = Parser(TAGGED.format, REQUEST)
+        fed(parser, pieces[:size])
+
+        assert [call.status for call in parser.message.tool_calls] == [CallStatus.TRUNCATED]
+        assert parser.message.content == "".join(pieces[:size])
 
 
 def test_the_last_text_may_come_with_the_end() -> None:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import pytest
 from splitting import fed, splits
 
+from unrender.errors import StateError
 from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.formats import declared_format
 from unrender.messages import Message, Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
+from unrender.parsing.policy import (
+    CallsInReasoning,
+    DeadCalls,
+    Policy,
+    UndeclaredReasoning,
+    UnknownTools,
+    read_policy,
+    save_policy,
+)
+from unrender.parsing.saved import Saved
 
 FORMAT = Format(
     reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
@@ -126,3 +136,39 @@ def test_the_words_of_a_policy() -> None:
         ["read", "content"],
         ["content", "withhold"],
     ]
+
+
+DEFAULTS = {
+    "unknown_tools": "content",
+    "calls_in_reasoning": "rescue",
+    "malformed": "content",
+    "undeclared_reasoning": "read",
+}
+OTHERS = {
+    "unknown_tools": "call",
+    "calls_in_reasoning": "ignore",
+    "malformed": "withhold",
+    "undeclared_reasoning": "content",
+}
+
+
+def test_a_policy_is_saved_and_read() -> None:
+    """Word by word."""
+    other = Policy(
+        unknown_tools=UnknownTools.CALL,
+        calls_in_reasoning=CallsInReasoning.IGNORE,
+        malformed=DeadCalls.WITHHOLD,
+        undeclared_reasoning=UndeclaredReasoning.CONTENT,
+    )
+
+    assert (save_policy(Policy()), save_policy(other)) == (DEFAULTS, OTHERS)
+    assert (read_policy(Saved(DEFAULTS)), read_policy(Saved(OTHERS))) == (Policy(), other)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_words_that_no_policy_has_are_refused(name: str) -> None:
+    """The error names the field and what it may say."""
+    words = rf"{DEFAULTS[name]}, {OTHERS[name]}"
+
+    with pytest.raises(StateError, match=rf"state\.{name}: expected one of {words}, found 'never'"):
+        read_policy(Saved({**DEFAULTS, name: "never"}))

@@ -7,6 +7,9 @@ import pytest
 from unrender.format import CallSyntax, Envelope, Format, Slot, ToolMode
 from unrender.grammar.nodes import Role
 from unrender.messages import Request, Tool
+from unrender.parsing import envelope
+from unrender.parsing.envelope import ReadEnvelope
+from unrender.parsing.events import ArgumentsText
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.parsing.spelled import spelling_of
@@ -23,8 +26,8 @@ def syntax(function=FLAT, fields=FIELDS):
     )
 
 
-def read(text, chunks, tools):
-    parser = Parser(Format(tools=syntax()), Request(tools=tools), begun="", ids=numbered_id)
+def read(text, chunks, tools, made=None):
+    parser = Parser(Format(tools=made or syntax()), Request(tools=tools), begun="", ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()
@@ -65,6 +68,39 @@ def test_the_longest_names_are_those_of_single_steps(size):
     assert read(text, [text], None) == read(text, [text[:20], text[20:]], None)
 
 
+@pytest.mark.parametrize("rest", ['{"a": 1}}}', '{"a": 1}, "input": {}}}', '{"a": 1}', '"{}"}}'])
+def test_what_encloses_both_is_closed_after_them(rest):
+    """As it is character by character."""
+    nested = syntax(
+        ('{"function": {"name": "', Slot.NAME, '", "input": ', Slot.ARGUMENTS, "}}"),
+        Envelope(name_field=("function", "name"), args_field=("function", "input")),
+    )
+    text = f'<call>{{"function": {{"name": "now", "input": {rest}</call> so'
+
+    assert read(text, [text], None, nested) == read(text, text, None, nested)
+
+
+@pytest.mark.parametrize(
+    ("text", "at_once"),
+    [
+        ('{"name": "now", "arguments": {"a": ', True),
+        ('{"name": "now", "arguments": "{', True),
+        ('{"name":"now", "arguments": {', False),
+        ('{"name": "now","arguments": {', False),
+        ('{"name": "n\\u006fw", "arguments": {', False),
+    ],
+)
+def test_what_is_spelled_so_needs_no_single_steps(text, at_once, monkeypatch):
+    """Up to its arguments."""
+    monkeypatch.setattr(envelope, "_STEPS", {4: ReadEnvelope._scan})
+    parser = Parser(Format(tools=syntax()), Request(tools=(Tool(name="now"),)))
+    if at_once:
+        assert any(isinstance(event, ArgumentsText) for event in parser.feed("<call>" + text))
+        return
+    with pytest.raises(KeyError):
+        parser.feed("<call>" + text)
+
+
 def test_only_what_encloses_both_may_be_before_the_name():
     """Keys in between, and names that are keys, are left to the single steps."""
     spelled = spelling_of(syntax())
@@ -85,3 +121,5 @@ def test_only_what_encloses_both_may_be_before_the_name():
         (('{"name": "', Slot.NAME, '", "n": 1, "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
     ]
     assert [spelling_of(syntax(function, fields)) for function, fields in others] == [None] * len(others)
+    assert spelling_of(syntax(fields=None)) is None
+    assert spelling_of(syntax(('{"name": "', Slot.ID, '", "arguments": ', Slot.ARGUMENTS, "}"))) is None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,17 +10,13 @@ from properties.families import (
     ESCAPED,
     JOINED,
     JSON_ENVELOPE,
-    JSON_ID_LAST,
-    JSON_WITH_IDS,
     NESTED_TAGS,
-    PYTHON_CALLS,
-    REPEATED,
     REQUEST,
     TAG_AND_JSON,
     TAGGED,
-    TYPED,
     Family,
 )
+from saving import changed, restored, state_of
 
 from unrender.errors import StateError
 from unrender.messages import CallStatus
@@ -37,41 +30,13 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.parsing.saved import MOST, Saved
-from unrender.parsing.sealed import body_digest
 from unrender.parsing.state import read_events, save_events
 
 IN_A_STRING = 'Hi\n<tool_call>\n{"name": "now", "arguments": {"a": ["b'
 HELD = "<think>So<|calls_begin|><|call_begin|>functions.now:0<|args_begin|>{"
 TAGGED_VALUE = "<function=now>\n<parameter=city>\nRo"
-
-
-def state_of(family: Family, *chunks: str) -> dict[str, Any]:
-    parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id)
-    for chunk in chunks:
-        parser.feed(chunk)
-    state: dict[str, Any] = json.loads(json.dumps(parser.state()))
-    return state
-
-
-def restored(family: Family, state: Mapping[str, Any]) -> Parser:
-    return Parser.restore(family.format, REQUEST, {**state, "digest": body_digest(state)}, ids=numbered_id)
-
-
-def changed(state: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Return the state with another value at a path such as `machine.frames.0.at`."""
-    copy: dict[str, Any] = json.loads(json.dumps(state))
-    at: Any = copy
-    *way, last = path.split(".")
-    for key in way:
-        at = at[int(key)] if key.isdigit() else at[key]
-    if last.isdigit():
-        at[int(last)] = value
-    else:
-        at[last] = value
-    return copy
 
 
 def test_a_state_holds_what_its_version_says() -> None:
@@ -359,6 +324,21 @@ def test_what_no_parser_has_written_is_refused(family: Family, text: str, path: 
     assert not where.endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("family", "text", "path"),
+    [
+        (JSON_ENVELOPE, IN_A_STRING, "machine.pc"),
+        (JSON_ENVELOPE, IN_A_STRING, "machine.call.recover"),
+        (COUNTED, HELD, "machine.frames.0.attempt"),
+    ],
+)
+def test_places_in_a_program_are_in_it(family: Family, text: str, path: str) -> None:
+    """The first one after its end is refused by the field's name."""
+    size = len(Parser(family.format, REQUEST).program)
+    with pytest.raises(StateError, match=rf"{path.rpartition('.')[2]}: expected an integer from 0 to {size - 1}"):
+        restored(family, changed(state_of(family, text), path, size))
+
+
 ACCEPTED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.closed", 1 << 30),
     (JSON_ENVELOPE, IN_A_STRING, "machine.closed", 0),
@@ -462,53 +442,3 @@ def test_events_that_no_parser_has_written(saved: dict[str, Any], calls: int) ->
     """A call that has not begun has no arguments and no end."""
     with pytest.raises(StateError):
         read_events([Saved(saved)], calls, 10)
-
-
-@pytest.mark.parametrize(
-    ("family", "text"),
-    [
-        (JSON_WITH_IDS, '<|ACTION|>[{"call_id": "0", "call_id": "1", "parameters": {"a": 1}, "tool": "no'),
-        (JSON_ENVELOPE, '<tool_call>{"function": {"name": "now", "name": [1'),
-        (TAGGED, "A\n\n<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_c"),
-        (JSON_ENVELOPE, '<tool_call>```json\n{"name": "now", "arguments": {}}\n'),
-        (TAGGED, "<function=now>\n<parameter=city>\nRome\n</parameter>\n<parameter=city>\nOs"),
-        (TAGGED, "<function=now>\n<parameter=note>\nNo"),
-        (TAGGED, "<function=now>\n<parameter=options>\n{'a': [1, "),
-        (JSON_ENVELOPE, '<tool_call>\n{"name": "now", "arguments": "{\\"a'),
-        (JSON_ENVELOPE, '<tool_call>\n{"name": "now", "arguments": "{}\\n'),
-        (JSON_ID_LAST, '[CALLS] [{"name": "now", "arguments": {"city": "Rome"}, "i'),
-        (ESCAPED, '<use name="now">\n<with name="city">a &l'),
-        (JOINED, "<|do|>now(tags=a b ,"),
-        (JOINED, "<|do|>now(city='Ro"),
-        (JOINED, "<|do|>now(city='Rome' "),
-        (JOINED, "<|do|>now(city='Rome' or"),
-        (NESTED_TAGS, ']<]ns[>[<tool_call>\n]<]ns[>[<invoke name="now">]<]ns[>[<tags>]<]ns[>[<tags>a'),
-        (NESTED_TAGS, ']<]ns[>[<tool_call>\n]<]ns[>[<invoke name="now">]<]ns[>[<city>a'),
-        (REPEATED, '<invoke name="now">\n<param name="tags">a</param>\n<param name="tags">b'),
-        (REPEATED, '<invoke name="now">\n<param name="more">7</param>\n<param na'),
-        (TYPED, '<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">["a", '),
-        (PYTHON_CALLS, "<|call_start|>[now(note='it"),
-        (COUNTED, HELD),
-    ],
-)
-def test_a_state_is_the_same_after_a_journey(family: Family, text: str) -> None:
-    """What is restored is saved as it was, and goes on like the parser that was saved."""
-    state = state_of(family, text)
-    here, there = restored(family, state), restored(family, state)
-    there = restored(family, json.loads(json.dumps(there.state())))
-    assert json.loads(json.dumps(here.state())) == state
-
-    rest = "\" x' = 1, </param>"
-    assert here.feed(rest) == there.feed(rest)
-    assert (here.finish(), here.message, here.spans) == (there.finish(), there.message, there.spans)
-
-
-def test_text_that_has_the_shape_of_a_call_waits_in_a_state() -> None:
-    """In formats that keep the leftovers of calls out of content."""
-    cleaned = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, cleans_content=True))
-    state = state_of(cleaned, "Hi <tool_call>{!}\n<tool_c")
-    parser = restored(cleaned, state)
-
-    assert state["broken"] == [{"kind": "broken", "text": "<tool_call>{!}"}]
-    assert json.loads(json.dumps(parser.state())) == state
-    assert "<tool_call>{!}" in "".join(event.text for event in parser.finish() if isinstance(event, ContentText))
