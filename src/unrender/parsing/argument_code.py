@@ -110,7 +110,7 @@ class ArgumentCode:
             layout = Soft(text[: len(text) - len(text.lstrip())])
             return [layout, CloseValue(core, tuple(self._whole_closers()))]
         found: list[Instruction] = []
-        for token in core.split():
+        for token in tokens(core):
             found += [Space(), Lit(token)]
         if before:
             found.append(Soft(text[len(text.rstrip()) :] if core else text))
@@ -145,7 +145,7 @@ class ArgumentCode:
 
 def _stops(entry: tuple[Part, ...], i: int) -> Finder:
     following = next((part for part in entry[i + 1 :] if not isinstance(part, Slot)), "")
-    return Finder(following.split()[:1] or (" ", "\n"))
+    return Finder(tokens(following)[:1] or (" ", "\n"))
 
 
 def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | None = None) -> Value:

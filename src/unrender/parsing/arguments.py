@@ -13,7 +13,7 @@ from unrender.grammar.nodes import Role
 from unrender.grammar.notations import Decoder, notation_of
 from unrender.parsing.atoms import escape, may_be_in_word
 from unrender.parsing.code_value import CodeValueScanner
-from unrender.parsing.coercion import ANY, STRING
+from unrender.parsing.coercion import ANY, STRING, Kinds
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
@@ -212,9 +212,21 @@ class Value:
                 return STRING if call.holds else items_or_value(call)
             case Typing.ATTRIBUTE:
                 named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
-                return STRING if "string" in named else named or ANY
+                return _agreed(named, items_or_value(call))
             case _:
                 assert_never(self.codec.typed_by)
+
+
+def _agreed(named: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
+    """Return the types that a value may have that is `named` one of some types, where the schema has `allowed` others.
+
+    Models name types wrongly. What is named a string is one only if nothing else fits a schema without strings, and where
+    the schema wants a string, the text is one, whatever it is named. Without a schema the name decides.
+    """
+    known = isinstance(allowed, Kinds) and bool(allowed)
+    if "string" in named:
+        return STRING | allowed if known and "string" not in allowed else STRING
+    return STRING if known and allowed == STRING else named or ANY
 
 
 def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = False) -> LiteralStyle:

@@ -14,7 +14,8 @@ from unrender.parsing.instructions import Lit, Maybe, MaybeFence, Space
 from unrender.parsing.machine import Instruction
 
 _FENCED = re.compile(r"```\w*")
-_FENCE_EDGE = re.compile(r"(```\w*)")
+_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
+"""Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
 _JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
 _JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
 _JSON_TOKEN = re.compile(r'"[^"]*"|\S')
@@ -23,7 +24,7 @@ _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 def tokens(text: str) -> list[str]:
     """Split a literal into pieces; any white space may be between them."""
-    return [piece for word in text.split() for piece in _FENCE_EDGE.split(word) if piece]
+    return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
 
 
 def json_tokens(text: str) -> list[str]:

@@ -121,6 +121,8 @@ class Tail:
         following = self.marks.at(buffer, after)
         if following not in self.openers:
             return self._leave(machine, at)
+        if machine.dead():
+            machine.text(Role.CONTENT, after)
         machine.take(Role.LAYOUT, at)
         machine.take(Role.MARKER, end)
         machine.take(Role.LAYOUT, after)

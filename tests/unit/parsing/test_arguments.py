@@ -432,10 +432,30 @@ def test_escaped_text_is_decoded(whole: bool, json: str) -> None:
 def test_a_word_beside_the_value_says_its_type(kind: str, text: str, json: str) -> None:
     """The word for strings leaves the text as it is; one that nobody knows says nothing."""
     codec = replace(RAW, typed_by=Typing.ATTRIBUTE, types=(("string", "str"), ("integer", "num"), ("boolean", "bool")))
-    machine = calling(f"{text}</v>", kind=kind)
+    machine = calling(f"{text}</v>", kind=kind, key="undeclared")
 
     assert step(value(codec), machine) == "on"
-    assert said(machine) == f'{{"city": {json}'
+    assert said(machine) == f'{{"undeclared": {json}'
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "text", "json"),
+    [
+        ("city", "num", "7", '"7"'),
+        ("city", "bool", "null", '"null"'),
+        ("days", "str", "7", "7"),
+        ("days", "str", "x", '"x"'),
+        ("tags", "str", '["a"]', '["a"]'),
+        ("tags", "str", '["a"', '"[\\"a\\""'),
+    ],
+)
+def test_the_schema_corrects_the_word_beside_the_value(key: str, kind: str, text: str, json: str) -> None:
+    """Where the schema does not allow the named type, the value is what the schema allows; what fits nothing is text."""
+    codec = replace(RAW, typed_by=Typing.ATTRIBUTE, types=(("string", "str"), ("integer", "num"), ("boolean", "bool")))
+    machine = calling(f"{text}</v>", kind=kind, key=key)
+
+    assert step(value(codec), machine) == "on"
+    assert said(machine) == f'{{"{key}": {json}'
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from properties.families import PYTHON_CALLS
 from properties.invariants import check
 
 from unrender.errors import FormatError
@@ -97,3 +98,13 @@ def test_calls_that_nothing_shows_are_refused(
         Format(tools=replace(TAGGED, function=function, arguments=arguments))
 
     assert refused.value.where == field
+
+
+@pytest.mark.parametrize("rest", ["'b'})]<|call_end|>", "now()]<|call_end|>"])
+def test_a_separator_after_a_dead_call_is_content_as_the_call_is(rest: str) -> None:
+    """Content is what was written, byte for byte, from the broken call up to what is a call again."""
+    broken = "<|call_start|>[now(tags={'a', "
+
+    message = check(lambda: Parser(PYTHON_CALLS.format, REQUEST), broken + rest)
+
+    assert message.content == (broken if "now" in rest else broken + rest)

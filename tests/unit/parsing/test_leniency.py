@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from properties.families import COUNTED, JSON_ENVELOPE, REPEATED, TAG_AND_JSON, TAGGED, TOOLS, Family
+from properties.families import (
+    COUNTED,
+    JSON_ENVELOPE,
+    KEY_AND_VALUE,
+    REPEATED,
+    TAG_AND_JSON,
+    TAGGED,
+    TOOLS,
+    TYPED,
+    Family,
+)
 from properties.invariants import check
 from splitting import fed
 
@@ -53,6 +63,20 @@ ARROWS = replace(
     format=Format(
         turn=TAG_AND_JSON.format.turn,
         tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
+    ),
+)
+UNSPACED = replace(
+    KEY_AND_VALUE,
+    format=replace(
+        KEY_AND_VALUE.format,
+        tools=replace(
+            KEY_AND_VALUE.format.tools,
+            function=(Slot.NAME, Slot.ARGUMENTS),
+            arguments=replace(
+                KEY_AND_VALUE.format.tools.arguments,
+                entry=("<arg_key>", Slot.KEY, "</arg_key><arg_value>", Slot.VALUE, "</arg_value>"),
+            ),
+        ),
     ),
 )
 UNTHINKING = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, reasoning=Reasoning()))
@@ -116,6 +140,12 @@ ROWS = (
     Row(name="empty section", family=COUNTED, output="A<|calls_begin|><|calls_end|>B", content="AB", reported=True),
     Row(name="stray reasoning closer", output="</think>\n\nHi", content="Hi"),
     Row(name="other white space", output='<tool_call>  {"name":"now","arguments":{}}</tool_call>', calls=(NOW,)),
+    Row(
+        name="white space between tags",
+        family=UNSPACED,
+        output="<tool_call>now\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
+        calls=(ROME,),
+    ),
     Row(name="arguments before the name", output=call('{"arguments": {"city": "Rome"}, "name": "now"}'), calls=(ROME,)),
     Row(name="parameters for arguments", output=call('{"name": "now", "parameters": {"city": "Rome"}}'), calls=(ROME,)),
     Row(
@@ -203,6 +233,13 @@ ROWS = (
             "<parameter=exact>\nTrue\n</parameter>\n<parameter=note>\nNone\n</parameter>\n</function>"
         ),
         calls=(("now", {"city": "02134", "days": 3, "exact": True, "note": None}),),
+    ),
+    Row(
+        name="another type than the schema's",
+        family=TYPED,
+        output='<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="city" string="false">3</|ML|parameter>\n'
+        '<|ML|parameter name="days" string="true">3</|ML|parameter>\n</|ML|invoke>\n</|ML|calls>',
+        calls=(("now", {"city": "3", "days": 3}),),
     ),
     Row(
         name="Unicode name",
