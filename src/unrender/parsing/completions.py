@@ -18,7 +18,7 @@ from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event, ToolCallFinished
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
-_KEPT: Mapping[str, FinishReason] = {
+_KEPT: Mapping[str | None, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
@@ -32,7 +32,7 @@ def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
     >>> finish_reason(Message(content="Hi"), "tool_calls")
     'stop'
     """
-    kept = _KEPT.get(reason or "")
+    kept = _KEPT.get(reason)
     if kept is not None:
         return kept
     complete = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)

@@ -124,7 +124,7 @@ class RawScanner:
     def _may_be_other(self) -> bool:
         if self.head[:1] in ("{", "["):
             return not ("string" in self.types and self.types <= _TEXTUAL)
-        return not self.head or may_be_word(self.head)
+        return may_be_word(self.head)
 
     def _finish(self) -> str:
         if self.is_string:
