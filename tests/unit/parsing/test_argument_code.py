@@ -66,6 +66,8 @@ def test_arguments_that_are_left_out_are_known_by_what_they_begin_with() -> None
     syntax = replace(ENTRIES, arguments=replace(ENTRIES.arguments, when_empty=""))
 
     assert arguments_of(syntax, "<call>now <a>\n1\n</></call><call>now </call>") == ['{"a": 1}', "{}"]
+    whole = replace(OBJECT, arguments=Arguments(when_empty=""))
+    assert arguments_of(whole, '<call>now {"a": 1}</call><call>now </call>') == ['{"a": 1}', "{}"]
 
 
 def test_white_space_beside_a_raw_value_is_taken_exactly() -> None:

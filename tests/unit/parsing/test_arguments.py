@@ -236,6 +236,21 @@ def test_an_argument_begins_with_its_key() -> None:
     assert (first.call.count, first.call.keys, taken(first)) == (1, {'a"b'}, "argument 'Oslo'")
 
 
+def test_a_value_goes_on_where_it_was_left() -> None:
+    """With the same scanner; the argument begins once."""
+    machine = calling("Os")
+    assert step(value(), machine) == "waits"
+    scanner = machine.scanner
+    machine.buffer += "lo</v>"
+    assert (machine.at, machine.scanner is scanner) == (2, True)
+    assert step(value(), machine) == "on"
+
+    assert (said(machine), machine.scanner) == ('{"city": "Oslo"', None)
+    assert machine.call is not None
+    assert machine.call.count == 1
+    assert not [event for event in machine.events if isinstance(event, Malformed)]
+
+
 def test_an_argument_that_comes_twice_is_reported() -> None:
     """It is delivered all the same: which one counts is for the reader of the JSON."""
     machine = calling("Oslo</v>", keys={"city"}, count=1)

@@ -364,6 +364,7 @@ def test_where_the_next_call_leads() -> None:
         ({"call_start": ""}, ["<fn="]),
         ({"call_start": "", "function": (Slot.NAME, ">", Slot.ARGUMENTS)}, [""]),
         ({"call_start": "", "function": (Slot.INDEX, ">", Slot.NAME, ">", Slot.ARGUMENTS)}, []),
+        ({"call_start": "", "function": (Slot.INDEX, ">", Slot.NAME, ">", Slot.ARGUMENTS), "separator": ","}, [""]),
         ({"section_end": "", "whole": True}, []),
         ({"section_end": "", "whole": True, "separator": ","}, ["<call>"]),
         ({"whole": True}, ["<call>"]),

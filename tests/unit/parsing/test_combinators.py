@@ -307,6 +307,7 @@ def test_any_name_is_a_tools_where_the_policy_says_so():
         (c.literal("ab"), "'ab'"),
         (c.choice(c.sequence("", "ab"), "cd"), "nothing or 'cd'"),
         (c.choice(Choice(()), "cd"), "nothing or 'cd'"),
+        (c.choice(c.sequence(c.space(), "ab"), "cd"), "text or 'cd'"),
         (c.sequence("ab", "cd"), "'ab'"),
         (c.choice("ab", "cd", "ab"), "'ab' or 'cd'"),
         (c.sequence(c.choice("ab", "cd"), "x"), "'ab' or 'cd'"),

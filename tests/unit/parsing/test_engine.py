@@ -212,6 +212,17 @@ def test_only_so_much_is_given_back(spent: int, ended: bool) -> None:
     assert (MAX_SPENT, FREE) == (64, 10_000)
 
 
+@pytest.mark.parametrize(("spent", "ended"), [(10_000 - 3, False), (10_000 - 2, True)])
+def test_what_the_prompt_has_begun_gives_no_room(spent: int, ended: bool) -> None:
+    """Only what the model has written counts."""
+    engine = engine_at("abcdef", at=1, begun=5, spent=spent)
+    engine.open((20,))
+    engine.at = 3
+    engine.fail("'x'")
+
+    assert engine.pc == (TEXT if ended else 20)
+
+
 def test_a_rewind_undoes_what_was_read() -> None:
     """Ways back that were opened since are closed; how far it went is remembered."""
     engine = engine_at("abcdef", at=1)

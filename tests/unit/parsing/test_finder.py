@@ -57,6 +57,27 @@ def test_a_guarded_literal_is_a_word() -> None:
     assert GUARDED.undecided_from("x>>>all", 0) == 1
 
 
+def test_where_nothing_is_text_is_certain_up_to_what_may_begin() -> None:
+    """As far as no literal can have begun."""
+    assert [MARKS.decided(text, 0) for text in ("", "abc", "abc<")] == [(0, ""), (3, ""), (3, "")]
+    assert MARKS.decided("abc", 2) == (3, "")
+
+
+def test_only_what_a_longer_literal_begins_with_may_grow() -> None:
+    """Whatever other literals there are, before and after it."""
+    finder = Finder(("<a", "<ab", "<b", "b"))
+
+    assert [finder.may_grow(text, 0) for text in ("<", "<a", "<ab", "<b", "b", "c", "")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
+
+
 def test_the_literal_at_a_place() -> None:
     """`at` looks at one place only."""
     assert [MARKS.at("x</x>", place) for place in (0, 1)] == ["", "</x>"]

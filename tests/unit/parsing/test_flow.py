@@ -35,7 +35,13 @@ def test_how_much_goes_through(text: str, taken: tuple[str, int] | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "taken"), [("x0123456789ab", None), ("x0123456789a", ("x", 1)), ("x0123456789az", ("x0123456789az", 13))]
+    ("text", "taken"),
+    [
+        ("x0123456789ab", None),
+        ("x0123456789abzz", None),
+        ("x0123456789a", ("x", 1)),
+        ("x0123456789az", ("x0123456789az", 13)),
+    ],
 )
 def test_long_literals_are_looked_at_in_part(text: str, taken: tuple[str, int] | None) -> None:
     """What agrees in twelve characters is left to the instructions."""
@@ -48,7 +54,7 @@ def test_nothing_ends_text_without_literals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "taken"), [("é'<", ("é'<", 3)), ("a\\", None), ('a"', None), ("a\n", None), ("\x1f", None)]
+    ("text", "taken"), [("é'< b", ("é'< b", 5)), ("a\\", None), ('a"', None), ("a\n", None), ("\x1f", None)]
 )
 def test_text_inside_a_json_string(text: str, taken: tuple[str, int] | None) -> None:
     """Up to a quotation mark, a backslash or a control character."""

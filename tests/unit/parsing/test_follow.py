@@ -31,6 +31,7 @@ CALLS = CallSyntax(
         codec=Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA),
     ),
 )
+SPACED = replace(CALLS, arguments=replace(CALLS.arguments, entry=(Slot.KEY, " ", Slot.VALUE)))
 TYPES = {"city": "string", "days": "integer", "tags": "array", "exact": "boolean"}
 REQUEST = Request(
     tools=(
@@ -196,6 +197,8 @@ OPTIONS = RAW_OPTIONS.format.tools
         (Follow(CALLS), "Rome, da", (4, ""), (-1, "")),
         (Follow(CALLS), "Rome, 7=", (8, ""), (-1, "")),
         (Follow(CALLS), "Rome ,days = 3", (5, ",days ="), (5, ",days =")),
+        (Follow(SPACED), "Rome, days 3", (4, ", days "), (4, ", days ")),
+        (Follow(SPACED), "Rome, Texas)]", (11, ")]"), (11, ")]")),
         (Follow(LINES), "a\nb = c", (1, "\nb = "), (1, "\nb = ")),
         (Follow(LINES), "a\nb", (1, ""), (-1, "")),
         (Follow(LINES), "a\n[done]", (1, "\n[done]"), (1, "\n[done]")),

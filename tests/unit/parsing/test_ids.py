@@ -107,6 +107,13 @@ def test_a_maker_that_repeats_itself_still_gives_unique_ids() -> None:
     assert len(set(found)) == 3
 
 
+def test_no_id_is_empty() -> None:
+    """A maker that makes nothing is helped out."""
+    ids = CallIds(lambda _position, _name: "")
+
+    assert len({ids.give(index, "now", "") for index in range(3)} - {""}) == 3
+
+
 def test_a_maker_is_asked_a_hundred_times() -> None:
     """For the next positions, each once."""
     asked: list[int] = []

@@ -76,6 +76,12 @@ def test_items_are_typed_by_the_schema(key, text, expected):
     assert scanned(key, text) == expected
 
 
+@pytest.mark.parametrize("kinds", [("object",), ("array", "object"), ()])
+def test_items_that_are_objects_hold_separators(kinds: tuple[str, ...]) -> None:
+    """Inside their brackets."""
+    assert json.loads(read_items('{"a": 1, "b": [2,3]},{}', ",", frozenset(kinds))) == [{"a": 1, "b": [2, 3]}, {}]
+
+
 def test_layout_after_a_separator_is_no_part_of_an_item():
     """Only the space that the format writes is left out; a model may leave it out as well."""
     assert scanned("strings", "a, b,c,  d", ", ") == ["a", "b", "c", " d"]

@@ -41,6 +41,11 @@ def in_call(text: str = "", **fields: Any) -> Machine:
     return machine
 
 
+def test_a_dead_call_lacks_no_closer() -> None:
+    """Saved parsers say so by the same number."""
+    assert ABANDONED == 1_073_741_824
+
+
 def test_text_that_is_taken_has_a_role_and_no_event() -> None:
     """Nothing is taken twice."""
     machine = at_rest("abc")

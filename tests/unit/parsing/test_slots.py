@@ -117,9 +117,9 @@ def test_white_space_ends_every_name(text: str, name: str) -> None:
 
 def test_a_stop_inside_a_name_does_not_end_it() -> None:
     """Names that hold a stop are tried at each of them, up to sixteen."""
-    tools = (Tool(name="a:b"), Tool(name=":".join("x" * 16)), Tool(name=":".join("y" * 17) + ":z"))
+    tools = tuple(Tool(name=name) for name in ("a:b", ":".join("x" * 16), ":".join("y" * 17)))
     found = []
-    for text in ("a:b:0", ":".join("x" * 16) + ":", ":".join("y" * 17) + ":z:"):
+    for text in ("a:b:0", ":".join("x" * 16) + ":", ":".join("y" * 17) + ":"):
         machine = machine_at(text, final=True, request=Request(tools=tools))
         machine.begin_call()
         found.append(step(ReadName(Finder((":",))), machine))

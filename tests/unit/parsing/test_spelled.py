@@ -95,7 +95,7 @@ def test_what_is_spelled_so_needs_no_single_steps(text, at_once, monkeypatch):
     monkeypatch.setattr(envelope, "_STEPS", {4: ReadEnvelope._scan})
     parser = Parser(Format(tools=syntax()), Request(tools=(Tool(name="now"),)))
     if at_once:
-        assert any(isinstance(event, ArgumentsText) for event in parser.feed("<call>" + text))
+        assert any(isinstance(event, ArgumentsText) for event in parser.feed("\\ <call>" + text))
         return
     with pytest.raises(KeyError):
         parser.feed("<call>" + text)
@@ -119,6 +119,8 @@ def test_only_what_encloses_both_may_be_before_the_name():
         (('{"name": "functions.', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
         (('{"name": "', Slot.NAME, '.v2", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
         (('{"name": "', Slot.NAME, '", "n": 1, "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
+        (('{"name": "', Slot.NAME, '", "with": ', Slot.ARGUMENTS, "}"), FIELDS),
+        (('{"tool": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"), FIELDS),
     ]
     assert [spelling_of(syntax(function, fields)) for function, fields in others] == [None] * len(others)
     assert spelling_of(syntax(fields=None)) is None

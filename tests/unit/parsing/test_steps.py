@@ -315,6 +315,16 @@ def test_tags() -> None:
     assert engine.span_roles == [Role.NAME, Role.MARKER]
 
 
+def test_only_names_are_looked_up() -> None:
+    """Another tag may end whatever has been read of a name."""
+    engine = engine_at("x", names=("now",), name="no")
+    step(Tagged(Role.CONTENT), engine)
+    engine.take(Role.MARKER, 1)
+    engine.pc = HERE
+
+    assert step(Untagged(), engine) == "on"
+
+
 def test_a_tag_that_is_not_a_name_leaves_the_name() -> None:
     """And one that is not a call does not begin one."""
     engine = engine_at("x", name="now")

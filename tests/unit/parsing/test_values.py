@@ -222,6 +222,22 @@ def test_one_scan(text: str, style: LiteralStyle, final: bool, expected: tuple[i
     assert (at - 2, json_text, status) == expected
 
 
+def test_a_word_ends_at_the_first_of_what_ends_it() -> None:
+    """Wherever in the buffer it is, and inside lists only at what JSON has there."""
+    style = LiteralStyle(stops=("|", "-->"), loose_keys=True)
+    for text, expected in (
+        ("3|4|5", (1, "3", Status.DONE)),
+        ("3-->4|", (1, "3", Status.DONE)),
+        ("3|-->", (1, "3", Status.DONE)),
+        ("|3", (0, "", Status.FAILED)),
+        ("[3|4]", (1, "[", Status.FAILED)),
+        ("{k: 3}", (6, '{"k": 3}', Status.DONE)),
+    ):
+        assert LiteralScanner(style).scan(text, 0, final=False) == expected
+        at, piece, status = LiteralScanner(style).scan("~" * 300 + text, 300, final=False)
+        assert (at - 300, piece, status) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "ends", "final", "expected"),
     [
