@@ -21,7 +21,7 @@ from unrender.messages import CallStatus, Message, Request, Tool
 from unrender.offer import read_offer
 from unrender.parsing.begun import prefill
 from unrender.parsing.events import Malformed
-from unrender.parsing.ids import IdMaker, id_maker
+from unrender.parsing.ids import IdMaker, id_from, id_maker
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
 
@@ -33,8 +33,6 @@ _QUOTED = 80
 """Characters of the model's text that a warning repeats."""
 _MOST_WARNINGS = 20
 """Warnings of one answer; a hostile one could cause any number."""
-_ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-_ID_LENGTH = 9
 
 
 class Status(StrEnum):
@@ -211,8 +209,4 @@ class _TextIds:
         if not self._digest:
             self._digest = blake2b(self._text.encode(errors="surrogatepass")).digest()
         made = int.from_bytes(blake2b(self._digest, digest_size=8, salt=position.to_bytes(16, "big")).digest(), "big")
-        letters = []
-        for _ in range(_ID_LENGTH):
-            made, at = divmod(made, len(_ALPHABET))
-            letters.append(_ALPHABET[at])
-        return "".join(letters)
+        return id_from(made)

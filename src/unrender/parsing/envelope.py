@@ -19,7 +19,7 @@ from unrender.parsing.flow import Taker
 from unrender.parsing.instructions import MAX_NAME, take_space
 from unrender.parsing.machine import Machine
 from unrender.parsing.quoted import QuotedScanner
-from unrender.parsing.spelled import Pieces, Spelling
+from unrender.parsing.spelled import Spelling
 from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
@@ -120,10 +120,10 @@ class ReadEnvelope:
             return
         if not buffer.startswith(_HEADS, end + len(spelling.after)):
             return
-        _take(machine, spelling.pieces_before)
+        machine.take_pieces(spelling.pieces_before)
         self._name(machine, state, end)
         if machine.scanner is state:
-            _take(machine, spelling.pieces_after)
+            machine.take_pieces(spelling.pieces_after)
             state.path, state.key = self.fields.args_field[:-1], self.fields.args_field[-1]
             self._arguments(machine, state)
 
@@ -338,11 +338,6 @@ class ReadEnvelope:
         machine.scanner = None
         machine.pc += 1
         return False
-
-
-def _take(machine: Machine, pieces: Pieces) -> None:
-    for role, size in pieces:
-        machine.take(role, machine.at + size)
 
 
 _STEPS = {

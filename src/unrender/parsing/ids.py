@@ -18,6 +18,7 @@ from unrender.format import CallSyntax, Part, Slot
 IdMaker = Callable[[int, str], str]
 """The position of a call in the conversation, counted from 0, and the tool's name → its id."""
 _ALPHABET = string.ascii_letters + string.digits
+_PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _LENGTH = 9
 """The strictest form that templates ask of an id: nine letters and digits."""
 _IDS = len(_ALPHABET) ** _LENGTH
@@ -27,12 +28,16 @@ _MOST_REFUSED = 100
 
 def random_id(_position: int, _name: str) -> str:
     """Return a random id of nine letters and digits."""
-    number = secrets.randbelow(_IDS)  # Asking the system nine times would cost more than reading a short call.
-    letters = []
-    for _ in range(_LENGTH):
-        number, at = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[at])
-    return "".join(letters)
+    return id_from(secrets.randbelow(_IDS))  # Asking the system nine times would cost more than reading a short call.
+
+
+def id_from(number: int) -> str:
+    """Return nine letters and digits that are the same for the same number."""
+    found = ""
+    for _ in range(_LENGTH // 2):
+        number, at = divmod(number, len(_PAIRS))
+        found += _PAIRS[at]
+    return found + _ALPHABET[number % len(_ALPHABET)]
 
 
 def numbered_id(position: int, _name: str) -> str:

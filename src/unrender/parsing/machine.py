@@ -34,6 +34,7 @@ from unrender.parsing.ids import CallIds
 from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
 from unrender.parsing.reading import Reading
 from unrender.parsing.spans import relabel
+from unrender.parsing.spelled import Pieces
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
@@ -156,10 +157,26 @@ class Machine(Reading[Event | BrokenText, Frame]):
         if end <= self.at:
             return
         self.at: int = end
-        if not self.carried_spans and self.span_roles and self.span_roles[-1] is role:
+        roles = self.span_roles
+        if self.carried_spans or not roles:
+            self.add_span(role, self.base + end)
+        elif roles[-1] is role:
             self.span_ends[-1] = self.base + end
         else:
-            self.add_span(role, self.base + end)
+            roles.append(role)
+            self.span_ends.append(self.base + end)
+
+    def take_parts(self, roles: tuple[Role, ...], ends: list[int]) -> None:
+        """Consume text whose parts are known; none is empty, and neighbours have different roles, with what is before them."""
+        self.at = ends[-1]
+        self.span_roles.extend(roles)
+        base = self.base
+        self.span_ends.extend([base + end for end in ends])
+
+    def take_pieces(self, pieces: Pieces) -> None:
+        """Consume text whose parts and their sizes are known."""
+        for role, size in pieces:
+            self.take(role, self.at + size)
 
     def text(self, role: Role, end: int) -> None:
         """Consume the text up to `end` and emit it."""

@@ -179,14 +179,20 @@ class ReadKey:
         end, literal = self.stops.find(buffer, start, start + MAX_NAME)
         if not literal and not machine.final and len(buffer) - start < MAX_NAME:
             return True
-        key = buffer[start:end].strip().strip("\"'") if literal else ""
-        if not key or "\n" in key or (self.bare and _NAME_END.search(key)):
+        key = key_of(buffer[start:end]) if literal else ""
+        if not key or (self.bare and _NAME_END.search(key)):
             machine.fail("the name of an argument")
             return False
         call.key = key
         machine.take(Role.NAME, end)
         machine.pc += 1
         return False
+
+
+def key_of(text: str) -> str:
+    """Return the argument's name in `text`, without space and quotation marks around it; "" where it cannot be one."""
+    key = text.strip().strip("\"'")
+    return "" if "\n" in key else key
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ def _keys(text: str) -> tuple[str, ...]:
     return tuple(json.loads(f'"{key}"') for key in _KEY.findall(text))
 
 
+def pieces_of(text: str) -> Pieces:
+    """Return what a text of markers is: white space between them is layout."""
+    return tuple((Role.LAYOUT if part.isspace() else Role.MARKER, len(part)) for part in _SPACE.split(text) if part)
+
+
 def _pieces(text: str) -> Pieces:
     """Return what a text of keys and punctuation is; white space inside keys is theirs."""
     found: list[tuple[Role, int]] = []
