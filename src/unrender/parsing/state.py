@@ -120,7 +120,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "past": past,
         "buffer": machine.buffer,
         "at": machine.at,
-        "failed_at": max(0, machine.failed_at),
+        "failed_at": max(-1, machine.failed_at),  # Whatever is before the buffer is before all that can still fail.
         "wanted": machine.wanted,
         "calls": machine.calls,
         "closed": min(machine.closed, ABANDONED),
@@ -150,7 +150,7 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     machine.past_start = machine.base - len(past)
     machine.buffer = saved.text("buffer")
     machine.at = saved.number("at", 0, len(machine.buffer))
-    machine.failed_at = saved.number("failed_at", 0, len(machine.buffer))
+    machine.failed_at = saved.number("failed_at", -1, len(machine.buffer))
     machine.wanted = saved.text("wanted")
     _read_ids(saved, machine.ids)
     machine.closed = saved.number("closed", 0, ABANDONED)

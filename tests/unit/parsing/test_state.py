@@ -45,7 +45,7 @@ def test_a_state_holds_what_its_version_says() -> None:
     del state["digest"], state["for"]
 
     assert state == {
-        "version": 1,
+        "version": 2,
         "finished": False,
         "message": {
             "content": "Hi",
@@ -71,7 +71,7 @@ def test_a_state_holds_what_its_version_says() -> None:
             "past": '\n<tool_call>\n{"name": "now", "arguments": {"a": ["b',
             "buffer": "",
             "at": 0,
-            "failed_at": 0,
+            "failed_at": -1,
             "wanted": "",
             "calls": 1,
             "closed": 0,
@@ -243,7 +243,7 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.buffer", 1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.at", -1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.at", 1),
-    (JSON_ENVELOPE, IN_A_STRING, "machine.failed_at", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.failed_at", -2),
     (JSON_ENVELOPE, IN_A_STRING, "machine.failed_at", 1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.wanted", None),
     (JSON_ENVELOPE, IN_A_STRING, "machine.closed", -1),
