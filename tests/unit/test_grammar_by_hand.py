@@ -287,7 +287,7 @@ def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version"),
+        ({"version": 1}, "version"),
         ({"fed": [{"kind": "unknown", "text": "!get_time {}"}]}, "digest"),
         ({"for": ""}, "for"),
     ],

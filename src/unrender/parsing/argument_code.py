@@ -11,15 +11,13 @@ from unrender.grammar.notations import notation_of
 from unrender.parsing.arguments import (
     CloseArguments,
     CloseValue,
-    Entries,
     JsonArguments,
     NoArguments,
-    SpelledArgument,
     Value,
     literal_style,
-    spelled_argument,
 )
 from unrender.parsing.code import Code
+from unrender.parsing.entries import Entries, SpelledArgument, spelled_argument
 from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
 from unrender.parsing.instructions import Jump, Lit, Soft, Space

@@ -13,10 +13,11 @@ from typing import Any
 
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
-from unrender.parsing.arguments import CloseArguments, Entries, JsonArguments, Value
+from unrender.parsing.arguments import CloseArguments, JsonArguments, Value
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ArgumentTypes
+from unrender.parsing.entries import Entries
 from unrender.parsing.envelope import LAST_STEP, EnvelopeState, ReadEnvelope
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.events import (

@@ -16,13 +16,13 @@ from unrender.parsing.arguments import (
     CloseArguments,
     CloseValue,
     DropEmpty,
-    Entries,
     JsonArguments,
     NoArguments,
     Value,
     literal_style,
 )
 from unrender.parsing.code_value import CodeValueScanner
+from unrender.parsing.entries import Entries
 from unrender.parsing.escaped import EscapedScanner
 from unrender.parsing.events import ArgumentsText, Malformed, ToolCallFinished
 from unrender.parsing.finder import Finder
