@@ -123,7 +123,7 @@ def calls_of(format: Format, request: Request) -> list[Calls]:
     tools = offered(request)
     turn = format.turn
     lead = max(map(_layout, (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)), key=len)
-    syntaxes = [tools_ for tools_ in (format.tools, *format.tolerated) if tools_.mode is not ToolMode.NONE]
+    syntaxes = [syntax for syntax in (format.tools, *format.tolerated) if syntax.mode is not ToolMode.NONE]
     return [
         Calls(
             syntax=syntax,

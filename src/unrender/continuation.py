@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from unrender.analysis.shape import REASONING_FIELDS
 from unrender.errors import MessageError
 from unrender.format import ContentMode, Format, ReasoningMode
-from unrender.messages import Request
+from unrender.messages import REASONING_FIELDS, Request
 
 Continued = Literal["content", "reasoning", True]
 

@@ -81,15 +81,15 @@ def _value(part: Mapping[str, Any], kind: str) -> Any:
     return value.get("url", value) if isinstance(value, Mapping) else value
 
 
-def _part(type_: str, kind: str, value: Any) -> dict[str, Any]:
-    return {"type": type_, type_: {"url": value} if type_.endswith("_url") else value, kind: value}
+def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
+    return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
 
 
 @lru_cache(maxsize=256)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
     """Return the types of parts of this kind that the template shows."""
     types = (form.format(kind) for form in _FORMS)
-    return tuple(type_ for type_ in types if _is_shown(template, capabilities, _part(type_, kind, "https://x/y")))
+    return tuple(name for name in types if _is_shown(template, capabilities, _part(name, kind, "https://x/y")))
 
 
 def _is_shown(template: Template, capabilities: Capabilities, part: Mapping[str, Any]) -> bool:

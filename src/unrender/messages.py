@@ -14,6 +14,8 @@ from unrender.cache import content_key
 from unrender.errors import MessageError
 from unrender.json_values import check_values
 
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+"""Fields in which callers hand reasoning over; the first that holds text counts."""
 JsonSchema = Mapping[str, Any] | bool
 ReasoningField = Literal["reasoning_content", "reasoning"]
 """What a wire form calls reasoning: DeepSeek's name, which most servers and templates took over, or OpenRouter's."""
@@ -238,7 +240,7 @@ def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> 
 
 
 # What an assistant's message may say when it has no content.
-_INSTEAD = ("tool_calls", "reasoning_content", "reasoning", "thinking")
+_INSTEAD = ("tool_calls", *REASONING_FIELDS)
 
 
 def _check_content(content: Any, *, where: str) -> None:

@@ -16,9 +16,8 @@ from itertools import count
 from typing import Any
 
 from unrender.analysis.capabilities import Capabilities, ReasoningPlace
+from unrender.messages import REASONING_FIELDS
 
-REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""Fields in which callers hand reasoning over, the first that holds text counts."""
 _SHORT_ID = 9
 """Length of an id for templates that check it (`requires_short_id`)."""
 

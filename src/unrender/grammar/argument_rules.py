@@ -263,12 +263,12 @@ class ArgumentWriter:
                 body = chain(items, None, EMPTY, self.context.rules, hint)
                 return EMPTY if body is None else body if any(item.required for item in items) else Optional(body)
             case shapes.Array():
-                items_ = [self.tag(self.codec.item_tag, item, hint) for item in shape.prefix]
+                first = [self.tag(self.codec.item_tag, item, hint) for item in shape.prefix]
                 if isinstance(shape.items, shapes.Nothing):
-                    return Sequence(tuple(items_))
-                least = max(shape.minimum - len(items_), 0)
-                most = None if shape.maximum is None else shape.maximum - len(items_)
-                return Sequence((*items_, Repeat(self.tag(self.codec.item_tag, shape.items, hint), least, most)))
+                    return Sequence(tuple(first))
+                least = max(shape.minimum - len(first), 0)
+                most = None if shape.maximum is None else shape.maximum - len(first)
+                return Sequence((*first, Repeat(self.tag(self.codec.item_tag, shape.items, hint), least, most)))
         assert isinstance(shape, shapes.Constant)
         return self.constant_tags(json.loads(shape.json), hint)
 

@@ -1,7 +1,8 @@
 """Combinators: functions that make a grammar's nodes, for formats that are written by hand.
 
 Texts stand for themselves: wherever a node is expected, `"<call>"` means `literal("<call>")`. `Grammar(root, rules)` is the
-whole; the engine reads it, and the dialects are written from it. The names are those of the field (seeds/autoparser.md).
+whole; the engine reads it, and the dialects are written from it. The names are those that other parsers'
+combinators have.
 
 >>> from unrender.grammar import Grammar, arguments, chars, content, json_value, name, optional, sequence, tool_call, until
 >>> one_call = tool_call(sequence("<call>", name(chars("a-z_", 1, None)), " ", arguments(json_value()), "</call>"))
