@@ -25,6 +25,26 @@ if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/plugins.sh ]]; then
 fi
 [[ ${1:-} == --set-up ]] && exit
 
+# vLLM's own tests come with its sources alone. pip cannot build these here, and is told to leave them unpacked.
+tests=.venv-peers/vllm-tests
+records=.venv-peers/vllm-records.jsonl
+if [[ ! -d $tests/tests ]]; then
+    mkdir -p $tests
+    TMPDIR=$PWD/$tests "$bin/python" -m pip download --quiet --no-deps --no-binary vllm --no-build-isolation --no-clean \
+        --dest $tests "vllm==${VLLM:-0.33.0}" 2>/dev/null || true
+    mv $tests/pip-download-*/vllm_*/tests $tests/
+    rm -rf $tests/pip-*
+    # These start servers, and want GPUs.
+    rm -f $tests/tests/conftest.py $tests/tests/tool_use/conftest.py
+    echo "[pytest]" >$tests/pytest.ini
+fi
+if [[ ! -s $records ]]; then
+    # Tests that fail want the Hub; what the others read is recorded.
+    env PYTHONPATH="$PWD/tests:$PWD/$tests" HF_HUB_OFFLINE=1 UNRENDER_RECORD=$PWD/$records "$bin/python" -m pytest --quiet \
+        --rootdir $tests -p vllm_recorder -p no:cacheprovider --continue-on-collection-errors \
+        $tests/tests/{tool_parsers,reasoning,parser,tool_use} >$tests/log.txt || true
+fi
+
 # What the gateway sends them is judged by their own request classes.
-exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,sglang}.py tests/unit/gateway/backends/test_peers.py \
+exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,vllm_fixtures,sglang}.py tests/unit/gateway/backends/test_peers.py \
     tests/conformance/test_encoders.py "$@"

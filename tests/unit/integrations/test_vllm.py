@@ -10,16 +10,15 @@ import importlib
 import json
 from functools import cache
 from itertools import accumulate
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
+from driven_vllm import EOS, USER, chat, folded, ids, parser_class, streamed, template, tokenizer
 from splitting import splits
-from vendor import vendor_templates
 
-from unrender import ChatTemplate
 from unrender.errors import UnrenderError
 from unrender.format import ToolMode
 from unrender.verify.engines import installed, tag_reader
@@ -32,16 +31,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-OWN = {path.stem: path for path in sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"))}
-TEMPLATES = {**OWN, **vendor_templates()}
 SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
 TOOLS: Any = [
     {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
     {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
 ]  # fmt: skip
-USER: Any = [{"role": "user", "content": "Hello"}]
 FORM: Any = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
-EOS = "</s>"
 SEEDS = range(2)
 
 
@@ -51,37 +46,9 @@ def plugin():
     importlib.import_module("vllm.plugins").load_general_plugins()
 
 
-@cache
-def template(name):
-    return ChatTemplate.from_file(TEMPLATES[name], eos_token=EOS)
-
-
-@cache
-def tokenizer(name):
-    special = (*template(name).format.preserved_tokens, EOS)
-    return byte_tokenizer(special, eos=EOS, template=TEMPLATES[name].read_text(encoding="utf-8"))
-
-
-@cache
-def parser_class(name, tools="unrender", reasoning="unrender", level=None):
-    manager = importlib.import_module("vllm.parser").ParserManager
-    return manager.get_parser(
-        tools, reasoning, enable_auto_tools=True, model_name="m", tokenizer=tokenizer(name), tool_strict_level=level
-    )
-
-
-def chat(**more):
-    protocol = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
-    return protocol.ChatCompletionRequest(**{"model": "m", "messages": USER} | more)
-
-
 def responses(**more):
     protocol = importlib.import_module("vllm.entrypoints.openai.responses.protocol")
     return protocol.ResponsesRequest(**{"model": "m", "input": "Hello"} | more)
-
-
-def ids(name, text):
-    return tokenizer(name).encode(text, add_special_tokens=False)
 
 
 @cache
@@ -106,38 +73,11 @@ def adjusted(name, request, prompt, **options):
     return request, json.loads(asked.structural_tag) if asked and asked.structural_tag else None
 
 
-def streamed(name, request, prompt, chunks):
-    """Return the deltas and the finish reason that the chat server streams."""
-    module = importlib.import_module("vllm.entrypoints.openai.chat_completion.stream_processor")
-    cls = parser_class(name)
-    parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
-    processor = module.ChatStreamProcessor(request, parser, enable_auto_tools=True, parser_cls=cls)
-    deltas, reason = [], None
-    for at, chunk in enumerate(chunks):
-        last = "stop" if at == len(chunks) - 1 else None
-        step = processor.step(chunk, ids(name, chunk), last, ids(name, prompt))
-        deltas += [step.delta] if step.delta else []
-        reason = step.finish_reason
-    return deltas, reason
-
-
-def folded(deltas):
-    """Return what a client puts together."""
-    calls: dict[int, list[str]] = {}
-    for call in (call for delta in deltas for call in delta.tool_calls):
-        known = calls.setdefault(call.index, ["", ""])
-        known[0] += call.function.name or ""
-        known[1] += call.function.arguments or ""
-    reasoning = "".join(delta.reasoning or "" for delta in deltas)
-    content = "".join(delta.content or "" for delta in deltas)
-    return reasoning, content, [tuple(call) for call in calls.values()]
-
-
 def meant(message):
     return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", all_template_paths())
 def test_chat_streams_what_the_template_says(name):
     """Through vLLM's stream processor every chunking gives the message that the format says, and so does a whole answer."""
     turn, tools = prepared(name)
@@ -156,7 +96,7 @@ def test_chat_streams_what_the_template_says(name):
         assert (reasoning or "", content or "", said) == meant(expected)
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", all_template_paths())
 def test_responses_stream_what_the_template_says(name):
     """Through the Responses server's own event loop the items are those of the message."""
     turn, tools = prepared(name)
@@ -223,7 +163,7 @@ CHOICES: Any = {
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", all_template_paths())
 def test_chat_is_held_to_what_was_asked(name, choice):
     """The structural tag takes what the template may answer, from the first token on, and vLLM's checks take the tag."""
     _, tools = prepared(name)

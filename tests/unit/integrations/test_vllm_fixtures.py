@@ -1,0 +1,195 @@
+"""vLLM's own tests, read by the plug-in: what its parsers' tests expect of an answer is what our reading gives.
+
+`scripts/plugins.sh` fetches vLLM's tests and records the answers in them (`tests/vllm_recorder.py`); without the
+recording this is skipped, loudly. `vllm_fixtures.toml` pairs vLLM's parsers with the templates that write their formats,
+and argues each difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import all_template_paths
+from driven_vllm import USER, chat, folded, ids, parser_class, streamed, template, tokenizer
+from splitting import pieces, splits
+from vendor import ROOT
+
+from unrender.verify.engines import installed
+
+RECORDS = Path(os.environ.get("UNRENDER_VLLM_RECORDS", ROOT / ".venv-peers" / "vllm-records.jsonl"))
+TABLE: Any = tomllib.loads(Path(__file__).with_name("vllm_fixtures.toml").read_text(encoding="utf-8"))
+if not all(map(installed, ("vllm", "torch"))):
+    pytest.skip("vllm is needed", allow_module_level=True)
+if not RECORDS.exists():
+    pytest.skip(f"no recording of vLLM's tests in {RECORDS}: run scripts/plugins.sh", allow_module_level=True)
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+LONG = 2000
+NAMES = sorted({name for names in TABLE["templates"].values() for name in names} & all_template_paths().keys())
+KINDS = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def digest(record):
+    """Return what tells an answer from others: the same one is recorded at many chunkings, and by many tests."""
+    told = [record[key] for key in ("parsers", "tools", "switches", "text")]
+    return hashlib.sha256(json.dumps([*told, record["method"].removesuffix("_streaming")]).encode()).hexdigest()[:8]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plugin():
+    """Load the plug-in as vLLM does, by its entry point."""
+    importlib.import_module("vllm.plugins").load_general_plugins()
+
+
+@cache
+def fixtures():
+    """Return each different answer once, by a digest; how it is read whole goes before how it is streamed."""
+    with RECORDS.open(encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    records.sort(key=lambda record: ("finished" in record, not record.get("finished")))
+    found: dict[str, Any] = {}
+    for record in records:
+        record["method"] = record["method"].replace("parse_delta", "parse")
+        whole = all(not isinstance(value(text), str) for _, text in record["calls"])
+        if whole and (record["choice"] in (None, "auto") or not record["tools"]):
+            found.setdefault(digest(record), record)
+    return found
+
+
+def written_by(name):
+    """Return the answers that a template may write, by digest."""
+    parsers = {parser for parser, names in TABLE["templates"].items() if name in names}
+    return {
+        key: record
+        for key, record in fixtures().items()
+        if not parsers.isdisjoint(record["parsers"]) and _may_write(name, record)
+    }
+
+
+def _may_write(name, record):
+    reads_reasoning = record["method"] != "extract_tool_calls" and any(map(_of_reasoning, record["parsers"]))
+    return not reads_reasoning or bool(template(name).format.reasoning.end.strip())
+
+
+def offered(record):
+    """Return the fixture's tools; one that it calls and does not offer is offered with the types of what it expects."""
+    tools = {tool["function"]["name"]: tool for tool in record["tools"] if tool and tool["function"].get("name")}
+    made: dict[str, Any] = {}
+    for name, arguments in record["calls"]:
+        values = value(arguments)
+        if name and name not in tools and isinstance(values, dict):
+            made.setdefault(name, {}).update({key: {"type": KINDS[type(item)]} for key, item in values.items()})
+    for name, properties in made.items():
+        parameters = {"type": "object", "properties": properties}
+        tools[name] = {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
+    tools = tools or {"stub": {"type": "function", "function": {"name": "stub"}}}
+    return [tool | {"function": {"description": name} | _said(tool["function"])} for name, tool in tools.items()]
+
+
+def _said(function):
+    return {key: item for key, item in function.items() if item is not None}
+
+
+def value(text):
+    """Return what the JSON text says; no text is no arguments, and text that is not JSON stands for itself."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return text
+
+
+def _known(name, switches):
+    """Return the switches that the template has; the one for thinking has one name in all of them."""
+    same = {"enable_thinking" if key == "thinking" else key: value for key, value in switches.items()}
+    return {key: same[key] for key in same.keys() & {*template(name).template.variables, "enable_thinking"}}
+
+
+def prompt_for(record, name, tools):
+    """Return a prompt that ends where the answer goes on: fixtures do not say what theirs has begun."""
+    turn = template(name).prepare(USER, tools=tools or None, tool_format="none", **_known(name, record["switches"]))
+    markers, texts = turn.format.reasoning, turn.format.turn
+    start, end = markers.start.strip(), markers.end.strip()
+    bare = turn.prompt.removesuffix(turn.begun) if turn.begun else turn.prompt
+    if not end:
+        return turn.prompt
+    opens = bool(texts.prefill.strip()) and not markers.closed_in(texts.prefill)
+    if start and record["text"].lstrip().startswith(start):
+        return bare
+    if (end in record["text"] and (not start or start not in record["text"].partition(end)[0])) or record["reasoning"]:
+        return bare + (texts.prefill if opens or not start else markers.start)
+    if not opens:
+        return bare + turn.begun
+    closed = texts.prefill_no_thinking
+    return bare + (closed if markers.closed_in(closed) else texts.prefill + markers.end)
+
+
+def plain(record, reasoning, content, calls):
+    """Return what is compared: texts without the white space around them, arguments as values.
+
+    vLLM's parsers of calls do not say what the reasoning was, and those of reasoning read no calls.
+    """
+    thought = "" if record["method"] == "extract_tool_calls" else (reasoning or "").strip()
+    return thought, (content or "").strip(), [(name, value(text)) for name, text in calls or ()]
+
+
+def _of_reasoning(parser):
+    """Return whether a class or engine of vLLM's reads reasoning; an engine has a name of its own in small letters."""
+    return "Reasoning" in parser or parser.islower()
+
+
+def readings(record, name):
+    """Yield what the plug-in makes of the answer, whole and streamed at every chunking, through vLLM's classes."""
+    tools = offered(record) if record["method"] != "extract_reasoning" else []
+    reasoning = "unrender" if record["method"] != "parse" or any(map(_of_reasoning, record["parsers"])) else None
+    prompt = prompt_for(record, name, tools)
+    request = chat(tools=tools or None)
+    cls = parser_class(name, reasoning=reasoning)
+    parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
+    parser.set_prompt_token_ids(ids(name, prompt))
+    reasoning, content, calls = parser.parse(record["text"], request, enable_auto_tools=True)
+    yield plain(record, reasoning, content, [(call.name, call.arguments) for call in calls or ()])
+    for chunks in splits(record["text"]) if len(record["text"]) < LONG else [pieces(record["text"], 50)]:
+        yield plain(record, *folded(streamed(name, request, prompt, chunks or [""], cls)[0]))
+
+
+def is_argued(record):
+    return any(text in record["test"] for argued in TABLE["argued"] for text in argued["tests"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
+    """Whole and at every chunking, an answer of the format gives what vLLM's test expects, or the difference is argued."""
+    wrong = {}
+    for record in written_by(name).values():
+        wanted = plain(record, record["reasoning"], record["content"], record["calls"])
+        different = [found for found in readings(record, name) if found != wanted]
+        if different and not is_argued(record):
+            wrong[record["test"]] = (record["text"], wanted, different[0])
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("text", [text for argued in TABLE["argued"] for text in argued["tests"]])
+def test_every_argument_is_needed(text):
+    """Nothing is argued that is read as expected, or that no test of vLLM's has."""
+    of_test = [(name, record) for name in NAMES for record in written_by(name).values() if text in record["test"]]
+
+    assert any(
+        next(readings(record, name)) != plain(record, record["reasoning"], record["content"], record["calls"])
+        for name, record in of_test
+    ) or any(len({json.dumps(found) for found in readings(record, name)}) > 1 for name, record in of_test)
