@@ -72,6 +72,13 @@ CHECKS = (
         what="templates that are functions",
     ),
     Check(
+        packages=("llama-cpp-python",),
+        tested="llama-cpp-python 0.3.36",
+        script="scripts/llama.sh",
+        environment=".venv-llama",
+        what="the chat handler, with a random model",
+    ),
+    Check(
         packages=("pandas", "polars", "datasets", "ray[data]"),
         tested="pandas 3, Polars 1, datasets 5, Ray 2.60",
         script="scripts/frames.sh",

@@ -2,17 +2,23 @@
 
 Strategy: tokens come from `Llama.generate` one by one and are written with their special tokens, since the library's own
 completions leave out the very tokens that open calls. What is due from the first character on (a required or named call, a
-response format) is constrained with GBNF; a free answer is not, as the library binds no lazy grammars.
+response format) is constrained with GBNF. A free answer is held from the special token on with which a call begins.
 
-Tested with stand-ins for the library's interface (as of 0.3.36), not with a model.
+Rules: llama.cpp ends the process when a grammar is given a token that it does not allow. So it is asked first, and triggers are
+looked for here, at special tokens alone: its own lazy grammars would be given whatever token a trigger ends in.
 """
 
 from __future__ import annotations
 
 import codecs
+import ctypes
 import importlib
+import math
+import re
 import time
 import uuid
+import warnings
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,7 +26,8 @@ from itertools import islice
 from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate
-from unrender.errors import MessageError, TemplateError
+from unrender.emit.triggers import Trigger, TriggerKind
+from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
 from unrender.messages import ToolChoice
 from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
@@ -41,6 +48,8 @@ class Llama(Protocol):
 
     metadata: Mapping[str, str]
 
+    @property
+    def model(self) -> Any: ...
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = False) -> list[int]: ...
     def detokenize(self, tokens: list[int], prev_tokens: list[int] | None = None, special: bool = False) -> bytes: ...
     def generate(self, tokens: Sequence[int], **sampling: Any) -> Iterator[int]: ...
@@ -87,16 +96,23 @@ class ChatHandler:
         if refused:
             raise MessageError(f"{refused[0]}: not supported by this chat handler")
         template = self._template or _template_of(llama)
-        turn = template.prepare(
-            messages, tools=tools, tool_choice=tool_choice, response_format=response_format, **self._prepare
-        )
+        form = _response_format(response_format)
+        turn = template.prepare(messages, tools=tools, tool_choice=tool_choice, response_format=form, **self._prepare)
         if seed is not None:
             llama.set_seed(seed)
         sampling = {name: options[name] for name in _SAMPLING if name in options}
         sampling |= {"temp": temperature, "grammar": grammar or _grammar(turn)}
+        calls = _Calls(llama, turn) if turn.triggers and not grammar else None
+        if calls:
+            sampling["logits_processor"] = [*(sampling.get("logits_processor") or ()), calls]
         own_stops = [stop] if isinstance(stop, str) else list(stop or ())
         answer = _Answer(
-            llama=llama, turn=turn, sampling=sampling, stop=(*turn.stop, *own_stops), limit=max_tokens or 0
+            llama=llama,
+            turn=turn,
+            sampling=sampling,
+            calls=calls,
+            stop=(*turn.stop, *own_stops),
+            limit=max_tokens or 0,
         )
         name = model or str(llama.metadata.get("general.name", ""))
         return answer.chunks(name) if stream else answer.completion(name)
@@ -109,6 +125,7 @@ class _Answer:
     llama: Llama
     turn: Turn
     sampling: Mapping[str, Any]
+    calls: _Calls | None
     stop: tuple[str, ...]
     limit: int
     """The most tokens to generate; all that fit when it is not positive."""
@@ -170,25 +187,121 @@ class _Answer:
         yield held
 
     def _pieces(self) -> Iterator[str]:
-        llama, prompt = self.llama, self._prompt()
+        prompt = self._prompt()
         self.prompt_tokens = len(prompt)
-        room = max(0, llama.n_ctx() - len(prompt))
+        room = max(0, self.llama.n_ctx() - len(prompt))
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        before = prompt[-1:]
-        for token in islice(llama.generate(prompt, **self.sampling), min(self.limit, room) if self.limit > 0 else room):
-            if token == llama.token_eos():
-                self.ended = True
-                break
+        tokens = self.llama.generate(prompt, **self.sampling)
+        for token, piece in self._until_end(islice(tokens, min(self.limit, room) if self.limit > 0 else room), prompt):
             self.completion_tokens += 1
-            yield decoder.decode(llama.detokenize([token], prev_tokens=before, special=True))
-            before = [token]
+            text = decoder.decode(piece)
+            if self.calls:
+                self.calls.accept(token, text)
+            yield text
         yield decoder.decode(b"", final=True)
+
+    def _until_end(self, tokens: Iterator[int], prompt: list[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield tokens with their bytes, up to one that ends generation: models have more than one of these."""
+        library = importlib.import_module("llama_cpp")
+        vocabulary, before = library.llama_model_get_vocab(self.llama.model), prompt[-1:]
+        for token in tokens:
+            if library.llama_vocab_is_eog(vocabulary, token):
+                self.ended = True
+                return
+            yield token, self.llama.detokenize([token], prev_tokens=before, special=True)
+            before = [token]
 
     def _prompt(self) -> list[int]:
         """Return the prompt's tokens; the beginning-of-sequence token is added where the template did not write it."""
         bos = _text_of(self.llama, self.llama.token_bos())
         written = bool(bos) and self.turn.prompt.startswith(bos)
         return self.llama.tokenize(self.turn.prompt.encode(), add_bos=not written, special=True)
+
+
+class _Calls:
+    """Holds calls in a free answer to their grammar: a logits processor that is told of every token.
+
+    It wakes at a special token with which a call begins. A call that begins with ordinary text is not held, and one that cannot
+    be held is a `SchemaWarning`.
+    """
+
+    def __init__(self, llama: Llama, turn: Turn) -> None:
+        self._llama, self._turn = llama, turn
+        self._text: list[str] = []
+        self._grammar: _Grammar | None = None
+
+    def __call__(self, _: Any, logits: Any) -> Any:
+        return logits if self._grammar is None else self._grammar.masked(logits)
+
+    def accept(self, token: int, text: str) -> None:
+        """Follow the answer by one token, of which `text` is what it adds."""
+        if self._grammar is not None:
+            self._grammar.accept(token)
+            return
+        self._text.append(text)
+        if text in self._turn.preserved_tokens and _begins_call("".join(self._text), text, self._turn.triggers):
+            self._wake(token)
+
+    def _wake(self, token: int) -> None:
+        try:
+            grammar = _Grammar(self._llama, self._turn.gbnf())
+        except GrammarError as error:
+            warnings.warn(f"a call is not held to its grammar: {error}", SchemaWarning, stacklevel=2)
+            return
+        self._grammar = grammar if grammar.accept(token) else None
+
+
+def _begins_call(answer: str, token: str, triggers: Sequence[Trigger]) -> bool:
+    """Return whether a trigger is met with the answer's last token, which is all of the call that is written."""
+    for trigger in triggers:
+        if trigger.kind is TriggerKind.WORD and trigger.value == token:
+            return True
+        met = re.match(trigger.value, answer) if trigger.kind is TriggerKind.PATTERN else None
+        if met and met.end() == len(answer) and met[1] == token:
+            return True
+    return False
+
+
+class _Grammar:
+    """A grammar of llama.cpp's, used by itself."""
+
+    def __init__(self, llama: Llama, text: str) -> None:
+        library, numpy = importlib.import_module("llama_cpp"), importlib.import_module("numpy")
+        vocabulary = library.llama_model_get_vocab(llama.model)
+        self._library = library
+        self._tokens = numpy.zeros(library.llama_vocab_n_tokens(vocabulary), dtype=library.llama_token_data)
+        self._tokens["id"] = numpy.arange(len(self._tokens))
+        self._sampler = library.llama_sampler_init_grammar(vocabulary, text.encode(), b"root")
+        if not self._sampler:
+            raise GrammarError("llama.cpp does not read the grammar of the calls")
+        weakref.finalize(self, library.llama_sampler_free, self._sampler)
+
+    def masked(self, logits: Any) -> Any:
+        """Return the logits, minus infinity for tokens that the grammar does not allow."""
+        self._tokens["logit"] = logits
+        self._apply(self._tokens)
+        return self._tokens["logit"]
+
+    def accept(self, token: int) -> bool:
+        """Follow the grammar by a token, and return whether it allows that."""
+        asked = self._tokens[token : token + 1].copy()
+        asked["logit"] = 0
+        self._apply(asked)
+        if allowed := math.isfinite(asked["logit"][0]):
+            self._library.llama_sampler_accept(self._sampler, token)
+        return allowed
+
+    def _apply(self, tokens: Any) -> None:
+        data = ctypes.cast(tokens.ctypes.data, self._library.llama_token_data_p)
+        array = self._library.llama_token_data_array(data=data, size=len(tokens), selected=-1, sorted=False)
+        self._library.llama_sampler_apply(self._sampler, ctypes.byref(array))
+
+
+def _response_format(given: Any) -> Any:
+    """Return OpenAI's form of a response format: the library's own has a schema beside the type `json_object`."""
+    if isinstance(given, Mapping) and given.get("type") == "json_object" and given.get("schema") is not None:
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": given["schema"]}}
+    return given
 
 
 def _template_of(llama: Llama) -> ChatTemplate:

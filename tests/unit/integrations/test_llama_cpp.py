@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, MessageError, TemplateError
+from unrender import ChatTemplate, GrammarError, MessageError, SchemaWarning, TemplateError
 from unrender.integrations.llama_cpp import ChatHandler
 
 SOURCE = (Path(__file__).resolve().parents[2] / "templates" / "json-tags.jinja").read_text(encoding="utf-8")
-BOS, EOS, END = 0x110000, 0x110001, 0x110002
-SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>"}
+BOS, EOS, END, OPEN = 0x110000, 0x110001, 0x110002, 0x110003
+SPECIAL = {BOS: "<s>", EOS: "</s>", END: "<|end|>", OPEN: "<tool_call>"}
 USER = [{"role": "user", "content": "Hello"}]
 TOOL = {
     "type": "function",
@@ -30,6 +30,7 @@ class Llama:
         self.metadata = {"general.name": "stand-in"} | ({"tokenizer.chat_template": source} if source else {})
         self.answer = [token for part in answer for token in ([part] if isinstance(part, int) else part.encode())]
         self.prompt, self.sampling, self.seed, self.room = "", {}, None, room
+        self.model = "model"
 
     def tokenize(self, text, add_bos=True, special=False):
         assert special
@@ -58,17 +59,24 @@ class Llama:
         self.seed = seed
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def grammars(monkeypatch):
     """Put a stand-in for the library's module in its place; returns the grammars that were made."""
     made = []
+
+    def ends(vocabulary, token):
+        return vocabulary == "vocabulary of model" and token == EOS
 
     def from_string(text, verbose):
         made.append(text)
         return f"grammar {len(made)}"
 
-    grammar = types.SimpleNamespace(from_string=from_string)
-    monkeypatch.setitem(sys.modules, "llama_cpp", types.SimpleNamespace(LlamaGrammar=grammar))
+    library = types.SimpleNamespace(
+        LlamaGrammar=types.SimpleNamespace(from_string=from_string),
+        llama_model_get_vocab="vocabulary of {}".format,
+        llama_vocab_is_eog=ends,
+    )
+    monkeypatch.setitem(sys.modules, "llama_cpp", library)
     return made
 
 
@@ -169,6 +177,48 @@ def test_a_free_answer_is_not_constrained(grammars):
     ask(llama, grammar="mine", **REQUIRED)
 
     assert (free, llama.sampling["grammar"], grammars) == (None, "mine", [])
+    assert "logits_processor" not in llama.sampling
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_call_in_a_free_answer_is_held(monkeypatch, allowed):
+    """The grammar wakes at the token that opens a call, not at one in reasoning; if it forbids that token, it sleeps on."""
+    told = []
+
+    class Grammar:
+        def __init__(self, llama, text):
+            assert "root ::=" in text
+
+        def accept(self, token):
+            told.append(token)
+            return allowed
+
+        def masked(self, logits):
+            return f"masked {logits}"
+
+    monkeypatch.setattr("unrender.integrations.llama_cpp._Grammar", Grammar)
+    llama = Llama("<think>\nHm ", OPEN, " no.\n</think>\n\nOk.\n", OPEN, "\n{}", EOS)
+    before = []
+    completion = ask(llama, tools=[TOOL], logits_processor=[before])
+    other, calls = llama.sampling["logits_processor"]
+
+    assert other is before
+    assert told == ([OPEN, *b"\n{}"] if allowed else [OPEN])
+    assert calls([], "logits") == ("masked logits" if allowed else "logits")
+    assert choice(completion)["message"]["reasoning_content"] == "Hm <tool_call> no."
+
+
+def test_a_call_that_cannot_be_held_is_read(monkeypatch):
+    """Without a grammar, a free answer stays free, and says so."""
+
+    def grammar(llama, text):
+        raise GrammarError("too large")
+
+    monkeypatch.setattr("unrender.integrations.llama_cpp._Grammar", grammar)
+    with pytest.warns(SchemaWarning, match="not held to its grammar: too large"):
+        completion = ask(Llama("Ok.\n", OPEN, CALL.removeprefix("<tool_call>"), EOS), tools=[TOOL])
+
+    assert choice(completion)["finish_reason"] == "tool_calls"
 
 
 def test_sampling_is_handed_on():
@@ -179,6 +229,16 @@ def test_sampling_is_handed_on():
 
     assert llama.sampling == {"temp": 0.5, "top_k": 3, "grammar": None}
     assert llama.seed == 7
+
+
+def test_a_schema_beside_json_object_is_kept(grammars):
+    """The library's own form of a response format means what OpenAI's does."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+    ask(Llama(EOS), response_format={"type": "json_object", "schema": schema})
+    ask(Llama(EOS), response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": schema}})
+
+    assert grammars[0] == grammars[1]
 
 
 def test_arguments_of_prepare_are_kept():
