@@ -382,7 +382,9 @@ def _read_envelope(saved: Saved, instruction: ReadEnvelope) -> EnvelopeState:
     state.step = saved.number("step", 0, LAST_STEP)
     state.path, state.key = tuple(saved.texts("path")), saved.text("key")
     state.skips, state.repeated = saved.flag("skips"), saved.text("repeated")
-    state.ids = tuple(tuple(ids) for ids in saved.items("ids") if isinstance(ids, list))
+    ids = saved.items("ids")
+    saved.require("ids", all(isinstance(path, list) for path in ids), "a list of paths")
+    state.ids = tuple(map(tuple, ids))
     inner = saved.object("inner")
     if inner:
         state.scanner = _json_scanner(inner.text("kind"), instruction.style)
