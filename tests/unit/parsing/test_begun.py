@@ -61,6 +61,20 @@ def test_what_follows_the_last_header(prompt: str, rest: str | None) -> None:
     assert after_header(FORMAT, prompt) == rest
 
 
+def test_the_longest_layout_of_a_header_is_taken_off() -> None:
+    """Where the same header is written with more and with less of it; the header that ends last counts."""
+    format = Format(turn=TurnTexts(headers=("<bot>", "<bot>\n\n", "<bot>\n", "<bot> final")))
+
+    assert [after_header(format, "<bot>" + rest) for rest in ("x", "\nx", "\n\nx", "\n\n\nx", " final", " finalx")] == [
+        "x",
+        "x",
+        "x",
+        "\nx",
+        "",
+        "x",
+    ]
+
+
 @pytest.mark.parametrize(
     ("written", "begun"),
     [

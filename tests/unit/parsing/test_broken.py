@@ -68,6 +68,23 @@ def test_a_marker_that_outlasts_the_first_begins_in_it() -> None:
         assert taken(machine) == f"content {said!r}"
 
 
+def test_another_marker_before_it_hides_no_beginning() -> None:
+    """Each place is looked at."""
+    machine = failed("<c>no b<c>x", 10)
+    step(text_run(Finder(("<c>", "b"))), machine)
+
+    assert taken(machine) == "content '<c>no b'"
+
+
+def test_a_brace_may_be_the_marker() -> None:
+    """Then it is the one that has opened."""
+    run = BrokenRun(text_run(Finder(("{",))), Finder(("}", "{")), NOTHING)
+    machine = failed("{x}Hi", 2)
+    step(run, machine)
+
+    assert machine.events == [BrokenText("{x}")]
+
+
 def test_text_is_searched_for_another_beginning_a_bounded_number_of_times() -> None:
     """After that, all that was tried is text."""
     machine = failed("<c>no <c>x", 9, reread=FREE_REREADS + 1)

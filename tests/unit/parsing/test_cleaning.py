@@ -6,9 +6,9 @@ import pytest
 from splitting import fed
 
 from unrender.formats import declared_format
-from unrender.messages import Request, Tool
+from unrender.messages import CallStatus, Request, Tool
 from unrender.parsing.cleaning import BrokenText, Cleaner
-from unrender.parsing.events import ContentText, Malformed, ToolCallStarted
+from unrender.parsing.events import ContentText, Malformed, ReasoningText, ToolCallFinished, ToolCallStarted
 from unrender.parsing.parser import Parser
 
 CALL = ToolCallStarted(0, "id", "f")
@@ -24,6 +24,21 @@ def test_broken_text_is_content_when_no_call_follows() -> None:
     assert cleaner.take([ContentText(" ")]) == []
     assert cleaner.take([ContentText("c")]) == [ContentText("f{}"), ContentText(" "), ContentText("c")]
     assert cleaner.take([ContentText("d")]) == [ContentText("d")]
+
+
+def test_only_words_make_broken_text_content() -> None:
+    """What is reported meanwhile waits with it."""
+    cleaner = Cleaner()
+    report = Malformed("x", 1, "y")
+    cleaner.take([BrokenText("f{}")])
+
+    assert cleaner.take([report, ToolCallFinished(0, CallStatus.COMPLETE)]) == []
+    assert cleaner.take([ReasoningText("so")]) == [
+        ContentText("f{}"),
+        report,
+        ToolCallFinished(0, CallStatus.COMPLETE),
+        ReasoningText("so"),
+    ]
 
 
 def test_broken_text_is_content_at_the_end() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unrender.grammar.nodes import Role
-from unrender.parsing.engine import FREE, MAX_SPENT, Broken, Engine, Entry, Note, Program
+from unrender.parsing.engine import FREE, MAX_DEPTH, MAX_NAME, MAX_SPENT, Broken, Engine, Entry, Note, Program
 from unrender.parsing.finder import Finder
 from unrender.parsing.steps import BreakOff, Exactly, Halt, UpTo
 
@@ -209,7 +209,7 @@ def test_only_so_much_is_given_back(spent: int, ended: bool) -> None:
 
     assert (engine.pc, engine.at) == ((TEXT, 1) if ended else (21, 1))
     assert len(engine.frames) == (0 if ended else 1)
-    assert (MAX_SPENT, FREE) == (64, 10_000)
+    assert (MAX_SPENT, FREE, MAX_NAME, MAX_DEPTH) == (64, 10_000, 1200, 100_000)
 
 
 @pytest.mark.parametrize(("spent", "ended"), [(10_000 - 3, False), (10_000 - 2, True)])

@@ -58,6 +58,7 @@ def _scan(key: str, chunks: list[str], separator: str) -> str:
         ("strings", ",a,", ["", "a", ""]),
         ("any", "a,[1,2],b,{},[c,d]", ["a", [1, 2], "b", {}, "[c", "d]"]),
         ("lists", "[1],a,[2,3]", [[1], "a", [2, 3]]),
+        ("any", "[c,[1,2]", ["[c", "[1", "2]"]),
         ("strings", "7,true", ["7", "true"]),
         ("strings", '["a", "b,c"]', ["a", "b,c"]),
         ("strings", "[1, 2]", ["[1", " 2]"]),

@@ -46,6 +46,56 @@ def test_a_dead_call_lacks_no_closer() -> None:
     assert ABANDONED == 1_073_741_824
 
 
+def test_a_new_machine_has_read_nothing() -> None:
+    """Nothing of it is another answer's."""
+    ids = CallIds(numbered_id)
+    new = Machine((Jump(0),), Request(), strict=True, ids=ids, roles={})
+    own = {name: getattr(new, name) for name in Machine.__slots__}
+
+    assert own == {
+        "answered": False,
+        "call": None,
+        "calls": 0,
+        "carried": [],
+        "carried_spans": [],
+        "closed": 0,
+        "failed_at": 0,
+        "fenced": False,
+        "ids": ids,
+        "length_limited": False,
+        "loose": False,
+        "mentioned": False,
+        "policy": Policy(),
+        "request": Request(),
+        "reread": 0,
+        "roles": {},
+        "wanted": "",
+    }
+    assert new.strict
+
+
+def test_no_text_is_no_event_and_no_span() -> None:
+    """And nothing is read backwards."""
+    machine = at_rest("abc")
+    machine.text(Role.CONTENT, 2)
+    machine.text(Role.REASONING, 2)
+    machine.text(Role.CONTENT, 1)
+
+    assert (machine.at, machine.events, taken(machine)) == (2, [ContentText("ab")], "content 'ab'")
+
+
+@pytest.mark.parametrize(("failed_at", "text"), [(0, "a"), (1, "a"), (3, "abc")])
+def test_what_was_tried_in_vain_is_reported(failed_at: int, text: str) -> None:
+    """As far as it went, one character at least."""
+    machine = at_rest("abcd")
+    machine.attempt((HERE,), FAILED, holds=False, sealed=-1, reported=True)
+    machine.at = failed_at
+    machine.fail("'x'")
+
+    assert machine.events == [Malformed(text, 0, "'x'")]
+    assert (machine.pc, machine.at) == (FAILED, 0)
+
+
 def test_text_that_is_taken_has_a_role_and_no_event() -> None:
     """Nothing is taken twice."""
     machine = at_rest("abc")

@@ -284,7 +284,6 @@ def test_layout_that_was_begun_is_not_part_of_the_answer(begun: str) -> None:
 def test_a_continued_answer_is_part_of_the_message() -> None:
     """Its events come with the first that are fed."""
     parser = Parser(JSON_ENVELOPE.format, REQUEST, begun="Well, ", continued=True)
-
     assert parser.message.content == "Well, "
     assert parser.feed("Hi") == [ContentText("Well, "), ContentText("Hi")]
     assert parser.feed("!") == [ContentText("!")]
@@ -292,6 +291,8 @@ def test_a_continued_answer_is_part_of_the_message() -> None:
 
 def test_text_that_is_held_back_is_not_lost() -> None:
     """What may begin a marker waits for the next text, in copies and in saved parsers as well, and comes once."""
+    waiting = Parser(JSON_ENVELOPE.format, REQUEST)
+    assert [waiting.feed(text) for text in ("a", "<", "t", "h")] == [[ContentText("a")], [], [], []]
     for rest, content in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
         parser = Parser(JSON_ENVELOPE.format, REQUEST)
         assert parser.feed("a") == [ContentText("a")]
@@ -328,6 +329,14 @@ def test_the_last_text_may_come_with_the_end() -> None:
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
     assert [call.status for call in cut.message.tool_calls] == [CallStatus.TRUNCATED]
+
+
+def test_what_is_settled_is_the_models() -> None:
+    """Nothing at first, whatever the prompt has begun."""
+    new, begun = Parser(JSON_ENVELOPE.format, REQUEST), Parser(JSON_ENVELOPE.format, REQUEST, begun="<think>\n")
+    assert (new.settled, begun.settled, new.steps > 0, new.spans, begun.spans) == (0, 0, True, (), ())
+    begun.feed("Hi")
+    assert begun.settled == 2
 
 
 def test_most_text_takes_no_instruction() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from unrender.grammar.nodes import Role
@@ -40,6 +42,23 @@ class Takes:
             made.events.append(made.buffer[made.at :])
             made.at = len(made.buffer)
         return True
+
+
+def test_a_new_reading_has_read_nothing() -> None:
+    """It stands at the first instruction, at the beginning of the output."""
+    new: Found = Reading((Takes(),))
+    own = {name: getattr(new, name) for name in Reading.__slots__ if name != "program"}
+    zero = ("at", "base", "past_needed", "past_start", "pc", "released", "steps")
+    empty: dict[str, object] = {"events": [], "frames": [], "past": deque(), "span_ends": [], "span_roles": []}
+
+    assert own == {
+        **dict.fromkeys(zero, 0),
+        **dict.fromkeys(("final", "given", "halted", "strict"), False),
+        **empty,
+        "buffer": "",
+        "flow": None,
+        "scanner": None,
+    }
 
 
 def test_what_was_consumed_is_forgotten() -> None:

@@ -139,6 +139,13 @@ def test_a_state_holds_what_its_version_says() -> None:
     }
 
 
+def test_text_that_is_kept_is_kept_whole() -> None:
+    """In however many pieces it came."""
+    pieces = [IN_A_STRING[at : at + 7] for at in range(0, len(IN_A_STRING), 7)]
+
+    assert state_of(JSON_ENVELOPE, *pieces)["machine"]["past"] == IN_A_STRING[2:]
+
+
 def test_a_state_holds_the_ways_back_and_what_waits_for_them() -> None:
     """Calls in reasoning are held until it is known whether they count."""
     machine = state_of(COUNTED, HELD)["machine"]
@@ -276,6 +283,8 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.kind", "literal"),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.step", -1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.step", 7),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.ids", [1]),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.ids", [["id"], "id"]),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner", None),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.kind", "raw"),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.state", -1),

@@ -163,6 +163,23 @@ def test_a_word_may_end_in_the_beginning_of_what_ends_it(text: str, status: Stat
     assert LiteralScanner(LiteralStyle(stops=("-->",))).scan(text, 0, final=False) == (0, "", status)
 
 
+def test_commas_between_chunks_come_once() -> None:
+    """With the items that follow them."""
+    scanner = LiteralScanner(LENIENT)
+    said = [scanner.scan(text, 0, final=False)[1] for text in ("[1,", '"a"', ',"b"', ", 'c'", " , true ", "]")]
+
+    assert said == ["[1", ',"a"', ',"b"', ', "c"', " , true ", "]"]
+
+
+def test_objects_in_deep_lists_are_read_alike() -> None:
+    """Near the limit, character by character."""
+    scanner = LiteralScanner(LENIENT)
+
+    assert (
+        scanner.scan("[" * 510 + '{"a" : [1, "b"] ,"c":2}', 0, final=False)[1] == "[" * 510 + '{"a" : [1, "b"] ,"c":2}'
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "style", "final", "expected"),
     [
