@@ -46,5 +46,5 @@ if [[ ! -s $records ]]; then
 fi
 
 # What the gateway sends them is judged by their own request classes.
-exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,vllm_fixtures,sglang}.py tests/unit/gateway/backends/test_peers.py \
+exec "$bin/python" -m pytest --quiet tests/unit/integrations/test_{vllm,vllm_fixtures,sglang,sglang_situations}.py tests/unit/gateway/backends/test_peers.py \
     tests/conformance/test_encoders.py "$@"

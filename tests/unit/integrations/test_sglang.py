@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torchless_vision
+from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
+from driven_sglang import EOS, USER, calls_parser, reasoning_parser, request_of, streamed, template, tokenizer, whole
 from splitting import splits
-from vendor import vendor_templates
 
-from unrender import ChatTemplate
 from unrender.errors import UnrenderError
 from unrender.format import ToolMode
 from unrender.verify.engines import installed, tag_reader
@@ -29,16 +28,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-OWN = {path.stem: path for path in sorted((Path(__file__).resolve().parents[2] / "templates").glob("*.jinja"))}
-TEMPLATES = {**OWN, **vendor_templates()}
 SCHEMA: Any = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
 TOOLS: Any = [
     {"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": SCHEMA}},
     {"type": "function", "function": {"name": "now", "description": "Time", "parameters": {"type": "object", "properties": {}}}},
 ]  # fmt: skip
 STRICT: Any = [{**tool, "function": {**tool["function"], "strict": True}} for tool in TOOLS]
-USER: Any = [{"role": "user", "content": "Hello"}]
-EOS = "</s>"
 SEEDS = range(2)
 
 
@@ -47,17 +42,6 @@ def plugin():
     """Load the plug-in as SGLang does, by its entry point."""
     torchless_vision.install()
     importlib.import_module("sglang.srt.plugins").load_plugins()
-
-
-@cache
-def template(name):
-    return ChatTemplate.from_file(TEMPLATES[name], eos_token=EOS)
-
-
-@cache
-def tokenizer(name):
-    special = (*template(name).format.preserved_tokens, EOS)
-    return byte_tokenizer(special, eos=EOS, template=TEMPLATES[name].read_text(encoding="utf-8"))
 
 
 @cache
@@ -73,78 +57,11 @@ def prepared(name):
     return pytest.skip("the template refuses the conversation")
 
 
-def request_of(prompt, tools=None, **more):
-    """Return a chat request as it is when its prompt has been rendered."""
-    protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
-    request = protocol.ChatCompletionRequest(model="m", messages=USER, tools=tools, **more)
-    request._response_parser_prefix = prompt
-    return request
-
-
-def calls_parser(name, request, **more):
-    module = importlib.import_module("sglang.srt.function_call.function_call_parser")
-    prefix = request._response_parser_prefix
-    return module.FunctionCallParser(request.tools, "unrender", tokenizer=tokenizer(name), prefix=prefix, **more)
-
-
-def reasoning_parser(name, request, *, active, stream_reasoning=True):
-    module = importlib.import_module("sglang.srt.parser.reasoning_parser")
-    return module.ReasoningParser(
-        "unrender", stream_reasoning, True, request, tokenizer=tokenizer(name), tool_call_parser_active=active
-    )
-
-
-def streamed(name, request, chunks, *, reasons=True):
-    """Return what a client puts together of SGLang's two parsers in a row."""
-    first = reasoning_parser(name, request, active=bool(request.tools)) if reasons else None
-    second = calls_parser(name, request) if request.tools else None
-    thoughts, texts, calls = [], [], dict[int, list[str]]()
-    for at, chunk in enumerate(chunks):
-        last, rest = at == len(chunks) - 1, chunk
-        if first:
-            thought, rest = first.parse_stream_chunk(chunk)
-            ends = first.parse_stream_end() if last else ("", "")
-            thoughts += [thought or "", ends[0] or ""]
-            rest = (rest or "") + ends[1] if ends[1] else rest
-        if second is None:
-            texts.append(rest or "")
-            continue
-        text, items = second.parse_stream_chunk(rest)
-        end, more = second.parse_stream_end() if last else ("", [])
-        texts += [text, end]
-        for item in [*items, *more]:
-            known = calls.setdefault(item.tool_index, ["", ""])
-            known[0] += item.name or ""
-            known[1] += item.parameters
-    detector = second.detector if second else None
-    assert (
-        detector is None
-        or [call["arguments"] for call in detector.prev_tool_call_arr] == detector.streamed_args_for_tool
-    )
-    return "".join(thoughts), "".join(texts), [tuple(call) for call in calls.values()]
-
-
-def whole(name, request, answer, *, reasons=True):
-    """Return what SGLang makes of a whole answer."""
-    thought, rest = (
-        reasoning_parser(name, request, active=bool(request.tools)).parse_non_stream(answer)
-        if reasons
-        else ("", answer)
-    )
-    if not request.tools:
-        return thought, rest, []
-    parser = calls_parser(name, request)
-    if not parser.has_tool_call(rest):
-        return thought, parser.parse_non_stream(rest)[0], []
-    text, calls = parser.parse_non_stream(rest)
-    return thought, text, [(call.name, call.parameters) for call in calls]
-
-
 def meant(message):
     return message.reasoning, message.content, [(call.name, call.arguments) for call in message.tool_calls]
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", all_template_paths())
 def test_both_detectors_give_what_the_template_says(name):
     """Every chunking through both parsers gives the message that the format says, and so does a whole answer."""
     turn, tools = prepared(name)
@@ -180,7 +97,7 @@ def constraint(name, choice, *, thinking_mode):
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", all_template_paths())
 def test_answers_are_held_to_what_was_asked(name, choice):
     """The tag takes what follows the reasoning; the one for a whole message takes all that the template may answer."""
     _, tools = prepared(name)

@@ -1,0 +1,103 @@
+"""A real SGLang without a model: a template's name → what its two parsers make of an answer, as its servers drive them.
+
+Usable only where SGLang is installed (`scripts/plugins.sh`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from answers import all_template_paths
+from byte_tokenizer import byte_tokenizer
+
+from unrender import ChatTemplate
+
+EOS = "</s>"
+USER: Any = [{"role": "user", "content": "Hello"}]
+Read = tuple[str, str, list[tuple[str, ...]]]
+"""Reasoning, content, and the name and arguments of each call."""
+
+
+@cache
+def template(name: str) -> ChatTemplate:
+    """Return a template, analysed once."""
+    return ChatTemplate.from_file(all_template_paths()[name], eos_token=EOS)
+
+
+@cache
+def tokenizer(name: str) -> Any:
+    """Return a tokenizer with the template, and with its special tokens."""
+    special = (*template(name).format.preserved_tokens, EOS)
+    return byte_tokenizer(special, eos=EOS, template=all_template_paths()[name].read_text(encoding="utf-8"))
+
+
+def request_of(prompt: str, tools: Any = None, **more: Any) -> Any:
+    """Return a chat request as it is when its prompt has been rendered."""
+    protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
+    request = protocol.ChatCompletionRequest(model="m", messages=USER, tools=tools, **more)
+    request._response_parser_prefix = prompt
+    return request
+
+
+def calls_parser(name: str, request: Any, **more: Any) -> Any:
+    """Return SGLang's parser of calls with our detector in it."""
+    module = importlib.import_module("sglang.srt.function_call.function_call_parser")
+    prefix = request._response_parser_prefix
+    return module.FunctionCallParser(request.tools, "unrender", tokenizer=tokenizer(name), prefix=prefix, **more)
+
+
+def reasoning_parser(name: str, request: Any, *, active: bool, stream_reasoning: bool = True) -> Any:
+    """Return SGLang's parser of reasoning with our detector in it; `active` says that calls are read as well."""
+    module = importlib.import_module("sglang.srt.parser.reasoning_parser")
+    return module.ReasoningParser(
+        "unrender", stream_reasoning, True, request, tokenizer=tokenizer(name), tool_call_parser_active=active
+    )
+
+
+def streamed(name: str, request: Any, chunks: Sequence[str], *, reasons: bool = True) -> Read:
+    """Return what a client puts together of SGLang's two parsers in a row."""
+    first = reasoning_parser(name, request, active=bool(request.tools)) if reasons else None
+    second = calls_parser(name, request) if request.tools else None
+    thoughts, texts, calls = [], [], dict[int, list[str]]()
+    for at, chunk in enumerate(chunks):
+        last, rest = at == len(chunks) - 1, chunk
+        if first:
+            thought, rest = first.parse_stream_chunk(chunk)
+            ends = first.parse_stream_end() if last else ("", "")
+            thoughts += [thought or "", ends[0] or ""]
+            rest = (rest or "") + ends[1] if ends[1] else rest
+        if second is None:
+            texts.append(rest or "")
+            continue
+        text, items = second.parse_stream_chunk(rest)
+        end, more = second.parse_stream_end() if last else ("", [])
+        texts += [text, end]
+        for item in [*items, *more]:
+            known = calls.setdefault(item.tool_index, ["", ""])
+            known[0] += item.name or ""
+            known[1] += item.parameters
+    detector = second.detector if second else None
+    assert (
+        detector is None
+        or [call["arguments"] for call in detector.prev_tool_call_arr] == detector.streamed_args_for_tool
+    )
+    return "".join(thoughts), "".join(texts), [tuple(call) for call in calls.values()]
+
+
+def whole(name: str, request: Any, answer: str, *, reasons: bool = True) -> Read:
+    """Return what SGLang makes of a whole answer."""
+    thought, rest = (
+        reasoning_parser(name, request, active=bool(request.tools)).parse_non_stream(answer)
+        if reasons
+        else ("", answer)
+    )
+    if not request.tools:
+        return thought, rest, []
+    parser = calls_parser(name, request)
+    if not parser.has_tool_call(rest):
+        return thought, parser.parse_non_stream(rest)[0], []
+    text, calls = parser.parse_non_stream(rest)
+    return thought, text, [(call.name, call.parameters) for call in calls]

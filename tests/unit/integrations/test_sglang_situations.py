@@ -1,0 +1,149 @@
+"""What SGLang's function-call tests try on each of its formats, tried on every template: the situations, in answers of our own.
+
+An answer is what the template itself writes for a message; SGLang's own parsers with our detectors have to give the
+message back. Optional: it runs where SGLang is installed (`scripts/plugins.sh`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+import torchless_vision
+from answers import AWKWARD, NOTHING, PLAIN, QUESTION, all_template_paths, written
+from driven_sglang import request_of, streamed, template, whole
+from splitting import splits
+
+from unrender.errors import UnrenderError
+from unrender.format import ToolMode
+from unrender.parsing.literals import closing_tokens
+from unrender.verify.engines import installed
+
+NEEDED = ("sglang", "torch", "xgrammar")
+if not all(map(installed, NEEDED)):
+    pytest.skip("sglang is needed", allow_module_level=True)
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+
+TOOLS: Any = [PLAIN, AWKWARD, NOTHING]
+PARIS, ROME = ("get_weather", {"city": "Paris", "days": 3}), ("get_weather", {"city": "Rome"})
+TYPES = (
+    "set_many",
+    {"zip": "02134", "count": 7, "opts": {"on": True, "sizes": [1, -2.5]}, "mode": "it's", "note": "x"},
+)
+SITUATIONS: Any = {
+    "one call": ("", [PARIS]),
+    "no arguments": ("", [("ping", {})]),
+    "the last tool first": ("", [("ping", {}), PARIS]),
+    "one tool twice": ("", [PARIS, ROME]),
+    "the same call twice": ("", [ROME, ROME]),
+    "every type": ("", [TYPES]),
+    "text that looks like a number": ("", [("get_weather", {"city": "0123"})]),
+    "text that looks like JSON": ("", [("get_weather", {"city": '{"a": [1]}'})]),
+    "markup, quotes and line breaks": ("", [("get_weather", {"city": 'a < b && "c" \\ {d}\n</e> [f]'})]),
+    "other scripts": ("", [("get_weather", {"city": "Zürich 東京 🎉"})]),
+    "text before": ("Let me see.", [PARIS]),
+    "text alone": ('Use {"name": "x"} or <b> [y].', []),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plugin():
+    """Load the plug-in as SGLang does, by its entry point."""
+    torchless_vision.install()
+    importlib.import_module("sglang.srt.plugins").load_plugins()
+
+
+@cache
+def prepared(name):
+    """Return a turn in which the template offers the tools."""
+    try:
+        turn = template(name).prepare(QUESTION, tools=TOOLS, tool_format="none", enable_thinking=False)
+    except UnrenderError as error:
+        return pytest.skip(f"the template refuses the tools: {error}")
+    if turn.format.tools.mode is ToolMode.NONE:
+        pytest.skip("the template has no calls")
+    return turn
+
+
+def answer_of(name, content, calls):
+    """Return what the template writes for a message; skips where it cannot write it."""
+    functions = [{"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)} for tool, arguments in calls]
+    tool_calls = [
+        {"id": f"proof{i:04d}", "type": "function", "function": function} for i, function in enumerate(functions)
+    ]
+    message = {"content": content} | ({"tool_calls": tool_calls} if calls else {})
+    text = written(template(name), prepared(name), message, enable_thinking=False)
+    if text is None or any(text.count(tool) < sum(tool == other for other, _ in calls) for tool, _ in calls):
+        pytest.skip("the template does not write all of this message after its prompt")
+    return text
+
+
+def given(found):
+    """Return text and calls as values; what a template writes as text where its prompt has begun reasoning is that."""
+    reasoning, content, calls = found
+    return (reasoning + content).strip(), [(name, json.loads(arguments or "{}")) for name, arguments in calls]
+
+
+def skip_without_closers(name):
+    """Skip a format in which arguments are lines that nothing ends but the answer's own end."""
+    syntax = prepared(name).format.tools
+    if syntax.arguments.entry and not closing_tokens(syntax):
+        pytest.skip("nothing closes a call in this format")
+
+
+def both(name, text, seed=0):
+    """Yield how SGLang reads an answer, whole and streamed, with empty chunks among the others."""
+    reasons = bool(template(name).format.reasoning.end.strip())
+    request = request_of(prepared(name).prompt, TOOLS)
+    yield whole(name, request, text, reasons=reasons)
+    for chunks in splits(text, seed):
+        yield streamed(name, request, ["", *chunks, ""], reasons=reasons)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("name", all_template_paths())
+def test_what_the_template_writes_comes_back(name, situation):
+    """Names, values and their types, order and content are the message's, whole and at every chunking."""
+    content, calls = SITUATIONS[situation]
+    text = answer_of(name, content, calls)
+
+    assert [found for found in map(given, both(name, text)) if found != (content, calls)] == []
+
+
+@pytest.mark.parametrize("name", all_template_paths())
+def test_text_after_a_call_is_not_lost(name):
+    """What the model writes after its call is text, and the call is given."""
+    skip_without_closers(name)
+    text = answer_of(name, "", [PARIS]) + "\nThat is all."
+
+    for said, calls in map(given, both(name, text)):
+        assert calls == [PARIS]
+        assert said.endswith("That is all.")
+
+
+@pytest.mark.parametrize("name", all_template_paths())
+def test_a_call_of_no_tool_is_text(name):
+    """A name that was not offered calls nothing, and none of the text is lost that names it."""
+    text = answer_of(name, "", [PARIS]).replace("get_weather", "get_nothing")
+
+    for said, calls in map(given, both(name, text)):
+        assert calls == []
+        assert "get_nothing" in said
+        assert "Paris" in said
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("name", all_template_paths())
+def test_a_call_that_is_cut_off_is_never_whole(name, part):
+    """Of an answer that ends too early, a whole answer holds the call that was written, or none: never half of one."""
+    skip_without_closers(name)
+    text = answer_of(name, "", [PARIS])
+    request = request_of(prepared(name).prompt, TOOLS)
+    found = whole(
+        name, request, text[: int(len(text) * part)], reasons=bool(template(name).format.reasoning.end.strip())
+    )
+
+    assert given(found)[1] in ([], [PARIS])
