@@ -600,3 +600,14 @@ def test_a_step_that_waits_takes_nothing_but_layout(instruction: Instruction) ->
 
     assert step(instruction, machine) in ("waits", "on", "to 20")
     assert machine.at == 0
+
+
+def test_any_of_what_closes_more_may_come_instead() -> None:
+    """Each shows that the value has ended; the missing marker is reported."""
+    instruction = CloseValue("</v>", ("</f></c>", "</all>"))
+    for text in ("</f></c>", "</all>"):
+        machine = calling(text)
+        assert step(instruction, machine) == "on"
+        assert [event.expected for event in machine.events if isinstance(event, Malformed)] == ["'</v>'"]
+    assert step(instruction, calling("</x>")) == "fails: '</v>'"
+    assert step(instruction, calling("</a")) == "waits"

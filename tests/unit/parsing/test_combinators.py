@@ -201,6 +201,17 @@ def test_a_quoted_string_is_read_with_its_escapes():
     assert found.content == '"a\\"b"'
 
 
+@pytest.mark.parametrize(
+    ("quote", "text", "matches"), [('"', '"a\nb"', False), ("'", "'a\nb'", True), ('"', '"ab"', True)]
+)
+def test_double_quotes_are_those_of_json(quote, text, matches):
+    """Single ones are Python's, whose strings are read as they are written."""
+    events = read(Grammar(c.content(c.quoted(quote))), *text)
+
+    assert any(isinstance(event, Malformed) for event in events) is not matches
+    assert message(Grammar(c.content(c.quoted(quote))), text).content == text
+
+
 def test_rules_may_refer_to_themselves():
     """Nested brackets are read to any depth, in one linear pass."""
     grammar = Grammar(c.content(c.ref("nest")), {"nest": c.sequence("(", c.zero_or_more(c.ref("nest")), ")")})

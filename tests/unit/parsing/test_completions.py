@@ -86,6 +86,14 @@ def test_the_role_comes_once_and_first():
     assert (last["choices"][0]["index"], last["choices"][0]["finish_reason"]) == (1, "stop")
 
 
+def test_the_role_does_not_come_again():
+    """However often the stream is fed."""
+    stream = COMPLETION.choice()
+    chunks = [*stream.chunks(EVENTS[:1]), *stream.chunks(EVENTS[1:2]), *stream.end(Message(content="Wait"))]
+
+    assert ["role" in chunk["choices"][0]["delta"] for chunk in chunks] == [True, False, False, False]
+
+
 def test_a_broken_call_is_named_in_the_stream():
     """Whoever has collected its fragments learns that they are not to be executed."""
     events = [*EVENTS[:4], ToolCallFinished(0, CallStatus.TRUNCATED)]

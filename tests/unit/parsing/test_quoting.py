@@ -121,3 +121,10 @@ def test_nothing_is_used_where_nothing_was_quoted() -> None:
     made = Quoter(("<a>",))
 
     assert (made.ordinary("x <"), made.used, made.ordinary("b"), made.used) == ("x ", False, "<b", False)
+
+
+def test_a_token_that_may_become_a_longer_one_waits() -> None:
+    """Until what follows it shows which it is."""
+    made = Quoter(("<a", "<ab"))
+
+    assert (made.ordinary("x<a"), made.ordinary("b"), made.ordinary("<a!")) == ("x", f"{STAND_IN}ab", f"{STAND_IN}a!")

@@ -51,6 +51,14 @@ def test_a_new_call_has_no_parts() -> None:
     }
 
 
+def test_work_is_counted() -> None:
+    """By the engine's instructions."""
+    made = reader()
+    made.finish()
+
+    assert (made.steps, made.program) == (1, (Halt(),))
+
+
 def tag(role: Role, text: str, *, value: bool = False) -> list[Notice]:
     return [Opened(role, 0), Note(role, text, value), Closed(role, 9)]
 

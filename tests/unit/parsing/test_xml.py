@@ -78,6 +78,17 @@ def test_elements_may_be_empty() -> None:
         assert json.loads(read_tree(text, STYLE, TYPES, None)) == value
 
 
+@pytest.mark.parametrize(("depth", "read"), [(64, 64), (65, 64), (100, 64)])
+def test_nesting_is_bounded(depth: int, read: int) -> None:
+    """Deeper tags are text."""
+    value = json.loads(read_tree("<a>" * depth + "1" + "</a>" * depth, STYLE, TYPES, None))
+    levels = 0
+    while isinstance(value, dict):
+        value, levels = value["a"], levels + 1
+
+    assert (levels, value) == (read, 1 if depth == read else "<a>" * (depth - read) + "1" + "</a>" * (depth - read))
+
+
 def test_a_string_streams() -> None:
     """Where the schema says string, text is released before the closing tag."""
     scanner = XmlScanner(STYLE, "text", TYPES)
