@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import public_api
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unrender"
@@ -102,6 +103,7 @@ def test_no_code_knows_a_model() -> None:
     assert named == []
 
 
+@pytest.mark.slow
 def test_tests_state_a_behaviour() -> None:
     """Every test says in a sentence what it holds true."""
     silent = [

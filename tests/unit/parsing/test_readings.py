@@ -39,6 +39,7 @@ def test_texts_are_read_as_recorded(reader: Reader) -> None:
         assert golden_readings.reading(reader.parser(), text, pieces(text, 1)) == expected
 
 
+@pytest.mark.slow
 @each_reader
 def test_a_saved_parser_reads_the_same(reader: Reader) -> None:
     """A parser that is saved as JSON and restored after every few characters gives the same events as one that never was."""

@@ -59,6 +59,7 @@ def verdicts(findings):
     return {finding.capability: finding.verdict for finding in findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["json-tags", "tagged-raw", "bracket-id", "python-calls", "channels", "bare-keys"])
 def test_sound_formats_are_proved(name):
     """Nothing is refuted of a format that was derived from its template, and most of it can be observed."""
