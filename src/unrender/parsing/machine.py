@@ -62,6 +62,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
 
     base: int
     scanner: Scanner | None
+    lists = (*Reading.lists, "carried", "carried_spans")
     __slots__ = (
         "answered",
         "call",

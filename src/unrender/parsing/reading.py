@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from unrender.grammar.nodes import Role
 from unrender.parsing.flow import Scanner, Taker
@@ -73,6 +74,8 @@ class Reading(Generic[Found, Back]):
     Positions count characters from the beginning of the output; text that the prompt has begun is before 0.
     """
 
+    lists: ClassVar[tuple[str, ...]] = ("past", "frames", "events", "span_roles", "span_ends")
+    """What grows while it is read: a copy gets its own."""
     __slots__ = (
         "at",
         "base",
@@ -134,9 +137,9 @@ class Reading(Generic[Found, Back]):
         other = type(self).__new__(type(self))
         own: Any = type(self)
         names, values = _slots(own)
-        for name, value in zip(names, values(self), strict=True):
-            kind = type(value)
-            setattr(other, name, value.copy() if kind is list or kind is deque else value)
+        deque(map(setattr, repeat(other), names, values(self)), maxlen=0)  # A loop of Python's costs twice as much.
+        for name in own.lists:
+            setattr(other, name, getattr(self, name).copy())
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
+from engine_stepping import engine_at
+from stepping import machine_at
 
 from unrender.grammar.nodes import Role
 from unrender.parsing.frames import Frame
@@ -251,3 +253,11 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     assert isinstance(made.scanner, LiteralScanner)
     assert made.scanner.stack == ""
     assert other.buffer == "def"
+
+
+def test_all_that_grows_is_copied() -> None:
+    """Every list that a reading holds is among those that a copy gets for itself."""
+    for made in (reading(""), machine_at(""), engine_at("")):
+        held = {name for part in type(made).__mro__ for name in getattr(part, "__slots__", ()) if hasattr(made, name)}
+
+        assert {name for name in held if isinstance(getattr(made, name), list | deque)} == set(made.lists)
