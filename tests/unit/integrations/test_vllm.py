@@ -5,7 +5,6 @@ Optional: it runs where vLLM is installed (`scripts/plugins.sh`).
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
 from functools import cache
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 from answers import all_template_paths
 from byte_tokenizer import byte_tokenizer
-from driven_vllm import EOS, USER, chat, folded, ids, parser_class, streamed, template, tokenizer
+from driven_vllm import EOS, USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
 from splitting import splits
 
 from unrender.errors import UnrenderError
@@ -44,11 +43,6 @@ SEEDS = range(2)
 def plugin():
     """Load the plug-in as vLLM does, by its entry point."""
     importlib.import_module("vllm.plugins").load_general_plugins()
-
-
-def responses(**more):
-    protocol = importlib.import_module("vllm.entrypoints.openai.responses.protocol")
-    return protocol.ResponsesRequest(**{"model": "m", "input": "Hello"} | more)
 
 
 @cache
@@ -116,41 +110,6 @@ def test_what_follows_a_call_in_its_last_chunk_is_an_item_of_its_own():
     for answer in (f"{call}Bye", f"Hi{call}So{call}Bye"):
         for at in range(1, len(answer)):
             assert items("bare-keys", request, turn.prompt, [answer[:at], answer[at:]]) == meant(turn.parse(answer))
-
-
-def items(name, request, prompt, chunks):
-    """Return what the items of a streamed response hold."""
-    serving = importlib.import_module("vllm.entrypoints.openai.responses.serving").OpenAIServingResponses
-    context_of = importlib.import_module("vllm.entrypoints.openai.responses.context").SimpleContext
-    outputs = importlib.import_module("vllm.outputs")
-    context = context_of(
-        parser_cls=parser_class(name), tokenizer=tokenizer(name), request=request, chat_template_kwargs={}
-    )
-
-    async def generated():
-        for at, chunk in enumerate(chunks):
-            last = "stop" if at == len(chunks) - 1 else None
-            output = outputs.CompletionOutput(0, chunk, ids(name, chunk), None, None, finish_reason=last)
-            context.append_output(
-                outputs.RequestOutput("r", prompt, ids(name, prompt), None, [output], last is not None)
-            )
-            yield context
-
-    async def run():
-        server = SimpleNamespace(_raise_if_error=lambda *_: None)
-        stream = serving._process_simple_streaming_events(
-            server, request, None, generated(), context, "m", tokenizer(name), None, 0, lambda event: event
-        )
-        return [event async for event in stream]
-
-    asyncio.run(run())
-    done = context.streamed_output_items
-    texts = {
-        kind: "".join(part.text for item in done if item.type == kind for part in item.content)
-        for kind in ("reasoning", "message")
-    }
-    calls = [(item.name, item.arguments) for item in done if item.type == "function_call"]
-    return texts["reasoning"], texts["message"], calls
 
 
 CHOICES: Any = {

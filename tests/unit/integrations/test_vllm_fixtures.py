@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from answers import all_template_paths
-from driven_vllm import USER, chat, folded, ids, parser_class, streamed, template, tokenizer
+from driven_vllm import USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
 from splitting import pieces, splits
 from vendor import ROOT
 
@@ -154,17 +154,43 @@ def _of_reasoning(parser):
 
 def readings(record, name):
     """Yield what the plug-in makes of the answer, whole and streamed at every chunking, through vLLM's classes."""
-    tools = offered(record) if record["method"] != "extract_reasoning" else []
-    reasoning = "unrender" if record["method"] != "parse" or any(map(_of_reasoning, record["parsers"])) else None
+    tools, cls = offered_to(record), class_for(record, name)
     prompt = prompt_for(record, name, tools)
     request = chat(tools=tools or None)
-    cls = parser_class(name, reasoning=reasoning)
     parser = cls(tokenizer(name), request.tools, model_config=None, chat_template_kwargs={})
     parser.set_prompt_token_ids(ids(name, prompt))
     reasoning, content, calls = parser.parse(record["text"], request, enable_auto_tools=True)
     yield plain(record, reasoning, content, [(call.name, call.arguments) for call in calls or ()])
     for chunks in splits(record["text"]) if len(record["text"]) < LONG else [pieces(record["text"], 50)]:
         yield plain(record, *folded(streamed(name, request, prompt, chunks or [""], cls)[0]))
+
+
+def offered_to(record):
+    """Return the tools of the request; parsers of reasoning are asked without any."""
+    return offered(record) if record["method"] != "extract_reasoning" else []
+
+
+def class_for(record, name):
+    """Return the plug-in's class, without reasoning where the fixture's parser reads none."""
+    reads = record["method"] != "parse" or any(map(_of_reasoning, record["parsers"]))
+    return parser_class(name, reasoning="unrender" if reads else None)
+
+
+def responded(record, name):
+    """Yield what the items of a streamed response hold, in large pieces and in small ones."""
+    tools = offered_to(record)
+    prompt = prompt_for(record, name, tools)
+    for size in (50,) if len(record["text"]) >= LONG else (50, 5):
+        request = responses(tools=flat(tools), stream=True)
+        chunks = pieces(record["text"], size) or [""]
+        yield plain(record, *items(name, request, prompt, chunks, class_for(record, name)))
+
+
+def flat(tools):
+    """Return tools as Responses writes them; those of a namespace come with it."""
+    functions = [tool["function"] for tool in tools]
+    spaces = tuple(f"{function['name']}__" for function in functions if "tools" in function)
+    return [{"type": "function", **function} for function in functions if not function["name"].startswith(spaces)]
 
 
 def is_argued(record):
@@ -179,6 +205,19 @@ def test_answers_in_vllms_own_tests_are_read_as_they_expect(name):
         wanted = plain(record, record["reasoning"], record["content"], record["calls"])
         different = [found for found in readings(record, name) if found != wanted]
         if different and not is_argued(record):
+            wrong[record["test"]] = (record["text"], wanted, different[0])
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_responses_hold_what_the_answers_in_vllms_own_tests_mean(name):
+    """Streamed as items of a response, an answer gives what vLLM's test expects, or the difference is argued."""
+    wrong = {}
+    for record in written_by(name).values():
+        wanted = plain(record, record["reasoning"], record["content"], record["calls"])
+        different = [] if is_argued(record) else [found for found in responded(record, name) if found != wanted]
+        if different:
             wrong[record["test"]] = (record["text"], wanted, different[0])
 
     assert wrong == {}
