@@ -14,6 +14,7 @@ from unrender.parsing.finder import Finder
 from unrender.parsing.follow import Follow
 from unrender.parsing.frames import CallState
 from unrender.parsing.instructions import MAX_NAME, SPACE
+from unrender.parsing.literals import tokens
 from unrender.parsing.machine import Machine
 from unrender.parsing.slots import key_of
 from unrender.parsing.spelled import Pieces, pieces_of
@@ -134,6 +135,4 @@ def spelled_argument(opener: str, between: str, closer: str, value: Value) -> Sp
     roles = (Role.NAME, *(role for role, _ in first), Role.ARGUMENT, *last)
     before = tuple(accumulate(size for _, size in first))
     after = (layout, len(closer)) if layout else (len(closer),)
-    return SpelledArgument(
-        opener, pieces_of(opener), between.split(maxsplit=1)[0], between, closer, roles, before, after, value
-    )
+    return SpelledArgument(opener, pieces_of(opener), tokens(between)[0], between, closer, roles, before, after, value)

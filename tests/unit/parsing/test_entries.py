@@ -40,12 +40,13 @@ def tagged(*entry, escaped=False):
 TAGGED = {
     "a tag": (tagged("\n<p=", Slot.KEY, ">\n", Slot.VALUE, "\n</p>"), "\n<p=KEY>\nVALUE\n</p>"),
     "two tags": (tagged("<k>", Slot.KEY, "</k>\n<v>", Slot.VALUE, "</v>\n"), "<k>KEY</k>\n<v>VALUE</v>\n"),
+    "tags side by side": (tagged("<k>", Slot.KEY, "</k><v>", Slot.VALUE, "</v>"), "<k>KEY</k><v>VALUE</v>"),
     "attributes": (tagged('<p a="', Slot.KEY, '" b="', Slot.VALUE, '"/>', escaped=True), '<p a="KEY" b="VALUE"/>'),
     "a space before the name": (tagged("<p ", Slot.KEY, "='", Slot.VALUE, "'>"), "<p KEY='VALUE'>"),
     "words in the closer": (tagged("<p>", Slot.KEY, ":", Slot.VALUE, "\n</p> </p>"), "<p>KEY:VALUE\n</p> </p>"),
 }
 VALUES = ["Rome", "", " ", "3", "null", "[1, 2]", "[1, 2", "<p", "a</p>b", "\n\n", "&lt;&amp", "'\"", "</f></call>"]
-KEYS = ["city", "days", "", " city", "'city'", "ci\nty", "k" * 1200]
+KEYS = ["city", "days", "", "</k>", " city", "'city'", "ci\nty", "k" * 1200]
 TOOL = Tool(
     name="now",
     parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "list": {"type": "array"}}},
