@@ -93,7 +93,13 @@ def recorded(path: Path) -> list[dict[str, Any]]:
 def reading(parser: Parser, text: str, chunks: Sequence[str]) -> dict[str, Any]:
     """Return what a parser makes of a text that comes in `chunks`, as JSON data."""
     events = merged(fed(parser, chunks))
-    return {"text": text, "events": [str(event) for event in events], "spans": spans(parser)}
+    dead = [str(call) for call in parser.message.dead_calls]
+    return {
+        "text": text,
+        "events": [str(event) for event in events],
+        **({"dead": dead} if dead else {}),
+        "spans": spans(parser),
+    }
 
 
 def spans(parser: Parser) -> str:

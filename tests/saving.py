@@ -10,12 +10,13 @@ from properties.families import REQUEST, Family
 
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import Policy
 from unrender.parsing.sealed import body_digest
 
 
-def state_of(family: Family, *chunks: str) -> dict[str, Any]:
+def state_of(family: Family, *chunks: str, policy: Policy | None = None) -> dict[str, Any]:
     """Return the state of a parser that was fed the chunks."""
-    parser = Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id)
+    parser = Parser(family.format, REQUEST, prompt=family.prompt, policy=policy, ids=numbered_id)
     for chunk in chunks:
         parser.feed(chunk)
     state: dict[str, Any] = json.loads(json.dumps(parser.state()))

@@ -8,6 +8,7 @@ from unrender.grammar.nodes import Role
 from unrender.messages import Request, Tool
 from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.machine import Instruction, Machine
+from unrender.parsing.policy import CallRelease, Policy
 
 HERE, FAILED = 10, 99
 """Where the instruction is, and where a failure leads."""
@@ -21,6 +22,7 @@ def machine_at(text: str, *, at: int = 0, final: bool = False, begun: int = 0, *
     machine = Machine((), request, strict=False, ids=CallIds(numbered_id), roles=roles)
     machine.buffer, machine.at, machine.base, machine.final = text, at, -begun, final
     machine.pc = HERE
+    machine.policy = Policy(calls=CallRelease.WRITTEN)  # What a step says of a call is seen at once.
     machine.attempt((HERE,), FAILED, holds=False, sealed=-1, reported=False)
     for name, value in fields.items():
         setattr(machine, name, value)

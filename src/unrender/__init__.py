@@ -53,20 +53,20 @@ if TYPE_CHECKING:
         ToolCallStarted,
     )
     from unrender.parsing.parser import Parser, Span
-    from unrender.parsing.policy import CallsInReasoning, DeadCalls, Policy, UndeclaredReasoning, UnknownTools
+    from unrender.parsing.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
     from unrender.turn import Turn
 
 __all__ = [
     "ArgumentsText",
     "AssistantMask",
     "Bounds",
+    "CallRelease",
     "CallStatus",
     "CallsInReasoning",
     "ChatTemplate",
     "ChoiceStream",
     "Completion",
     "ContentText",
-    "DeadCalls",
     "Event",
     "ExportError",
     "Exported",
@@ -150,7 +150,7 @@ _MODULES = MappingProxyType(
         "unrender.parsing.completions": ("ChoiceStream", "Completion", "Usage", "finish_reason"),
         "unrender.parsing.deltas": ("deltas",),
         "unrender.parsing.parser": ("Parser", "Span"),
-        "unrender.parsing.policy": ("CallsInReasoning", "DeadCalls", "Policy", "UndeclaredReasoning", "UnknownTools"),
+        "unrender.parsing.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
     }
 )
 

@@ -45,23 +45,22 @@ class ToolCall:
     """False when no tool of that name was offered."""
 
     def to_openai(self) -> dict[str, Any]:
-        """Return the call as an element of an OpenAI message's `tool_calls`."""
+        """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
         function = {"name": self.name, "arguments": self.arguments}
-        return {"id": self.id, "type": "function", "function": function}
+        status = {} if self.status is CallStatus.COMPLETE else {"status": self.status.value}
+        return {"id": self.id, "type": "function", "function": function, **status}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """An answer in parts: content, reasoning, and every call that was begun, each with its status."""
+    """An answer in parts: content, reasoning, and calls, each with its status."""
 
     content: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
-
-    @property
-    def dead_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that began and cannot be completed: they are truncated or invalid."""
-        return tuple(call for call in self.tool_calls if call.status in (CallStatus.TRUNCATED, CallStatus.INVALID))
+    dead_calls: tuple[ToolCall, ...] = ()
+    """The calls that were begun and cannot be completed, as far as they were read: they are truncated or invalid. Their
+    text is content, unless the parser gives calls as they are written: then they are among `tool_calls` as well."""
 
     def finish_reason(self, reason: str | None = None) -> str:
         """Return OpenAI's finish reason; `reason` is the engine's own, or None.
@@ -71,21 +70,20 @@ class Message:
         """
         if any(call.status is CallStatus.COMPLETE for call in self.tool_calls) and reason in (None, "stop"):
             return "tool_calls"
-        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.tool_calls)
+        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.dead_calls)
         return reason or ("length" if cut_off else "stop")
 
     def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> dict[str, Any]:
-        """Return the OpenAI form, fit to be executed and sent back in the next turn.
+        """Return the OpenAI form, fit to be executed and sent back in the next turn: what a stream's deltas add up to.
 
-        It has only complete calls. A call that is still being written, or is dead (cut off or broken), is only in
-        `tool_calls` of this object. The text of a dead call is in the content, unless the parser's policy withholds it.
-        `content` is always a string; reasoning and calls are present only when they are not empty, as templates want
-        it.
+        A call that is still being written is left out. A dead call is there only if it was given as it was written, and
+        then with its `status`, "truncated" or "invalid". `content` is always a string; reasoning and calls are present
+        only when they are not empty, as templates want it.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning:
             message[reasoning_field] = self.reasoning
-        calls = [call.to_openai() for call in self.tool_calls if call.status is CallStatus.COMPLETE]
+        calls = [call.to_openai() for call in self.tool_calls if call.status is not CallStatus.OPEN]
         if calls:
             message["tool_calls"] = calls
         return message

@@ -20,7 +20,7 @@ from vendor import vendor_cases, vendor_templates
 from unrender import ChatTemplate
 from unrender.messages import CallStatus, Message
 from unrender.parsing.ids import numbered_id
-from unrender.parsing.policy import DeadCalls, Policy
+from unrender.parsing.policy import CallRelease, Policy
 
 ARGUED: dict[str, str] = tomllib.loads(
     (Path(__file__).parent / "disagreements.toml").read_text(encoding="utf-8"),
@@ -45,7 +45,7 @@ def prompt_of(case: dict[str, Any]) -> str:
 
 def read(case: dict[str, Any], chunks: list[str]) -> Message:
     parser = template(case["template"]).parser(
-        tools=case["tools"] or [], prompt=prompt_of(case), policy=Policy(malformed=DeadCalls.WITHHOLD), ids=numbered_id
+        tools=case["tools"] or [], prompt=prompt_of(case), policy=Policy(calls=CallRelease.WRITTEN), ids=numbered_id
     )
     fed_only(parser, chunks)
     parser.finish(case["finish_reason"])

@@ -33,6 +33,7 @@ from unrender.grammar import (
 )
 from unrender.messages import Request
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import Policy
 
 FORMAT = Format(turn=TurnTexts(end="<|end|>\n"))
 NAME = name(chars("a-z_", 1, None))
@@ -47,8 +48,8 @@ class ByHand:
     grammar: Grammar
     outputs: tuple[str, ...]
 
-    def parser(self, *, strict: bool = False, request: Request = REQUEST) -> Parser:
-        return Parser(FORMAT, request, grammar=self.grammar, strict=strict)
+    def parser(self, *, strict: bool = False, request: Request = REQUEST, policy: Policy | None = None) -> Parser:
+        return Parser(FORMAT, request, grammar=self.grammar, strict=strict, policy=policy)
 
     def __repr__(self) -> str:
         return self.title

@@ -6,7 +6,9 @@ Strategy: one reading at one chunking is checked by itself (`check_events`, `che
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
 
 from splitting import fed, merged, splits
 
@@ -18,6 +20,7 @@ from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
     Event,
+    Malformed,
     MessageFinished,
     ReasoningText,
     ToolCallFinished,
@@ -25,6 +28,7 @@ from unrender.parsing.events import (
 )
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import CallRelease
 
 MakeParser = Callable[[], Parser]
 
@@ -49,20 +53,35 @@ def read(parser: Parser, text: str, chunks: list[str]) -> tuple[list[Event], Mes
     """Feed all chunks; returns the merged events and the message, both checked."""
     events = fed(parser, chunks)
     check_events(events, parser.message)
+    check_release(parser, events)
     check_spans(parser, text)
     return merged(events), parser.message
 
 
 def check_events(events: list[Event], message: Message) -> None:
-    """Assert that events come in order, each call's in its own, and that they and their deltas add up to `message`."""
+    """Assert that events come in order, each call's in its own, and that their deltas add up to `message`."""
     assert events[-1] == MessageFinished()
     assert MessageFinished() not in events[:-1]
     assert all(event.text for event in events if isinstance(event, ContentText | ReasoningText | ArgumentsText))
-    assert _of_deltas(events) == (message.content, message.reasoning, [_wire(call) for call in message.tool_calls])
+    assert accumulated(deltas(events)) == message.to_openai()
     started = [event.index for event in events if isinstance(event, ToolCallStarted)]
     assert started == list(range(len(message.tool_calls)))
     for index, call in enumerate(message.tool_calls):
         _check_call(events, index, call)
+
+
+def check_release(parser: Parser, events: list[Event]) -> None:
+    """Assert that a call is given when it is complete or, where the policy says so, once it is named, whatever it becomes."""
+    message, waits = parser.message, parser._machine.policy.calls is CallRelease.COMPLETE
+    ended = [event.status for event in events if isinstance(event, ToolCallFinished)]
+    died = [event.call for event in events if isinstance(event, Malformed) and event.call]
+    assert CallStatus.COMPLETE not in {call.status for call in message.dead_calls}
+    if waits:
+        assert set(ended) <= {CallStatus.COMPLETE}
+        assert message.dead_calls == tuple(died)
+        return
+    assert died == []
+    assert message.dead_calls == tuple(call for call in message.tool_calls if call.status is not CallStatus.COMPLETE)
 
 
 def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
@@ -81,21 +100,32 @@ def _check_call(events: list[Event], index: int, call: ToolCall) -> None:
         assert isinstance(json.loads(call.arguments), dict)
 
 
-def _of_deltas(events: list[Event]) -> tuple[str, str, list[tuple[str, str, str]]]:
-    content, reasoning, calls = "", "", list[tuple[str, str, str]]()
-    for delta in deltas(events):
-        content += delta.get("content", "")
-        reasoning += delta.get("reasoning_content", "")
-        for call in delta.get("tool_calls", ()):
-            if "id" in call:
-                calls.append((call["id"], call["function"]["name"], ""))
-            id, name, arguments = calls[call["index"]]
-            calls[call["index"]] = (id, name, arguments + call["function"]["arguments"])
-    return content, reasoning, calls
+def accumulated(stream: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the message that deltas add up to in a client, which knows nothing of their fields.
+
+    Texts are joined, and the elements of a list belong to their `index`, as in OpenAI's own client.
+    """
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    for delta in stream:
+        _join(message, delta)
+    for call in message.get("tool_calls", ()):
+        del call["index"]
+    return message
 
 
-def _wire(call: ToolCall) -> tuple[str, str, str]:
-    return call.id, call.name, call.arguments
+def _join(whole: dict[str, Any], part: dict[str, Any]) -> None:
+    for key, value in part.items():
+        if key == "index" or (key not in whole and not isinstance(value, list)):
+            whole[key] = deepcopy(value)
+        elif isinstance(value, str):
+            whole[key] += value
+        elif isinstance(value, dict):
+            _join(whole[key], value)
+        else:
+            items = whole.setdefault(key, [])
+            for item in value:
+                items += [{} for _ in range(item["index"] + 1 - len(items))]
+                _join(items[item["index"]], item)
 
 
 def check_spans(parser: Parser, text: str) -> None:

@@ -2,6 +2,7 @@
 
 Rules: hold-back is what has been fed less what is final, in characters, after each single character. What begins a call,
 up to its name, may turn out to be text: that is the one atomic region; a value whose type hangs on its text is another.
+So it is where calls are given as they are written; by default all of a call may turn out to be text, and is held.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from properties.families import (
 )
 
 from unrender.messages import Request
+from unrender.parsing.events import ArgumentsText, ToolCallFinished, ToolCallStarted
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import CallRelease, Policy
 
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 PROSE = "The quick brown fox; 12 lazy dogs, all of them - and so on! Yes? «Où».\n\nA new paragraph.\n"
 
@@ -53,11 +58,25 @@ def test_no_more_is_held_than_the_opening_of_a_call(
 ) -> None:
     """In a standard output what is held back is at most what opens a call, its name included."""
     output = family.outputs[0]
-    held = held_back(Parser(family.format, REQUEST, prompt=family.prompt), output)
+    held = held_back(Parser(family.format, REQUEST, prompt=family.prompt, policy=AS_WRITTEN), output)
     record_property("mean hold-back", sum(held) / len(held))
     record_property("maximum hold-back", max(held))
 
     assert max(held) <= len(opening(family)) + len(CONTENT.rstrip()[-1:])
+
+
+@each_family
+def test_a_call_is_held_until_it_is_complete(family: Family) -> None:
+    """By default; then all of it comes at once, and text around it is held no longer than a beginning of a call."""
+    output = family.outputs[0]
+    parser = Parser(family.format, REQUEST, prompt=family.prompt)
+    told = [[event for event in parser.feed(character) if isinstance(event, OF_CALLS)] for character in output]
+    told.append([event for event in parser.finish() if isinstance(event, OF_CALLS)])
+
+    kinds = [type(event) for events in told for event in events]
+    assert kinds == [ToolCallStarted, ArgumentsText, ToolCallFinished] * len(parser.message.tool_calls)
+    assert all(len(events) % 3 == 0 for events in told)
+    assert parser.message.tool_calls
 
 
 @each_family
@@ -89,7 +108,7 @@ def test_a_string_argument_is_held_by_no_more_than_its_end(family: Family) -> No
 @pytest.mark.parametrize("name", ["note", "unheard_of"])
 def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> None:
     """What may be null or a number is held; as soon as it can only be text, it streams."""
-    parser = Parser(TAGGED.format, REQUEST)
+    parser = Parser(TAGGED.format, REQUEST, policy=AS_WRITTEN)
     parser.feed(f"<tool_call>\n<function=now>\n<parameter={name}>\n")
 
     assert [len(parser.feed(character)) for character in "null an"] == [0, 0, 0, 0, 0, 1, 1]
@@ -97,7 +116,7 @@ def test_a_value_of_uncertain_type_is_held_while_it_may_be_a_word(name: str) -> 
 
 def test_arguments_before_the_name_wait_for_it() -> None:
     """Arguments that come before the name are given with it: nobody can be told whose they are."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=AS_WRITTEN)
 
     waiting = parser.feed('<tool_call>{"arguments": {"city": "Rome"}, "name": ')
     named = parser.feed('"now"')

@@ -18,7 +18,7 @@ from unrender.parsing.events import Event
 from unrender.parsing.flow import Flow
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
-from unrender.parsing.policy import DeadCalls, Policy
+from unrender.parsing.policy import CallRelease, Policy
 from unrender.testing.chunks import random_pieces
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -38,7 +38,7 @@ def readings(
 ) -> Iterator[tuple[list[Event], int, tuple[Span, ...]]]:
     """Yield what a parser says after each chunk: its events, and what is settled."""
     random = Random(seed)
-    policy = Policy(malformed=random.choice(list(DeadCalls)))
+    policy = Policy(calls=random.choice(list(CallRelease)))
     request = random.choice(REQUESTS)
     parser = kind(family.format, request, prompt=family.prompt, policy=policy, ids=numbered_id)
     look = random.random() < 0.5

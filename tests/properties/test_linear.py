@@ -162,7 +162,7 @@ def test_a_huge_argument_costs_its_length(place: str) -> None:
 
 
 def test_nesting_is_bounded() -> None:
-    """A million brackets end in an invalid call, not in a deep recursion."""
+    """A million brackets end in a dead call, not in a deep recursion."""
     parser = Parser(TYPED.format, REQUEST)
     parser.feed('<|ML|calls>\n<|ML|invoke name="now">\n<|ML|parameter name="tags" string="false">')
 
@@ -170,7 +170,7 @@ def test_nesting_is_bounded() -> None:
         parser.feed(chunk)
 
     assert parser.finish()
-    assert parser.message.tool_calls[0].status != "complete"
+    assert (parser.message.tool_calls, [call.status for call in parser.message.dead_calls]) == ((), ["truncated"])
 
 
 def test_nothing_but_the_message_grows() -> None:

@@ -36,7 +36,7 @@ from unrender.grammar import (
 from unrender.messages import CallStatus
 from unrender.parsing.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.parsing.ids import numbered_id
-from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 from unrender.verify.engines import lark_reader
 
 SOURCE = (
@@ -182,7 +182,7 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 def test_a_call_that_dies_is_content_as_well():
     """Its text is in the content once, unless the policy withholds it."""
     text = '!get_weather {"city": x} and'
-    kept, withheld = turn().parser(), turn().parser(policy=Policy(malformed=DeadCalls.WITHHOLD))
+    kept, withheld = turn().parser(), turn().parser(policy=Policy(calls=CallRelease.WRITTEN))
     for parser in (kept, withheld):
         parser.feed(text)
         parser.finish()

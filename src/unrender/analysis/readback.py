@@ -32,7 +32,7 @@ from unrender.analysis.probes import (
 )
 from unrender.analysis.split import common_prefix
 from unrender.format import Format, ReasoningMode
-from unrender.messages import CallStatus, Message, Request, read_tools
+from unrender.messages import Message, Request, read_tools
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
@@ -158,9 +158,8 @@ def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Sa
 
 
 def _calls_in(message: Message) -> list[tuple[str, Any]] | None:
-    """Return the calls of a message; None where one of them is not complete."""
-    whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
-    return [(call.name, json.loads(call.arguments)) for call in message.tool_calls] if whole else None
+    """Return the calls of a message; None where another one has died."""
+    return None if message.dead_calls else [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
 
 
 def _message(said: Said) -> dict[str, Any]:
@@ -207,8 +206,7 @@ def _read(format: Format, shown: CutOut, chunks: Sequence[str]) -> Message:
 
 def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
     """Return whether the template writes what was read just as it writes what was meant; a call read as text is not excused."""
-    whole = all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
-    if not whole or len(message.tool_calls) != len(shown.said.calls):
+    if message.dead_calls or len(message.tool_calls) != len(shown.said.calls):
         return False
     calls = [
         Call(name=call.name, arguments=json.loads(call.arguments), id=meant.id)

@@ -154,7 +154,7 @@ def unreadable(reason: str) -> Reading:
 
 
 def _reading(message: Message, broken: Sequence[Malformed], finish_reason: str | None) -> Reading:
-    dead = message.dead_calls if message.tool_calls else ()
+    dead = message.dead_calls
     if not broken and not dead:
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
         return Reading(message=message, status=status)

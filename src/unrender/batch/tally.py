@@ -38,7 +38,8 @@ class Tally:
     def take(self, reading: Reading) -> None:
         """Count one row."""
         self.statuses[reading.status.value] += 1
-        for call in reading.message.tool_calls:
+        message = reading.message
+        for call in (*message.tool_calls, *(dead for dead in message.dead_calls if dead not in message.tool_calls)):
             self._calls_of(call.name)[call.status.value] += 1
         if reading.reasons:
             count(self.reasons, reading.reasons)

@@ -80,9 +80,9 @@ def _show(explanation: Explanation, template: ChatTemplate) -> None:
         _print_stretch(label, text)
     if next(stretches, None):
         print_line(INDENT, "… and more; --json has all")
-    if explanation.message.tool_calls:
+    if explanation.calls:
         print_heading("Calls")
-        print_rows([(call.name, f"{call.status} {call.arguments}") for call in explanation.message.tool_calls])
+        print_rows([(call.name, f"{call.status} {call.arguments}") for call in explanation.calls])
     if explanation.stops:
         print_heading("Reading stopped")
         print_rows([("", str(stop)) for stop in explanation.stops])
@@ -113,7 +113,7 @@ def _print_program(lines: Sequence[Line], *, as_json: bool) -> None:
 
 
 def _summary(explanation: Explanation) -> str:
-    calls = Counter(call.status for call in explanation.message.tool_calls)
+    calls = Counter(call.status for call in explanation.calls)
     parts = [f"{count} {status} call{'s' * (count > 1)}" for status, count in calls.items()] or ["no call"]
     return f"{', '.join(parts)} read; " + ("nothing is wrong" if explanation.clean else "something is wrong")
 

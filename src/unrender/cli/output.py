@@ -9,7 +9,7 @@ from typing import Any
 
 from unrender.cli.describe import Row
 from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, shortened, width
-from unrender.messages import CallStatus, Message
+from unrender.messages import Message
 from unrender.parsing import events as ev
 from unrender.printable import printable
 
@@ -91,10 +91,9 @@ def event_data(event: ev.Event) -> dict[str, Any]:
 
 
 def unfinished(message: Message) -> Iterator[str]:
-    """Yield a sentence about each call that is not complete."""
-    for index, call in enumerate(message.tool_calls):
-        if call.status is not CallStatus.COMPLETE:
-            yield f"call {index} ({call.name}) is {call.status} and left out of the message"
+    """Yield a sentence about each dead call."""
+    for call in message.dead_calls:
+        yield f"the call of {call.name} is {call.status}, and no call of the message"
 
 
 def _word(text: str) -> str:

@@ -66,7 +66,8 @@ def _unknown_tool(case: Case) -> Iterator[Found]:
     turn = case.reading.turn
     anyone = replace(turn, request=replace(turn.request, tools=None))
     names = [tool.name for tool in case.tools]
-    for call in Reading.of(anyone, case.reading.output).message.tool_calls:
+    message = Reading.of(anyone, case.reading.output).message
+    for call in (*message.tool_calls, *message.dead_calls):
         if call.name and call.name not in names:
             yield f"no tool is called {call.name!r}", _suggestion(call.name, names)
 
@@ -110,7 +111,7 @@ def _other_syntax(case: Case) -> Iterator[Found]:
 
 def _truncated(case: Case) -> Iterator[Found]:
     """The output ends in the middle of something."""
-    for call in case.reading.message.tool_calls:
+    for call in case.reading.message.dead_calls:
         if call.status is CallStatus.TRUNCATED:
             text = f"the output ends inside the call of {call.name!r}"
             yield text, 'Look at the finish reason: "length" means that more tokens were needed'

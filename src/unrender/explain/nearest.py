@@ -16,7 +16,7 @@ from unrender.explain.report import Nearest
 from unrender.explain.syntaxes import COMMON
 from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
 from unrender.formats import declared_formats
-from unrender.messages import CallStatus, ToolCall
+from unrender.messages import ToolCall
 
 
 def find_nearest(reading: Reading) -> Nearest | None:
@@ -65,7 +65,7 @@ def without_markers(format: Format) -> Iterator[tuple[str, CallSyntax]]:
 
 def described(call: ToolCall) -> str:
     """Return a call as a person would write it."""
-    return f"{call.name}({call.arguments})" + ("" if call.status is CallStatus.COMPLETE else f" [{call.status}]")
+    return f"{call.name}({call.arguments})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Self
 
 from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Message, ToolCall
+from unrender.messages import Message, ToolCall
 from unrender.parsing.events import Event, Malformed
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Span
@@ -39,10 +39,10 @@ class Reading:
         """The parts of the output that the format does not allow, in the order of the text."""
         return tuple(event for event in self.events if isinstance(event, Malformed))
 
-    @cached_property
+    @property
     def whole_calls(self) -> tuple[ToolCall, ...]:
         """The calls that were read to their end."""
-        return tuple(call for call in self.message.tool_calls if call.status is CallStatus.COMPLETE)
+        return self.message.tool_calls
 
     @cached_property
     def unread(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.format import Format
-from unrender.messages import CallStatus, Message
+from unrender.messages import Message, ToolCall
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Span
 
@@ -75,8 +75,12 @@ class Explanation:
     @property
     def clean(self) -> bool:
         """Whether everything was read, every call is whole, and nothing looks like a call that was not read."""
-        whole = all(call.status is CallStatus.COMPLETE for call in self.message.tool_calls)
-        return whole and not self.stops and not self.hints
+        return not (self.message.dead_calls or self.stops or self.hints)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that were read, and after them those that are dead: their text is content."""
+        return (*self.message.tool_calls, *self.message.dead_calls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain JSON data."""
@@ -94,7 +98,7 @@ class Explanation:
             ],
             "calls": [
                 {"name": call.name, "status": str(call.status), "arguments": call.arguments, "id": call.id}
-                for call in self.message.tool_calls
+                for call in self.calls
             ],
             "stops": [
                 {"begun": stop.begun, "position": stop.position, "expected": stop.expected, "found": stop.found}

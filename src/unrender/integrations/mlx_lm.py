@@ -25,7 +25,7 @@ from typing import Any
 from unrender.chat_template import ChatTemplate
 from unrender.errors import ExportError
 from unrender.format import Format, ToolMode
-from unrender.messages import CallStatus, Request
+from unrender.messages import Request
 from unrender.offer import read_offer
 from unrender.parsing.parser import Parser
 
@@ -65,7 +65,7 @@ def _parser(format: Format, start: str, end: str) -> Any:
         parser = Parser(format, Request(tools=offered), begun="")
         parser.feed(start + text + end)
         parser.finish()
-        calls = [call for call in parser.message.tool_calls if call.status is CallStatus.COMPLETE]
+        calls = parser.message.tool_calls
         if not calls:
             raise ValueError(f"expected a call, found {text!r:.80}")
         return [{"name": call.name, "arguments": json.loads(call.arguments), "id": call.id} for call in calls]

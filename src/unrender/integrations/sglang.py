@@ -18,7 +18,6 @@ from typing import Any
 
 from unrender.errors import GrammarError, MessageError
 from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
-from unrender.messages import CallStatus
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
 from unrender.turn import Turn
 
@@ -209,15 +208,9 @@ class _ToolDetector:
         return any(isinstance(event, ToolCallStarted) for event in events) or said(events).content != text
 
     def detect_and_parse(self, text: str, tools: Sequence[Any]) -> Any:
-        """Return text and calls of a whole answer; only complete calls are among them."""
+        """Return text and calls of a whole answer: what `parse_streaming_increment` says of it in pieces."""
         del tools
-        events = self._whole(text)
-        complete = {
-            event.index
-            for event in events
-            if isinstance(event, ToolCallFinished) and event.status is CallStatus.COMPLETE
-        }
-        found = said(events)
+        found = said(self._whole(text))
         names, arguments = dict[int, str](), dict[int, str]()
         for call in found.calls:
             index, function = call["index"], call["function"]
@@ -227,7 +220,6 @@ class _ToolDetector:
         calls = [
             types.ToolCallItem(tool_index=index, name=name, parameters=arguments[index])
             for index, name in names.items()
-            if index in complete
         ]
         return types.StreamingParseResult(normal_text=found.content, calls=calls)
 
@@ -330,7 +322,7 @@ class _ToolDetector:
         found = said(events)
         items = [self._item(types, call["index"], call["function"]) for call in found.calls]
         for event in events:
-            if isinstance(event, ToolCallFinished) and event.status is CallStatus.COMPLETE:
+            if isinstance(event, ToolCallFinished):
                 self.incomplete_tool_call_indices.discard(event.index)
         return types.StreamingParseResult(normal_text=found.content, calls=items)
 

@@ -33,7 +33,6 @@ from unrender.integrations.rendered import (
     said,
     tail_text,
 )
-from unrender.messages import CallStatus
 from unrender.parsing.parser import Parser
 from unrender.turn import Turn
 
@@ -226,16 +225,12 @@ class _Parser:
         enable_auto_tools: bool = False,
         model_output_token_ids: Sequence[int] = (),
     ) -> tuple[str | None, str | None, list[Any] | None]:
-        """Return reasoning, content and calls of a whole answer; only complete calls are among them."""
+        """Return reasoning, content and calls of a whole answer: what `parse_delta` says of it in pieces."""
         del model_output_token_ids
         parser = self._begun(request, auto=enable_auto_tools)
         found = said([*parser.feed(model_output), *parser.finish()])
         function = importlib.import_module("vllm.entrypoints.generate.base.protocol").FunctionCall
-        calls = [
-            function(id=call.id, name=call.name, arguments=call.arguments)
-            for call in parser.message.tool_calls
-            if call.status is CallStatus.COMPLETE
-        ]
+        calls = [function(id=call.id, name=call.name, arguments=call.arguments) for call in parser.message.tool_calls]
         return found.reasoning or None, found.content or None, calls or None
 
     def parse_delta(

@@ -1,8 +1,8 @@
 """Writes events and messages as bodies of OpenAI's Chat Completions: chunks of a stream, or one completion.
 
 Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`).
-Rules: the finish reason never contradicts the calls, "tool_calls" exactly where there is a call to execute. A call that
-broke off is named to a streaming client by a `status` in its last delta, a field of our own: its fragments are out already.
+Rules: the finish reason never contradicts the calls, "tool_calls" exactly where there is a call to execute. The chunks of a
+stream add up to the completion.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from unrender.messages import CallStatus, Message, ReasoningField
 from unrender.parsing.deltas import deltas
-from unrender.parsing.events import Event, ToolCallFinished
+from unrender.parsing.events import Event
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 _KEPT: Mapping[str | None, FinishReason] = {
@@ -135,11 +135,8 @@ class ChoiceStream:
         """Yield the chunks of more events. The first time, the chunk with the role comes before them."""
         yield from self._begin()
         field = self._completion.reasoning_field
-        for event in events:
-            for delta in (
-                _broken(event) if isinstance(event, ToolCallFinished) else deltas((event,), reasoning_field=field)
-            ):
-                yield self._completion.chunk(self._index, delta)
+        for delta in deltas(events, reasoning_field=field):
+            yield self._completion.chunk(self._index, delta)
 
     def end(self, message: Message, reason: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the last chunk; `message` is the finished message, `reason` the engine's finish reason."""
@@ -150,9 +147,3 @@ class ChoiceStream:
         if not self._begun:
             self._begun = True
             yield self._completion.chunk(self._index, {"role": "assistant", "content": ""})
-
-
-def _broken(event: ToolCallFinished) -> Iterator[dict[str, Any]]:
-    """Yield a delta that names a call whose fragments must not be executed."""
-    if event.status is not CallStatus.COMPLETE:
-        yield {"tool_calls": [{"index": event.index, "function": {"arguments": ""}, "status": event.status.value}]}

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unrender.messages import ReasoningField
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
+from unrender.messages import CallStatus, ReasoningField
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 
 
 def deltas(
@@ -14,7 +21,8 @@ def deltas(
 ) -> Iterator[dict[str, Any]]:
     """Yield one OpenAI delta for each event that has one.
 
-    The id, type and name of a call come once, then fragments of its arguments.
+    The id, type and name of a call come once, then fragments of its arguments. A dead call that was given as it was
+    written ends with a `status`, a field of our own. The deltas of a whole answer add up to `Message.to_openai`.
 
     >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
     [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
@@ -31,5 +39,8 @@ def deltas(
                 yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
             case ArgumentsText(index, text):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+            case ToolCallFinished(index, status) if status is not CallStatus.COMPLETE:
+                call = {"index": index, "function": {"arguments": ""}, "status": status.value}
+                yield {"tool_calls": [call]}
             case _:
                 pass

@@ -6,9 +6,9 @@ Rules: text events carry at least one character; `ToolCallStarted` comes once pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from unrender.messages import CallStatus
+from unrender.messages import CallStatus, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Malformed:
     text: str
     position: int
     expected: str
+    call: ToolCall | None = field(default=None, repr=False)
+    """The call that died here and whose text is content, as far as it was read."""
 
 
 @dataclass(frozen=True, slots=True)

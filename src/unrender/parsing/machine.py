@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Request
+from unrender.messages import CallStatus, Request, ToolCall
 from unrender.parsing.asked import instead_of_call, instead_of_silence, refuse
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes
@@ -24,17 +24,15 @@ from unrender.parsing.events import (
     ContentText,
     Event,
     Malformed,
-    ReasoningText,
     ToolCallFinished,
     ToolCallStarted,
 )
 from unrender.parsing.flow import Scanner
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
-from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
-from unrender.parsing.reading import Reading
+from unrender.parsing.ledger import Ledger
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 from unrender.parsing.spans import relabel
-from unrender.parsing.spelled import Pieces
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
@@ -57,18 +55,14 @@ class Instruction(Protocol):
 Program = tuple[Instruction, ...]
 
 
-class Machine(Reading[Event | BrokenText, Frame]):
+class Machine(Ledger):
     """Runs a program over one answer. It stops where the text ends, and goes on with the next chunk."""
 
     base: int
     scanner: Scanner | None
-    lists = (*Reading.lists, "carried", "carried_spans")
     __slots__ = (
-        "answered",
         "call",
         "calls",
-        "carried",
-        "carried_spans",
         "closed",
         "failed_at",
         "fenced",
@@ -79,18 +73,16 @@ class Machine(Reading[Event | BrokenText, Frame]):
         "policy",
         "request",
         "reread",
-        "roles",
         "wanted",
     )
 
     def __init__(
         self, program: Program, request: Request, *, strict: bool, ids: CallIds, roles: dict[Role, Role]
     ) -> None:
-        super().__init__(program)
+        super().__init__(program, roles)
         self.request: Request = request
         self.strict = strict
         self.ids: CallIds = ids
-        self.roles: dict[Role, Role] = roles
         self.policy: Policy = Policy()
         self.reread: int = 0
         """Characters that were read for nothing, and then again."""
@@ -99,13 +91,8 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.calls: int = 0
         self.closed: int = 0
         """Closing markers of the current call, or section, that have been consumed."""
-        self.carried: list[str] = []
-        """White space between calls: content when more content follows them."""
-        self.carried_spans: list[int] = []
         self.loose: bool = False
         """The run of calls was begun without its outermost marker."""
-        self.answered: bool = False
-        """Content has begun; until then white space between parts is layout."""
         self.mentioned: bool = False
         """A marker of reasoning that the format does not have has been met."""
         self.fenced: bool = False
@@ -141,7 +128,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         """
         if self.frames:
             return self.frames[0].at
-        if self.call and self.policy.malformed == DeadCalls.CONTENT:
+        if self.call and self.policy.calls is CallRelease.COMPLETE:
             return self.call.start
         return self.base + self.at
 
@@ -152,75 +139,6 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.failed_at += size
 
     # What instructions do to the machine.
-
-    def take(self, role: Role, end: int) -> None:
-        """Consume the text up to `end` as `role`, without an event."""
-        if end <= self.at:
-            return
-        self.at: int = end
-        roles = self.span_roles
-        if self.carried_spans or not roles:
-            self.add_span(role, self.base + end)
-        elif roles[-1] is role:
-            self.span_ends[-1] = self.base + end
-        else:
-            roles.append(role)
-            self.span_ends.append(self.base + end)
-
-    def take_parts(self, roles: tuple[Role, ...], ends: list[int]) -> None:
-        """Consume text whose parts are known; none is empty, and neighbours have different roles, with what is before them."""
-        self.at = ends[-1]
-        self.span_roles.extend(roles)
-        base = self.base
-        self.span_ends.extend([base + end for end in ends])
-
-    def take_pieces(self, pieces: Pieces) -> None:
-        """Consume text whose parts and their sizes are known."""
-        for role, size in pieces:
-            self.take(role, self.at + size)
-
-    def text(self, role: Role, end: int) -> None:
-        """Consume the text up to `end` and emit it."""
-        start = self.at
-        if end <= start:
-            return
-        if self.roles:
-            role = self.roles.get(role, role)
-        if self.carried and role is Role.CONTENT:
-            self._bring()
-        if self.given and role is Role.CONTENT and start < -self.base:
-            start = -self.base
-        if text := self.buffer[start:end]:
-            self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
-        self.add_span(role, self.base + end)
-        self.at = end
-
-    def carry(self, end: int) -> None:
-        """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
-        if end == self.at or not self.answered or self.frames:
-            self.take(Role.LAYOUT, end)
-            return
-        self.carried.append(self.buffer[self.at : end])
-        self.carried_spans.append(len(self.span_roles))
-        self.span_roles.append(Role.LAYOUT)
-        self.span_ends.append(self.base + end)
-        self.at = end
-
-    def _bring(self) -> None:
-        self.events.append(ContentText("".join(self.carried)))
-        for index in self.carried_spans:
-            self.span_roles[index] = Role.CONTENT
-        self.carried, self.carried_spans = [], []
-
-    def add_span(self, role: Role, end: int) -> None:
-        """Give the role to all text up to `end` that is not in a span. Carried white space is kept apart."""
-        roles = self.span_roles
-        apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
-        if apart:
-            roles.append(role)
-            self.span_ends.append(end)
-        else:
-            self.span_ends[-1] = end
 
     def attempt(self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool) -> None:
         """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""
@@ -303,14 +221,14 @@ class Machine(Reading[Event | BrokenText, Frame]):
         """Go on with the code after a run of calls."""
         self.pc = self.frames[-1].sealed if self.frames else otherwise
 
-    def malformed(self, text: str, wanted: str) -> None:
-        """Report text that the format does not allow; raises `MalformedOutput` when strict."""
+    def malformed(self, text: str, wanted: str, dead: ToolCall | None = None) -> None:
+        """Report text that the format does not allow, and the call that died of it; raises `MalformedOutput` when strict."""
         position = self.base + self.at
         if self.strict:
             # An earlier deviation that is already final comes first, as it would with smaller chunks.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             raise MalformedOutput(position, wanted, self.around())
-        self.events.append(Malformed(text, position, wanted))
+        self.events.append(Malformed(text, position, wanted, dead))
 
     # Calls.
 
@@ -337,6 +255,11 @@ class Machine(Reading[Event | BrokenText, Frame]):
         return True
 
     def start_call(self) -> None:
+        """Emit the start of the call, unless calls are given when they are complete."""
+        if self.policy.calls is CallRelease.WRITTEN:
+            self._tell_of_call()
+
+    def _tell_of_call(self) -> None:
         """Emit the start of the call, and the arguments that waited for it."""
         call = self.call
         assert call is not None
@@ -354,7 +277,7 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.arguments(waiting)
 
     def arguments(self, text: str) -> None:
-        """Emit argument text, or keep it until the call has begun."""
+        """Emit argument text, or keep it while the caller has not been told of the call."""
         call = self.call
         assert call is not None
         if not text:
@@ -365,16 +288,23 @@ class Machine(Reading[Event | BrokenText, Frame]):
             call.arguments.append(text)
 
     def end_call(self, status: CallStatus) -> None:
-        """Emit the end of the call."""
+        """Emit the end of the call, and all of it that has waited."""
+        self._tell_of_call()
         self.events.append(ToolCallFinished(self.calls - 1, status))
         self.call = None
         self.scanner = None
+
+    def open_call(self) -> ToolCall | None:
+        """Return the call that is being read, as far as the caller was not told of it."""
+        call = self.call
+        if call is None or call.begun or self.frames or not call.name:
+            return None
+        return _read_so_far(call, CallStatus.OPEN)
 
     def abandon_call(self, wanted: str) -> None:
         """End a committed call that does not go on as it must; the rest of the text is read on its own."""
         call = self.call or self.begin_call()
         truncated = self.final and self.failed_at >= len(self.buffer)
-        self.start_call()
         # Only one character: how many more have come depends on the chunks.
         met = self.buffer[self.at : self.at + 1]
         self.bury_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
@@ -382,18 +312,35 @@ class Machine(Reading[Event | BrokenText, Frame]):
         self.pc = call.recover
 
     def bury_call(self, status: CallStatus, wanted: str, met: str) -> None:
-        """End a call that cannot be completed, and report it. The policy decides whether its text becomes content."""
+        """End a call that cannot be completed, and report it. Its text becomes content, unless the call was given already."""
         call = self.call
         assert call is not None
-        self.end_call(status)
-        self.malformed(met, wanted)
-        if self.policy.malformed == DeadCalls.CONTENT:
-            if self.carried:
-                self._bring()
-            self.events.append(ContentText(self.since(call.start)))
-            relabel(self.span_roles, self.span_ends, call.start, Role.CONTENT)
-            self.answered = True
+        if self.policy.calls is CallRelease.WRITTEN:
+            self.end_call(status)
+            self.malformed(met, wanted)
+            return
+        self.call = None
+        self.scanner = None
+        self.malformed(met, wanted, _read_so_far(call, status))
+        if self.carried:
+            self.bring()
+        self.events.append(ContentText(self.since(call.start)))
+        relabel(self.span_roles, self.span_ends, call.start, Role.CONTENT)
+        self.answered = True
 
     def dead(self) -> bool:
         """Whether the latest call has died, so that its closing markers are content."""
-        return self.closed == ABANDONED and self.policy.malformed == DeadCalls.CONTENT
+        return self.closed == ABANDONED and self.policy.calls is CallRelease.COMPLETE
+
+    # What is final.
+
+    @property
+    def final_end(self) -> int:
+        """The end of the last final span. A call that may die is not final: it may become content."""
+        end = super().final_end
+        waits = self.call and not self.frames and self.policy.calls is CallRelease.COMPLETE
+        return min(end, self.call.start) if waits and self.call else end
+
+
+def _read_so_far(call: CallState, status: CallStatus) -> ToolCall:
+    return ToolCall(name=call.name, arguments="".join(call.arguments), id=call.id, status=status, known=call.known)

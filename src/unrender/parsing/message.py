@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from io import StringIO
 from typing import Any
 
@@ -12,6 +13,7 @@ from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
     Event,
+    Malformed,
     ReasoningText,
     ToolCallFinished,
     ToolCallStarted,
@@ -22,7 +24,7 @@ from unrender.parsing.saved import Saved
 class MessageFold:
     """Adds events up to the message so far. Each event costs the same, however long the message is."""
 
-    __slots__ = ("_arguments", "_calls", "_content", "_reasoning", "_statuses")
+    __slots__ = ("_arguments", "_calls", "_content", "_dead", "_reasoning", "_statuses")
 
     def __init__(self) -> None:
         self._content = StringIO()
@@ -30,13 +32,14 @@ class MessageFold:
         self._calls: list[ToolCallStarted] = []
         self._arguments: list[StringIO] = []
         self._statuses: list[CallStatus] = []
+        self._dead: list[ToolCall] = []
 
     def copy(self) -> MessageFold:
         """Return an independent fold in the same state."""
         other = MessageFold()
         other._content.write(self._content.getvalue())
         other._reasoning.write(self._reasoning.getvalue())
-        other._calls, other._statuses = list(self._calls), list(self._statuses)
+        other._calls, other._statuses, other._dead = list(self._calls), list(self._statuses), list(self._dead)
         for arguments in self._arguments:
             other._arguments.append(StringIO())
             other._arguments[-1].write(arguments.getvalue())
@@ -55,17 +58,13 @@ class MessageFold:
 
     def state(self) -> dict[str, Any]:
         """Return the message so far, as JSON data."""
-        calls = [
-            {
-                "id": call.id,
-                "name": call.name,
-                "known": call.known,
-                "arguments": text.getvalue(),
-                "status": status.value,
-            }
-            for call, text, status in zip(self._calls, self._arguments, self._statuses, strict=True)
-        ]
-        return {"content": self._content.getvalue(), "reasoning": self._reasoning.getvalue(), "calls": calls}
+        calls = [save_call(self._call(index)) for index in range(len(self._calls))]
+        return {
+            "content": self._content.getvalue(),
+            "reasoning": self._reasoning.getvalue(),
+            "calls": calls,
+            "dead": [save_call(call) for call in self._dead],
+        }
 
     @classmethod
     def restore(cls, saved: Saved) -> MessageFold:
@@ -73,11 +72,11 @@ class MessageFold:
         fold = cls()
         fold._content.write(saved.text("content"))
         fold._reasoning.write(saved.text("reasoning"))
-        statuses = {status.value: status for status in CallStatus}
-        for index, call in enumerate(saved.objects("calls")):
-            fold.add([ToolCallStarted(index, call.text("id"), call.text("name"), call.flag("known"))])
-            fold._arguments[index].write(call.text("arguments"))
-            fold._statuses[index] = call.choice("status", statuses)
+        for index, call in enumerate(map(read_call, saved.objects("calls"))):
+            fold.add([ToolCallStarted(index, call.id, call.name, call.known)])
+            fold._arguments[index].write(call.arguments)
+            fold._statuses[index] = call.status
+        fold._dead = [read_dead_call(call) for call in saved.objects("dead")]
         return fold
 
     def add(self, events: Iterable[Event]) -> None:
@@ -95,13 +94,50 @@ class MessageFold:
                 self._arguments.append(StringIO())
                 self._statuses.append(CallStatus.OPEN)
             elif kind is ToolCallFinished:
-                self._statuses[event.index] = event.status  # type: ignore[union-attr]
+                self._finish(event)  # type: ignore[arg-type]
+            elif kind is Malformed and event.call is not None:  # type: ignore[union-attr]
+                self._dead.append(event.call)  # type: ignore[union-attr]
+
+    def _finish(self, event: ToolCallFinished) -> None:
+        self._statuses[event.index] = event.status
+        if event.status is not CallStatus.COMPLETE:
+            self._dead.append(self._call(event.index))
+
+    def _call(self, index: int) -> ToolCall:
+        call, text, status = self._calls[index], self._arguments[index], self._statuses[index]
+        return ToolCall(name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known)
 
     @property
     def message(self) -> Message:
         """The message so far."""
-        calls = tuple(
-            ToolCall(name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known)
-            for call, text, status in zip(self._calls, self._arguments, self._statuses, strict=True)
+        return Message(
+            content=self._content.getvalue(),
+            reasoning=self._reasoning.getvalue(),
+            tool_calls=tuple(map(self._call, range(len(self._calls)))),
+            dead_calls=tuple(self._dead),
         )
-        return Message(content=self._content.getvalue(), reasoning=self._reasoning.getvalue(), tool_calls=calls)
+
+
+_STATUSES = {status.value: status for status in CallStatus}
+_DEAD = {status.value: status for status in (CallStatus.TRUNCATED, CallStatus.INVALID)}
+
+
+def save_call(call: ToolCall) -> dict[str, Any]:
+    """Return a call as JSON data."""
+    return {**asdict(call), "status": call.status.value}
+
+
+def read_dead_call(saved: Saved) -> ToolCall:
+    """Return a saved call that is truncated or invalid. Raises `StateError` for any other."""
+    return read_call(saved, _DEAD)
+
+
+def read_call(saved: Saved, statuses: Mapping[str, CallStatus] = _STATUSES) -> ToolCall:
+    """Return a saved call. Raises `StateError` for what no parser has written."""
+    return ToolCall(
+        name=saved.text("name"),
+        arguments=saved.text("arguments"),
+        id=saved.text("id"),
+        status=saved.choice("status", statuses),
+        known=saved.flag("known"),
+    )

@@ -8,6 +8,7 @@ what the request allows, not on its tools (save where nothing but their names sh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unrender.errors import GrammarError, MalformedOutput, StateError
@@ -31,7 +32,7 @@ from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.sealed import STATE_VERSION, opened, sealed
 from unrender.parsing.state import read_events, read_machine, save_events, save_machine
 from unrender.parsing.tagged import TaggedReader
-from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper
+from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper, writer
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
@@ -47,7 +48,7 @@ class Parser:
     when it is `continued`, i.e. an answer that the model goes on with; a generation prompt's text is not content.
     A parser is lenient unless `strict`: `feed` and `finish` raise on no text whatever. When strict they raise
     `MalformedOutput`, and nothing else, at the first text that the format does not allow. `policy` decides on text that
-    can be read in two ways: calls of tools that nobody offered, calls inside open reasoning. `special_tokens` matter
+    can be read in two ways, and on when a call is given: when it is complete, or as it is written. `special_tokens` matter
     only to callers who tell `feed` which text is special: they are the texts of the tokenizer's special tokens, by
     default the format's preserved tokens. A `grammar` made by hand is read instead of the format's, which then only
     says what the prompt has begun and what ends a turn. With it, a request for an answer in JSON or for reasoning in
@@ -65,24 +66,20 @@ class Parser:
     >>> parser.finish()
     [MessageFinished()]
     >>> parser.message
-    Message(content='Hi', reasoning='', tool_calls=())
+    Message(content='Hi', reasoning='', tool_calls=(), dead_calls=())
     """
 
-    __slots__ = (
-        *_KEPT,
-        *("_event", "_keep", "_passed", "_tail", "_take", "_write"),
-    )
+    __slots__ = (*_KEPT, "_event", "_keep", "_passed", "_tail", "_take", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
-    """Takes what goes straight through; None while nothing does."""
+    """Takes what goes straight through, but for the tail, which it has not decided yet; None while nothing does."""
     _tail: str
-    """What it has not decided yet."""
     _passed: int
     """Characters that went straight through, of which the machine knows nothing yet."""
-    _event: Callable[[str], Event]
-    """Makes their event."""
+    _event: Callable[[str], Event] | None
+    """Makes their event; None while they wait."""
     _write: Callable[[str], object]
-    """Adds them to the message."""
+    """Adds them to the message, or to the call that waits."""
     _keep: Callable[[str], object] | None
     """Keeps them where the call that they belong to may die."""
 
@@ -288,7 +285,7 @@ class Parser:
                 if not said:
                     return []
                 self._write(said)
-                return [self._event(said)]
+                return [self._event(said)] if self._event else []
             self._tail = ""
         if not isinstance(text, str):
             raise TypeError(f"feed(): expected text, found {type(text).__name__}")
@@ -312,7 +309,7 @@ class Parser:
         self._tail = give_up_undecided(machine)
         self._keep = keeper(machine)
         self._event = event_maker(machine)
-        self._write = self._fold.writer(machine.span_roles[-1])
+        self._write = writer(machine, self._fold)
         self._take = machine.flow.take
 
     def _no_flow(self) -> None:
@@ -373,8 +370,9 @@ class Parser:
 
     @property
     def message(self) -> Message:
-        """The message that the events so far add up to."""
-        return self._fold.message
+        """The message so far: what the events add up to, and after it the call that waits until it is complete."""
+        message, call = self._fold.message, self._machine.open_call()
+        return replace(message, tool_calls=(*message.tool_calls, call)) if call else message
 
     @property
     def steps(self) -> int:

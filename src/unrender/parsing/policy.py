@@ -35,16 +35,16 @@ class UndeclaredReasoning(StrEnum):
     """Content, markers included."""
 
 
-class DeadCalls(StrEnum):
-    """How to treat the text of a dead call.
+class CallRelease(StrEnum):
+    """When a call is given to the caller, and so what becomes of a dead one.
 
     A dead call was begun and cannot be completed: it breaks, or the output ends in it.
     """
 
-    CONTENT = "content"
-    """Content, byte for byte, when the call has died: the text is nowhere else in a message that is sent on."""
-    WITHHOLD = "withhold"
-    """Nothing beside the call itself, which is in `Message.tool_calls` with its status."""
+    COMPLETE = "complete"
+    """When it is complete. The text of a dead call is content, byte for byte, and the call is no part of the message."""
+    WRITTEN = "written"
+    """As it is written. A dead call stays in the message with its status, and its text is not given a second time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,14 @@ class Policy:
     A call of a tool that nobody offered cannot be executed, and is most often a quoted example: it is content. A call
     at the very end of open reasoning is what models write when they forget the closer, and would be lost if ignored. A
     call inside reasoning that goes on is the model thinking aloud. Models that were trained to think do so even if
-    their template has no reasoning, and answers begin with such markers for no other reason. The text of a dead call is
-    kept, so readers of the answer see what the model tried to do.
+    their template has no reasoning, and answers begin with such markers for no other reason. A call waits until it is
+    complete, so that nobody executes half of one. Callers whose grammar guarantees the calls, or who want to show them
+    while they are written, ask for them as written.
     """
 
     unknown_tools: UnknownTools = UnknownTools.CONTENT
     calls_in_reasoning: CallsInReasoning = CallsInReasoning.RESCUE
-    malformed: DeadCalls = DeadCalls.CONTENT
+    calls: CallRelease = CallRelease.COMPLETE
     undeclared_reasoning: UndeclaredReasoning = UndeclaredReasoning.READ
 
 
@@ -74,6 +75,6 @@ def read_policy(saved: Saved) -> Policy:
     return Policy(
         unknown_tools=saved.choice("unknown_tools", {word.value: word for word in UnknownTools}),
         calls_in_reasoning=saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning}),
-        malformed=saved.choice("malformed", {word.value: word for word in DeadCalls}),
+        calls=saved.choice("calls", {word.value: word for word in CallRelease}),
         undeclared_reasoning=saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning}),
     )

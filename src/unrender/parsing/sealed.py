@@ -14,7 +14,7 @@ from unrender.grammar.nodes import Grammar
 from unrender.messages import Request
 from unrender.parsing.saved import Saved
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Version of what `Parser.state` writes; other versions are refused."""
 
 

@@ -1,4 +1,4 @@
-"""Changes the role of the last spans, when their meaning becomes known only later."""
+"""Changes the role of the last spans, or leaves them out, when their meaning becomes known only later."""
 
 from __future__ import annotations
 
@@ -16,3 +16,9 @@ def relabel(roles: list[Role], ends: list[int], start: int, role: Role) -> None:
         ends.append(start)
     roles.append(role)
     ends.append(end)
+
+
+def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
+    """Return the roles and ends of spans, cut at the position `end`."""
+    cut = next((i for i, (_, stop) in enumerate(spans) if stop > end), None)
+    return spans if cut is None else [*spans[:cut], (spans[cut][0], end)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -36,6 +37,7 @@ from unrender.parsing.ids import CallIds
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.joined import JoinedScanner
 from unrender.parsing.machine import ABANDONED, Machine, Program
+from unrender.parsing.message import read_dead_call
 from unrender.parsing.policy import read_policy, save_policy
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
@@ -56,7 +58,6 @@ _INSIDE = (
 _STRAIGHT = (Lit, Maybe, MaybeFence, Soft, Space)
 """Instructions that go on to the next one."""
 
-
 # Events.
 
 _KINDS: dict[str, type[Event | BrokenText]] = {
@@ -74,9 +75,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 def save_events(events: Iterable[Event | BrokenText]) -> list[dict[str, Any]]:
     """Return events as JSON data."""
-    return [
-        {"kind": _NAMES[type(event)], **{name: getattr(event, name) for name in event.__slots__}} for event in events
-    ]
+    return [{"kind": _NAMES[type(event)], **asdict(event)} for event in events]
 
 
 def read_events(saved: list[Saved], calls: int, most: int) -> tuple[list[Event | BrokenText], list[int]]:
@@ -103,7 +102,9 @@ def _read_event(item: Saved, calls: int, most: int) -> Event | BrokenText:
     if kind is ToolCallFinished:
         return ToolCallFinished(item.number("index", 0, calls - 1), item.choice("status", _STATUSES))
     if kind is Malformed:
-        return Malformed(item.text("text"), item.number("position", -MOST, most), item.text("expected"))
+        call = item.object("call")
+        position = item.number("position", -MOST, most)
+        return Malformed(item.text("text"), position, item.text("expected"), call and read_dead_call(call))
     return MessageFinished()
 
 
@@ -128,7 +129,7 @@ def save_machine(machine: Machine) -> dict[str, Any]:
         "steps": machine.steps,
         "reread": machine.reread,
         **_save_ids(machine.ids),
-        **save_policy(machine.policy),
+        "policy": save_policy(machine.policy),
         "roles": [role.value for role in machine.span_roles],
         "ends": list(machine.span_ends),
         "carried": list(machine.carried),
@@ -156,7 +157,7 @@ def read_machine(saved: Saved, machine: Machine, calls: int) -> None:
     _read_ids(saved, machine.ids)
     machine.closed = saved.number("closed", 0, ABANDONED)
     machine.steps, machine.reread = saved.number("steps"), saved.number("reread")
-    machine.policy = read_policy(saved)
+    machine.policy = read_policy(saved.part("policy"))
     _read_spans(saved, machine)
     machine.events, counts = read_events(saved.objects("events"), calls, MOST)
     machine.calls = saved.number("calls", counts[-1], counts[-1])

@@ -1,8 +1,8 @@
 """Turns notes of what combinators read into events: text, and calls put together from tagged parts.
 
-Rules: a call starts when its name is known (and its id, where the grammar reads ids); arguments that come before wait. A
-value read as JSON streams; other text is held until its tag ends, and an argument's is then typed by the tool's schema.
-A call is complete when its parts add up to a name and one JSON object. The text of one that is not complete is content.
+Rules: calls that are given as they are written start when the name is known (and the id, where the grammar reads ids);
+arguments that come before wait. A value read as JSON streams; other text is held until its tag ends, and an argument's is
+then typed by the tool's schema. A call is complete when its parts add up to a name and one JSON object.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Request
+from unrender.messages import CallStatus, Request, ToolCall
 from unrender.parsing.asked import instead_of_call, instead_of_silence, refuse
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.coercion import ArgumentTypes, coerce
@@ -28,8 +29,9 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.ids import CallIds
-from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 from unrender.parsing.saved import MOST
+from unrender.parsing.spans import up_to
 
 _CLOSING: Mapping[str, str] = {"": "{}", "entries": "}", "whole": ""}
 """What ends the arguments, by how they were written."""
@@ -150,13 +152,24 @@ class TaggedReader:
 
     @property
     def final_end(self) -> int:
-        """The end of the last final span."""
-        return self.engine.final_end
+        """The end of the last final span. A call that was not told of is not final: it may become content."""
+        end = self.engine.final_end
+        return end if self.call is None or self.call.begun else min(end, self.call.start)
 
     def final_spans(self) -> list[tuple[Role, int]]:
         """Return the role and the end of each final span; no way back begins before its end."""
-        spans = self.engine.final_spans()
+        spans = up_to(self.engine.final_spans(), self.final_end)
         return _merged(_as_content(spans, self.dead)) if self.dead else spans
+
+    @property
+    def _waits(self) -> bool:
+        """Whether calls are given when they are complete."""
+        return self.policy.calls is CallRelease.COMPLETE
+
+    def open_call(self) -> ToolCall | None:
+        """Return the call that is being read, as far as the caller was not told of it."""
+        call = self.call
+        return None if call is None or call.begun or Role.NAME not in call.tags else _read_so_far(call, CallStatus.OPEN)
 
     def _taken(self, notices: Iterable[Notice]) -> list[Event | BrokenText]:
         for notice in notices:
@@ -218,7 +231,8 @@ class TaggedReader:
             case Role.CALL:
                 self._end(call, closed)
         call.tags.add(role)
-        if role in _BEFORE_START and Role.NAME in call.tags and (not self.has_ids or Role.ID in call.tags):
+        named = Role.NAME in call.tags and (not self.has_ids or Role.ID in call.tags)
+        if role in _BEFORE_START and named and not self._waits:
             self._start(call)
 
     def _say(self, call: TaggedCall, text: str) -> None:
@@ -244,36 +258,37 @@ class TaggedReader:
     def _end(self, call: TaggedCall, closed: Closed) -> None:
         """End a call that was read to its end; without a name there is none."""
         self.call = None
-        if Role.NAME in call.tags:
+        named = Role.NAME in call.tags
+        self._say(call, _CLOSING[call.written] if named else "")
+        if named and _is_object("".join(call.said)):
             self._start(call)
-            self._say(call, _CLOSING[call.written])
-            if _is_object("".join(call.said)):
-                self.events.append(ToolCallFinished(self.calls - 1, CallStatus.COMPLETE))
-                return
-            self.events.append(ToolCallFinished(self.calls - 1, CallStatus.INVALID))
-        wanted = "arguments that are one JSON object" if Role.NAME in call.tags else "the name of a tool in the call"
-        self.events.append(Malformed("", closed.position, wanted))
-        self._bury(call, closed.text, closed.position)
+            self.events.append(ToolCallFinished(self.calls - 1, CallStatus.COMPLETE))
+            return
+        wanted = "arguments that are one JSON object" if named else "the name of a tool in the call"
+        self._bury(call, CallStatus.INVALID, Malformed("", closed.position, wanted), closed.text)
 
     def _broken(self, broken: Broken) -> None:
         call, self.call = self.call, None
-        if call and Role.NAME in call.tags:
-            self._start(call)
-            status = CallStatus.TRUNCATED if broken.at_end else CallStatus.INVALID
-            self.events.append(ToolCallFinished(self.calls - 1, status))
         if self.strict:
             refuse(self.events)
             raise MalformedOutput(broken.position, broken.expected, broken.around)
-        self.events.append(Malformed(broken.met, broken.position, broken.expected))
-        if call:
-            self._bury(call, broken.text, broken.position)
+        met = Malformed(broken.met, broken.position, broken.expected)
+        if call is None:
+            self.events.append(met)
+        else:
+            self._bury(call, CallStatus.TRUNCATED if broken.at_end else CallStatus.INVALID, met, broken.text)
 
-    def _bury(self, call: TaggedCall, text: str, end: int) -> None:
-        """Make the text of a call that is not complete content, unless the policy withholds it."""
-        withheld = Role.NAME in call.tags and self.policy.malformed is DeadCalls.WITHHOLD
-        if text and not withheld:
+    def _bury(self, call: TaggedCall, status: CallStatus, met: Malformed, text: str) -> None:
+        """End a call that is not complete, and report it. Its text becomes content, unless the call was given already."""
+        named = Role.NAME in call.tags
+        if named and not self._waits:
+            self._start(call)
+            self.events += [ToolCallFinished(self.calls - 1, status), met]
+            return
+        self.events.append(replace(met, call=_read_so_far(call, status)) if named else met)
+        if text:
             self.events.append(ContentText(text))
-            self.dead.append((call.start, end))
+            self.dead.append((call.start, met.position))
 
 
 _ONCE = frozenset((Role.NAME, Role.ID, Role.ARGUMENT))
@@ -316,6 +331,10 @@ def _merged(spans: Iterable[tuple[Role, int]]) -> list[tuple[Role, int]]:
             found.pop()
         found.append((role, stop))
     return found
+
+
+def _read_so_far(call: TaggedCall, status: CallStatus) -> ToolCall:
+    return ToolCall(name=call.name, arguments="".join(call.said), id=call.id, status=status)
 
 
 def _string(text: str) -> str:

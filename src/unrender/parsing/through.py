@@ -8,6 +8,7 @@ from functools import partial
 from unrender.grammar.nodes import Role
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText
 from unrender.parsing.machine import Machine
+from unrender.parsing.message import MessageFold
 
 
 def flows(machine: Machine) -> bool:
@@ -18,16 +19,28 @@ def flows(machine: Machine) -> bool:
         return False
     role = machine.span_roles[-1]
     if role is Role.ARGUMENT:
-        return machine.call is not None and machine.call.begun
+        return machine.call is not None
     return role is Role.REASONING or (role is Role.CONTENT and machine.answered and not machine.carried)
 
 
-def event_maker(machine: Machine) -> Callable[[str], Event]:
-    """Return the function that makes an event of more text of the present role."""
+def event_maker(machine: Machine) -> Callable[[str], Event] | None:
+    """Return the function that makes an event of more text of the present role; None where the text waits."""
     role = machine.span_roles[-1]
-    if role is Role.ARGUMENT:
-        return partial(ArgumentsText, machine.calls - 1)
-    return ReasoningText if role is Role.REASONING else ContentText
+    if role is not Role.ARGUMENT:
+        return ReasoningText if role is Role.REASONING else ContentText
+    return None if _waits(machine) else partial(ArgumentsText, machine.calls - 1)
+
+
+def writer(machine: Machine, fold: MessageFold) -> Callable[[str], object]:
+    """Return the function that adds more text of the present role to the message, or to the arguments that wait."""
+    if _waits(machine) and machine.call is not None:
+        return machine.call.arguments.append
+    return fold.writer(machine.span_roles[-1])
+
+
+def _waits(machine: Machine) -> bool:
+    """Return whether the text belongs to a call that the caller was not told of."""
+    return machine.span_roles[-1] is Role.ARGUMENT and machine.call is not None and not machine.call.begun
 
 
 def keeper(machine: Machine) -> Callable[[str], object] | None:

@@ -50,7 +50,7 @@ def _film(turn: Turn, chunks: Iterable[str]) -> dict[str, Any]:
         "steps": steps,
         "spans": [{"role": str(span.role), "start": span.start, "end": span.end} for span in parser.spans],
         "message": message.to_openai(),
-        "statuses": [str(call.status) for call in message.tool_calls],
+        "dead_calls": [f"{call.name}: {call.status}" for call in message.dead_calls],
         "finish_reason": message.finish_reason(),
     }
 

@@ -71,7 +71,14 @@ class Case:
         self._output = text
         return self
 
-    def expect(self, *, reasoning: str = "", content: str = "", tool_calls: Sequence[ExpectedCall] = ()) -> None:
+    def expect(
+        self,
+        *,
+        reasoning: str = "",
+        content: str = "",
+        tool_calls: Sequence[ExpectedCall] = (),
+        dead_calls: Sequence[ExpectedCall] = (),
+    ) -> None:
         """Check that the output means this at every split, leniently and strictly, and that grammars allow it.
 
         Grammars are checked with the engines that are installed (llguidance, xgrammar). Raises `AssertionError`, which
@@ -79,7 +86,7 @@ class Case:
         """
         __tracebackhide__ = True
         turn, output = self._prepared()
-        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls)
+        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, dead_calls=dead_calls)
         message = self._check(turn, output, expected, strict=False)
         self._check(turn, output, expected, strict=True)
         refused = refusals(turn, output, message)
@@ -92,7 +99,12 @@ class Case:
             )
 
     def expect_tolerated(
-        self, *, reasoning: str = "", content: str = "", tool_calls: Sequence[ExpectedCall] = ()
+        self,
+        *,
+        reasoning: str = "",
+        content: str = "",
+        tool_calls: Sequence[ExpectedCall] = (),
+        dead_calls: Sequence[ExpectedCall] = (),
     ) -> None:
         """Check that the output means this at every split, although it deviates from the format.
 
@@ -100,7 +112,7 @@ class Case:
         """
         __tracebackhide__ = True
         turn, output = self._prepared()
-        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls)
+        expected = Expectation(reasoning=reasoning, content=content, tool_calls=tool_calls, dead_calls=dead_calls)
         message = self._check(turn, output, expected, strict=False)
         _, refusal = _read(turn.parser(strict=True), [output])
         if not refusal and not refusals(turn, output, message):

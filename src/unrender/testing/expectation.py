@@ -40,11 +40,14 @@ def call(name: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> 
 
 
 def broken_call(name: str, arguments: str, *, status: str = CallStatus.TRUNCATED) -> ExpectedCall:
-    """Return a call that was cut off or, with status "invalid", broken.
+    """Return a dead call: it was cut off or, with status "invalid", is broken. Its text is content.
 
     `arguments` is its JSON text so far.
     """
     return ExpectedCall(name=name, arguments=arguments, status=CallStatus(status))
+
+
+_OF_CALLS = ("tool_calls", "dead_calls")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +57,13 @@ class Expectation:
     reasoning: str = ""
     content: str = ""
     tool_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
+    dead_calls: Sequence[ExpectedCall] = field(default_factory=tuple)
 
     @classmethod
     def of(cls, message: Message) -> Expectation:
         """Return the expectation that the message fulfils."""
-        calls = tuple(map(_expected, message.tool_calls))
-        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls)
+        calls, dead = (tuple(map(_expected, calls)) for calls in (message.tool_calls, message.dead_calls))
+        return cls(reasoning=message.reasoning, content=message.content, tool_calls=calls, dead_calls=dead)
 
     def differences(self, found: Expectation) -> list[str]:
         """Return lines that show where `found` differs; none if it does not.
@@ -68,15 +72,16 @@ class Expectation:
         """
         return [
             line
-            for name in ("reasoning", "content", "tool_calls")
+            for name in ("reasoning", "content", *_OF_CALLS)
             for line in _difference(name, getattr(self, name), getattr(found, name))
         ]
 
     def source(self) -> str:
         """Return a call of `expect` that states this, as Python."""
-        calls = [item.source() for item in self.tool_calls]
         rows = [f"{name}={value!r}" for name in ("reasoning", "content") if (value := getattr(self, name))]
-        rows += [f"tool_calls=[{', '.join(calls)}]"] if calls else []
+        for name in _OF_CALLS:
+            calls = [item.source() for item in getattr(self, name)]
+            rows += [f"{name}=[{', '.join(calls)}]"] if calls else []
         return f".expect({', '.join(rows)})" if len(rows) < 2 else ".expect(\n" + "".join(map(_row, rows)) + ")"
 
 

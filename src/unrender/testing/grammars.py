@@ -11,7 +11,7 @@ from typing import Any
 
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.grammar.encode import encode_answer
-from unrender.messages import CallStatus, Message
+from unrender.messages import Message
 from unrender.parsing.parser import prefill
 from unrender.turn import Turn
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
@@ -63,7 +63,7 @@ def _without_end(turn: Turn, output: str) -> str:
 
 def _rewritten(turn: Turn, message: Message) -> Iterator[str]:
     """Yield the message as the format writes it, after what the prompt has written; a grammar made by hand writes none."""
-    if turn.grammar is not None or any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
+    if turn.grammar is not None or message.dead_calls:
         return
     calls = [(call.name, json.loads(call.arguments), call.id) for call in message.tool_calls]
     text = encode_answer(turn.format, content=message.content, reasoning=message.reasoning, calls=calls)

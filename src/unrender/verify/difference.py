@@ -7,12 +7,11 @@ import os.path
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unrender.messages import CallStatus
 from unrender.verify.report import Counterexample
 
 _AROUND = 30
 """Characters of what two texts have in common that are shown beside what they have not."""
-_PARTS = ("reasoning_content", "content", "tool_calls", "statuses")
+_PARTS = ("reasoning_content", "content", "tool_calls", "dead_calls")
 
 
 def diff(example: Counterexample) -> Iterator[str]:
@@ -43,14 +42,8 @@ def _message(text: str) -> Mapping[str, Any] | None:
 
 
 def _comparable(part: str, value: Any) -> Any:
-    """Leave out what is not compared: the ids of calls, made up where the format has none, and that a call is whole."""
-    match part:
-        case "tool_calls":
-            return [call["function"] for call in value or ()]
-        case "statuses":
-            return [status for status in value or () if status != CallStatus.COMPLETE]
-        case _:
-            return value or ""
+    """Leave out what is not compared: the ids of calls, made up where the format has none."""
+    return [call["function"] for call in value or ()] if part == "tool_calls" else value or ""
 
 
 def _narrowed(example: Counterexample) -> Iterator[str]:

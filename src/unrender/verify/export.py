@@ -17,7 +17,7 @@ from unrender.analysis import Analysis, analyze
 from unrender.emit.response_template import REASONING_NAMES, Exported
 from unrender.errors import ExportError
 from unrender.format import Format
-from unrender.messages import CallStatus, Message, Request, read_tools
+from unrender.messages import Message, Request, read_tools
 from unrender.parsing.begun import prefill
 from unrender.parsing.parser import Parser
 from unrender.template.rendering import Template
@@ -137,9 +137,8 @@ def show_closing(subject: Subject, answer: Answer) -> Shown | None:
 
 
 def _says_all(message: Message, answer: Answer) -> bool:
-    complete = [call.name for call in message.tool_calls if call.status is CallStatus.COMPLETE]
     return (
-        [name for name, _ in answer.calls] == complete
+        [name for name, _ in answer.calls] == [call.name for call in message.tool_calls]
         and bool(message.reasoning) >= bool(answer.reasoning)
         and bool(message.content) == bool(answer.content)
     )

@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 from unrender.emit.answer import Answer as Emitted
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.messages import CallStatus, Message
 from unrender.parsing.begun import prefill
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
@@ -72,14 +71,10 @@ def _misread(subject: Subject, text: str) -> Counterexample | None:
     parser = Parser(subject.format, REQUEST, grammar=subject.grammar, prompt=subject.prompt or "")
     events = [*parser.feed(text), *parser.finish()]
     malformed = next((event for event in events if isinstance(event, Malformed)), None)
-    if malformed is None and _whole(parser.message):
+    if malformed is None and not parser.message.dead_calls:
         return None
     found = f"at character {malformed.position}: expected {malformed.expected}" if malformed else "a call broke off"
     return Counterexample(answer=text, expected="an answer that is read", found=found, chunking="whole")
-
-
-def _whole(message: Message) -> bool:
-    return all(call.status is CallStatus.COMPLETE for call in message.tool_calls)
 
 
 def _accepted(

@@ -9,7 +9,7 @@ from random import Random
 
 from unrender.analysis.claims import claims_to_read
 from unrender.format import Format
-from unrender.messages import CallStatus, Message, Request, read_tools
+from unrender.messages import Message, Request, read_tools
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.verify.axes import TOOLS, Answer
@@ -79,7 +79,7 @@ def _written_alike(subject: Subject, message: Message, shown: Shown) -> bool:
     missed = len(message.tool_calls) != len(shown.expected.calls)
     if missed and message.content.strip() != shown.expected.content.strip():
         return False
-    if any(call.status is not CallStatus.COMPLETE for call in message.tool_calls):
+    if message.dead_calls:
         return False
     again = subject.render(message.to_openai())
     return again is not None and again == shown.whole
@@ -125,8 +125,7 @@ def _same(message: Message, expected: Answer) -> bool:
     if bool(message.reasoning) != bool(expected.reasoning) or len(message.tool_calls) != len(expected.calls):
         return False
     return all(
-        call.status is CallStatus.COMPLETE
-        and call.name == name
+        call.name == name
         and json.dumps(json.loads(call.arguments), sort_keys=True) == json.dumps(arguments, sort_keys=True)
         for call, (name, arguments) in zip(message.tool_calls, expected.calls, strict=True)
     )
@@ -137,6 +136,6 @@ def _describe(answer: Answer) -> str:
 
 
 def described(message: Message) -> str:
-    """Return a message as JSON, with the status of its calls."""
-    statuses = [str(call.status) for call in message.tool_calls]
-    return json.dumps({**message.to_openai(), **({"statuses": statuses} if statuses else {})}, ensure_ascii=False)
+    """Return a message as JSON, with what is known of its dead calls."""
+    dead = [f"{call.name}: {call.status}" for call in message.dead_calls]
+    return json.dumps({**message.to_openai(), **({"dead_calls": dead} if dead else {})}, ensure_ascii=False)

@@ -23,11 +23,12 @@ from unrender.parsing.events import (
 )
 from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.message import MessageFold
-from unrender.parsing.policy import Policy, UnknownTools
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 from unrender.parsing.tagged import TaggedReader
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
 NAME = c.name(c.chars("a-z_", 1, None))
 CALL = c.tool_call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
 ANSWER = Grammar(
@@ -46,12 +47,20 @@ TAGGED = Grammar(
 )
 
 
-def reader(grammar: Grammar, request: Request = REQUEST, *, strict: bool = False) -> TaggedReader:
-    return TaggedReader(compile_combinators(grammar), request, strict=strict, ids=CallIds(numbered_id))
+def reader(
+    grammar: Grammar, request: Request = REQUEST, *, strict: bool = False, policy: Policy | None = None
+) -> TaggedReader:
+    return TaggedReader(compile_combinators(grammar), request, strict=strict, policy=policy, ids=CallIds(numbered_id))
 
 
-def read(grammar: Grammar, *chunks: str, request: Request = REQUEST, strict: bool = False) -> list[Event | BrokenText]:
-    made = reader(grammar, request, strict=strict)
+def read(
+    grammar: Grammar,
+    *chunks: str,
+    request: Request = REQUEST,
+    strict: bool = False,
+    policy: Policy | None = None,
+) -> list[Event | BrokenText]:
+    made = reader(grammar, request, strict=strict, policy=policy)
     return [*(event for chunk in chunks for event in made.feed(chunk)), *made.finish()]
 
 
@@ -75,7 +84,7 @@ def test_an_answer_is_read_into_its_parts():
 
 def test_a_part_after_a_cut_streams():
     """Once nothing can be taken back, text is released with its chunk."""
-    made = reader(ANSWER)
+    made = reader(ANSWER, policy=AS_WRITTEN)
 
     assert made.feed("<think>Hm") == [ReasoningText("Hm")]
     assert made.feed("</think>") == []
@@ -117,10 +126,13 @@ def test_a_call_of_an_unknown_tool_does_not_match():
     ],
 )
 def test_a_call_that_breaks_off_is_not_complete(text, status):
-    """Half a call, broken arguments, and arguments that are not an object say so."""
-    finished = [event for event in read(ANSWER, *text) if isinstance(event, ToolCallFinished)]
+    """Half a call, broken arguments, and arguments that are not an object say so, in the call or in the report."""
+    written = read(ANSWER, *text, policy=AS_WRITTEN)
+    assert [event for event in written if isinstance(event, ToolCallFinished)] == [ToolCallFinished(0, status)]
 
-    assert finished == [ToolCallFinished(0, status)]
+    events = read(ANSWER, *text)
+    assert not any(isinstance(event, ToolCallStarted | ArgumentsText | ToolCallFinished) for event in events)
+    assert [event.call.status for event in events if isinstance(event, Malformed) and event.call] == [status]
 
 
 def test_text_after_what_matches_is_content():
@@ -284,7 +296,7 @@ def test_wrong_arguments_are_refused(make, message):
 
 def test_a_copy_goes_on_alone():
     """A fork reads its own text; the original stays as it was."""
-    made = reader(ANSWER)
+    made = reader(ANSWER, policy=AS_WRITTEN)
     made.feed('<call>get_weather:{"city": ')
     fork = made.copy()
 

@@ -20,8 +20,9 @@ def test_a_call_that_is_cut_off_is_truncated(end):
         parser = Parser(declared_format("tool-call-json"), Request(tools=None))
         fed(parser, chunks)
 
-        (call,) = parser.message.tool_calls
+        (call,) = parser.message.dead_calls
         assert (call.name, call.status, parser.message.content) == ("now", CallStatus.TRUNCATED, WHOLE[:end])
+        assert parser.message.tool_calls == ()
         assert parser.spans[-1].end == end
 
 

@@ -9,7 +9,7 @@ from stepping import FAILED, HERE, TOOLS, machine_at, taken
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Request, ToolChoice
+from unrender.messages import CallStatus, Request, ToolCall, ToolChoice
 from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
@@ -20,8 +20,9 @@ from unrender.parsing.events import (
 )
 from unrender.parsing.ids import CallIds, numbered_id
 from unrender.parsing.instructions import Halt, Jump, Lit
+from unrender.parsing.ledger import Ledger
 from unrender.parsing.machine import ABANDONED, FREE_REREADS, Machine
-from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 
 
 def at_rest(text: str = "", **fields: Any) -> Machine:
@@ -50,7 +51,7 @@ def test_a_new_machine_has_read_nothing() -> None:
     """Nothing of it is another answer's."""
     ids = CallIds(numbered_id)
     new = Machine((Jump(0),), Request(), strict=True, ids=ids, roles={})
-    own = {name: getattr(new, name) for name in Machine.__slots__}
+    own = {name: getattr(new, name) for name in (*Machine.__slots__, *Ledger.__slots__)}
 
     assert own == {
         "answered": False,
@@ -396,27 +397,26 @@ def test_a_call_that_was_not_asked_for_is_reported() -> None:
         ("", False, 0, CallStatus.INVALID, ""),
     ],
 )
-@pytest.mark.parametrize("withheld", [True, False])
+@pytest.mark.parametrize("given", [True, False])
 def test_a_committed_call_that_breaks(
-    text: str, final: bool, failed_at: int, status: CallStatus, met: str, withheld: bool
+    text: str, final: bool, failed_at: int, status: CallStatus, met: str, given: bool
 ) -> None:
-    """It is ended, and reported; its text is content, or nowhere when the policy withholds it."""
-    policy = Policy(malformed=DeadCalls.WITHHOLD if withheld else DeadCalls.CONTENT)
+    """It is reported. A call that was given ends as it is; the text of one that waited is content."""
+    policy = Policy(calls=CallRelease.WRITTEN if given else CallRelease.COMPLETE)
     machine = in_call("<c>" + text, final=final, policy=policy)
     machine.take(Role.MARKER, 3)
     machine.failed_at = 3 + failed_at
     machine.fail("'x'")
 
-    said = [] if withheld else [ContentText("<c>")]
-    assert machine.events == [
-        ToolCallStarted(0, "call00000", "now", True),
-        ToolCallFinished(0, status),
-        Malformed(met, 3, "'x'"),
-        *said,
-    ]
+    dead = ToolCall(name="now", arguments="", id="", status=status)
+    assert machine.events == (
+        [ToolCallStarted(0, "call00000", "now", True), ToolCallFinished(0, status), Malformed(met, 3, "'x'")]
+        if given
+        else [Malformed(met, 3, "'x'", dead), ContentText("<c>")]
+    )
     assert (machine.pc, machine.closed, machine.call, machine.scanner) == (7, ABANDONED, None, None)
-    assert taken(machine) == ("marker '<c>'" if withheld else "content '<c>'")
-    assert (machine.answered, machine.dead()) == (not withheld, not withheld)
+    assert taken(machine) == ("marker '<c>'" if given else "content '<c>'")
+    assert (machine.answered, machine.dead(), machine.calls) == (not given, not given, int(given))
 
 
 def test_only_a_call_that_died_is_dead() -> None:
@@ -428,7 +428,7 @@ def test_only_a_call_that_died_is_dead() -> None:
 
 def test_white_space_before_a_dead_call_is_content_with_it() -> None:
     """It was carried from the call before."""
-    machine = at_rest("A\n<c>!", answered=True)
+    machine = at_rest("A\n<c>!", answered=True, policy=Policy())
     machine.text(Role.CONTENT, 1)
     machine.carry(2)
     machine.begin_call().recover = 7
@@ -442,7 +442,7 @@ def test_white_space_before_a_dead_call_is_content_with_it() -> None:
 def test_the_text_of_a_call_that_may_die_is_kept() -> None:
     """Where its policy makes it content; else what was read is needed no more."""
     found = []
-    for policy in (Policy(), Policy(malformed=DeadCalls.WITHHOLD)):
+    for policy in (Policy(), Policy(calls=CallRelease.WRITTEN)):
         machine = in_call("abcdef", at=2, policy=policy)
         machine.at = 5
         found.append(machine.needed_from())

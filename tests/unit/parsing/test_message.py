@@ -84,15 +84,38 @@ def test_a_message_is_saved_and_read() -> None:
             {"id": "id0", "name": "f", "known": True, "arguments": '{"x": 1}', "status": "complete"},
             {"id": "id1", "name": "g", "known": False, "arguments": "", "status": "open"},
         ],
+        "dead": [],
     }
     again = MessageFold.restore(Saved(state))
     assert (again.state(), again.message, again.calls) == (state, fold.message, 2)
     again.add([ContentText("c"), ReasoningText("."), ArgumentsText(1, "{}"), ToolCallFinished(1, CallStatus.INVALID)])
 
     assert (again.message.content, again.message.reasoning) == ("abc", "so.")
-    assert again.message.tool_calls[1] == ToolCall(
-        name="g", arguments="{}", id="id1", status=CallStatus.INVALID, known=False
-    )
+    broken = ToolCall(name="g", arguments="{}", id="id1", status=CallStatus.INVALID, known=False)
+    assert (again.message.tool_calls[1], again.message.dead_calls) == (broken, (broken,))
+    assert MessageFold.restore(Saved(again.state())).message == again.message
+
+
+def test_dead_calls_are_those_that_were_given_and_those_that_were_not() -> None:
+    """In the order in which they died; one whose text became content is no call of the message. A copy has its own."""
+    waited = ToolCall(name="f", arguments="{", id="", status=CallStatus.TRUNCATED)
+    fold = MessageFold()
+    fold.add([Malformed("", 0, "x", waited), ContentText("<f>{"), ToolCallStarted(0, "id0", "g")])
+    copy = fold.copy()
+    copy.add([ToolCallFinished(0, CallStatus.INVALID)])
+
+    given = ToolCall(name="g", arguments="", id="id0", status=CallStatus.INVALID)
+    assert (copy.message.tool_calls, copy.message.dead_calls) == ((given,), (waited, given))
+    assert fold.message.dead_calls == (waited,)
+
+
+@pytest.mark.parametrize("status", ["complete", "open"])
+def test_a_dead_call_that_is_not_dead_is_refused(status: str) -> None:
+    """No parser writes it."""
+    call = {"id": "a", "name": "f", "known": True, "arguments": "", "status": status}
+
+    with pytest.raises(StateError, match="truncated, invalid"):
+        MessageFold.restore(Saved({"content": "", "reasoning": "", "calls": [], "dead": [call]}))
 
 
 @pytest.mark.parametrize("name", ["id", "name", "known", "arguments", "status"])

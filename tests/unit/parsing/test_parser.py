@@ -20,7 +20,7 @@ from unrender.parsing.begun import prefill
 from unrender.parsing.events import ContentText, Event, MessageFinished, ReasoningText, ToolCallStarted
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
-from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 from unrender.parsing.sealed import body_digest
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -101,7 +101,7 @@ def test_an_unclosed_call_is_truncated_when_the_engine_says_so() -> None:
     parser.feed("<function=now>\n<parameter=city>\nRome\n</parameter>\n")
     parser.finish("length")
 
-    assert [call.status for call in parser.message.tool_calls] == [CallStatus.TRUNCATED]
+    assert [call.status for call in parser.message.dead_calls] == [CallStatus.TRUNCATED]
 
 
 def test_reasoning_may_be_left_in_content() -> None:
@@ -181,7 +181,7 @@ def marked(position: int, name: str) -> str:
 def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
     """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
     text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
-    policy = Policy(unknown_tools=UnknownTools.CALL, malformed=DeadCalls.WITHHOLD)
+    policy = Policy(unknown_tools=UnknownTools.CALL, calls=CallRelease.WRITTEN)
     for at in range(0, len(text), 5):
         parser = make(ids=marked, policy=policy, special_tokens=("<b>",), known_ids=("x", "y"))
         parser.feed(text[:at])
@@ -229,7 +229,7 @@ def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
         stopped = make()
         stopped.finish()
         assert moved(stopped).state() == stopped.state()
-        assert [call.status for call in again.message.tool_calls] == [CallStatus.TRUNCATED]
+        assert [call.status for call in again.message.dead_calls] == [CallStatus.TRUNCATED]
         with pytest.raises(ValueError, match="after finish"):
             again.feed("x")
 
@@ -311,7 +311,7 @@ def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
         parser = Parser(TAGGED.format, REQUEST)
         fed(parser, pieces[:size])
 
-        assert [call.status for call in parser.message.tool_calls] == [CallStatus.TRUNCATED]
+        assert [call.status for call in parser.message.dead_calls] == [CallStatus.TRUNCATED]
         assert parser.message.content == "".join(pieces[:size])
 
 
@@ -328,7 +328,7 @@ def test_the_last_text_may_come_with_the_end() -> None:
             make().finish(text=b"x")
     cut = Parser(TAGGED.format, REQUEST)
     cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
-    assert [call.status for call in cut.message.tool_calls] == [CallStatus.TRUNCATED]
+    assert [call.status for call in cut.message.dead_calls] == [CallStatus.TRUNCATED]
 
 
 def test_what_is_settled_is_the_models() -> None:
@@ -370,7 +370,7 @@ def test_what_special_text_and_ordinary_text_are() -> None:
 
 def test_what_may_come_and_what_reads_it() -> None:
     """Asking changes nothing."""
-    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls=CallRelease.WRITTEN))
     parser.feed("Hi <tool_call>")
     expected = parser.expected()
     assert "'{'" in expected[0]

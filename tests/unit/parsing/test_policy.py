@@ -12,8 +12,8 @@ from unrender.messages import Message, Request, Tool
 from unrender.parsing.events import Malformed
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import (
+    CallRelease,
     CallsInReasoning,
-    DeadCalls,
     Policy,
     UndeclaredReasoning,
     UnknownTools,
@@ -88,18 +88,20 @@ def test_the_text_of_a_dead_call_is_content_by_default(dead: str) -> None:
 
         assert parser.message.content == "Hi " + dead
         assert [call.name for call in parser.message.dead_calls] == ["now"]
+        assert parser.message.tool_calls == ()
         assert "tool_calls" not in parser.message.to_openai()
 
 
 @pytest.mark.parametrize("dead", DEAD)
-def test_the_text_of_a_dead_call_can_be_withheld(dead: str) -> None:
-    """On request it is nowhere but in the call, and the event is there all the same."""
-    parser = Parser(FORMAT, Request(tools=(Tool(name="now"),)), policy=Policy(malformed=DeadCalls.WITHHOLD))
+def test_a_dead_call_that_was_given_stays_a_call(dead: str) -> None:
+    """On request calls come as they are written: its text is nowhere else, and the event is there all the same."""
+    parser = Parser(FORMAT, Request(tools=(Tool(name="now"),)), policy=Policy(calls=CallRelease.WRITTEN))
     events = fed(parser, ["Hi " + dead])
 
     assert parser.message.content.startswith("Hi ")
     assert "now" not in parser.message.content
     assert [call.name for call in parser.message.dead_calls] == ["now"]
+    assert parser.message.dead_calls == parser.message.tool_calls
     assert any(isinstance(event, Malformed) for event in events)
 
 
@@ -109,7 +111,8 @@ def test_a_call_after_a_dead_call_is_read() -> None:
     message = read(dead + "\n" + after)
 
     assert message.content == dead + "\n"
-    assert [str(one.status) for one in message.tool_calls] == ["invalid", "complete"]
+    assert [str(one.status) for one in message.tool_calls] == ["complete"]
+    assert [str(one.status) for one in message.dead_calls] == ["invalid"]
     assert message.finish_reason("stop") == "tool_calls"
 
 
@@ -122,32 +125,32 @@ def test_a_call_that_lacks_its_closer_at_the_limit_is_dead() -> None:
         parser.finish("length")
 
         assert parser.message.content == text
-        assert len(parser.message.dead_calls) == calls
+        assert (len(parser.message.dead_calls), parser.message.tool_calls) == (calls, ())
         assert parser.message.finish_reason("length") == "length"
 
 
 def test_the_words_of_a_policy() -> None:
     """States and configurations name them."""
-    kinds = (UnknownTools, CallsInReasoning, UndeclaredReasoning, DeadCalls)
+    kinds = (UnknownTools, CallsInReasoning, UndeclaredReasoning, CallRelease)
 
     assert [[word.value for word in kind] for kind in kinds] == [
         ["content", "call"],
         ["rescue", "ignore"],
         ["read", "content"],
-        ["content", "withhold"],
+        ["complete", "written"],
     ]
 
 
 DEFAULTS = {
     "unknown_tools": "content",
     "calls_in_reasoning": "rescue",
-    "malformed": "content",
+    "calls": "complete",
     "undeclared_reasoning": "read",
 }
 OTHERS = {
     "unknown_tools": "call",
     "calls_in_reasoning": "ignore",
-    "malformed": "withhold",
+    "calls": "written",
     "undeclared_reasoning": "content",
 }
 
@@ -157,7 +160,7 @@ def test_a_policy_is_saved_and_read() -> None:
     other = Policy(
         unknown_tools=UnknownTools.CALL,
         calls_in_reasoning=CallsInReasoning.IGNORE,
-        malformed=DeadCalls.WITHHOLD,
+        calls=CallRelease.WRITTEN,
         undeclared_reasoning=UndeclaredReasoning.CONTENT,
     )
 

@@ -12,6 +12,7 @@ from unrender.parsing.envelope import ReadEnvelope
 from unrender.parsing.events import ArgumentsText
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import CallRelease, Policy
 from unrender.parsing.spelled import spelling_of
 
 FLAT = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
@@ -93,7 +94,9 @@ def test_what_encloses_both_is_closed_after_them(rest):
 def test_what_is_spelled_so_needs_no_single_steps(text, at_once, monkeypatch):
     """Up to its arguments."""
     monkeypatch.setattr(envelope, "_STEPS", {4: ReadEnvelope._scan})
-    parser = Parser(Format(tools=syntax()), Request(tools=(Tool(name="now"),)))
+    parser = Parser(
+        Format(tools=syntax()), Request(tools=(Tool(name="now"),)), policy=Policy(calls=CallRelease.WRITTEN)
+    )
     if at_once:
         assert any(isinstance(event, ArgumentsText) for event in parser.feed("\\ <call>" + text))
         return

@@ -19,7 +19,7 @@ from properties.families import (
 from saving import changed, restored, state_of
 
 from unrender.errors import StateError
-from unrender.messages import CallStatus
+from unrender.messages import CallStatus, ToolCall
 from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.events import (
     ArgumentsText,
@@ -31,9 +31,11 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import CallRelease, Policy
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.state import read_events, save_events
 
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
 IN_A_STRING = 'Hi\n<tool_call>\n{"name": "now", "arguments": {"a": ["b'
 HELD = "<think>So<|calls_begin|><|call_begin|>functions.now:0<|args_begin|>{"
 TAGGED_VALUE = "<function=now>\n<parameter=city>\nRo"
@@ -45,15 +47,16 @@ def test_a_state_holds_what_its_version_says() -> None:
     del state["digest"], state["for"]
 
     assert state == {
-        "version": 2,
+        "version": 3,
         "finished": False,
         "message": {
             "content": "Hi",
             "reasoning": "",
-            "calls": [{"id": "call00000", "name": "now", "known": True, "arguments": '{"a": ["b', "status": "open"}],
+            "calls": [],
+            "dead": [],
         },
         "waiting": [],
-        "called": True,
+        "called": False,
         "broken": [],
         "quoting": {"tokens": [], "held": "", "quoted": []},
         "machine": {
@@ -73,17 +76,19 @@ def test_a_state_holds_what_its_version_says() -> None:
             "at": 0,
             "failed_at": -1,
             "wanted": "",
-            "calls": 1,
+            "calls": 0,
             "closed": 0,
             "steps": 15,
             "reread": 0,
-            "ids": ["call00000"],
-            "id_calls": [0],
+            "ids": [],
+            "id_calls": [],
             "id_offset": 0,
-            "unknown_tools": "content",
-            "calls_in_reasoning": "rescue",
-            "malformed": "content",
-            "undeclared_reasoning": "read",
+            "policy": {
+                "unknown_tools": "content",
+                "calls_in_reasoning": "rescue",
+                "calls": "complete",
+                "undeclared_reasoning": "read",
+            },
             "roles": [
                 "content",
                 "layout",
@@ -106,17 +111,17 @@ def test_a_state_holds_what_its_version_says() -> None:
             "frames": [],
             "call": {
                 "keys": [],
-                "arguments": [],
+                "arguments": ['{"a": ["b'],
                 "held": [],
                 "mark": 2,
                 "start": 2,
                 "name": "now",
-                "id": "call00000",
+                "id": "",
                 "key": "",
                 "kind": "",
                 "latest": "",
                 "known": True,
-                "begun": True,
+                "begun": False,
                 "closed": False,
                 "ended": False,
                 "listing": False,
@@ -148,7 +153,7 @@ def test_text_that_is_kept_is_kept_whole() -> None:
 
 def test_a_state_holds_the_ways_back_and_what_waits_for_them() -> None:
     """Calls in reasoning are held until it is known whether they count."""
-    machine = state_of(COUNTED, HELD)["machine"]
+    machine = state_of(COUNTED, HELD, policy=AS_WRITTEN)["machine"]
 
     assert machine["events"] == [
         {"kind": "started", "index": 0, "id": "functions.now:0", "name": "now", "known": True},
@@ -257,7 +262,7 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.closed", (1 << 30) + 1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.steps", -1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.reread", -1),
-    (JSON_ENVELOPE, IN_A_STRING, "machine.malformed", "drop"),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.policy.calls", "drop"),
     (JSON_ENVELOPE, IN_A_STRING, "machine.calls", 0),
     (JSON_ENVELOPE, IN_A_STRING, "machine.calls", 2),
     (JSON_ENVELOPE, IN_A_STRING, "machine.ids", []),
@@ -293,6 +298,8 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.stack", "[" * 513),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.quote", ""),
     (JSON_ENVELOPE, IN_A_STRING, "machine.scanner.inner.quote", "`"),
+    (JSON_ENVELOPE, IN_A_STRING, "message.dead", None),
+    (JSON_ENVELOPE, IN_A_STRING, "message.dead", [1]),
     (COUNTED, HELD, "machine.frames.0.attempt", -1),
     (COUNTED, HELD, "machine.frames.0.attempt", 0),
     (COUNTED, HELD, "machine.frames.0.attempt", 1 << 20),
@@ -324,7 +331,7 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
 )
 def test_what_no_parser_has_written_is_refused(family: Family, text: str, path: str, value: Any) -> None:
     """The error names the field, and what was expected there."""
-    state = changed(state_of(family, text), path, value)
+    state = changed(state_of(family, text, policy=AS_WRITTEN), path, value)
 
     with pytest.raises(StateError, match=r"state\.[a-z_.\[\]0-9]+: expected .+, found .+") as raised:
         restored(family, state)
@@ -378,7 +385,7 @@ ACCEPTED: list[tuple[Family, str, str, Any]] = [
 )
 def test_the_greatest_and_the_least_are_accepted(family: Family, text: str, path: str, value: Any) -> None:
     """And they are there again when the parser is saved."""
-    state = changed(state_of(family, text), path, value)
+    state = changed(state_of(family, text, policy=AS_WRITTEN), path, value)
     again = restored(family, state).state()
     at: Any = again
     for key in path.split("."):
@@ -395,6 +402,7 @@ EVENTS = [
     ArgumentsText(2, "{}"),
     ToolCallFinished(2, CallStatus.TRUNCATED),
     Malformed("x", -3, "'y'"),
+    Malformed("", 7, "z", ToolCall(name="now", arguments="{", id="", status=CallStatus.INVALID, known=False)),
     MessageFinished(),
 ]
 SAVED = [
@@ -404,15 +412,25 @@ SAVED = [
     {"kind": "started", "index": 2, "id": "id", "name": "now", "known": False},
     {"kind": "arguments", "index": 2, "text": "{}"},
     {"kind": "finished", "index": 2, "status": "truncated"},
-    {"kind": "malformed", "text": "x", "position": -3, "expected": "'y'"},
+    {"kind": "malformed", "text": "x", "position": -3, "expected": "'y'", "call": None},
+    {
+        "kind": "malformed",
+        "text": "",
+        "position": 7,
+        "expected": "z",
+        "call": {"name": "now", "arguments": "{", "id": "", "status": "invalid", "known": False},
+    },
     {"kind": "end"},
 ]
+
+
+DEAD = {"name": "now", "arguments": "", "id": "", "status": "truncated", "known": True}
 
 
 def test_events_are_saved_and_read() -> None:
     """Of every kind; with how many calls had begun before each."""
     assert save_events(EVENTS) == SAVED
-    assert read_events([Saved(item) for item in SAVED], 2, 10) == (EVENTS, [2, 2, 2, 2, 3, 3, 3, 3, 3])
+    assert read_events([Saved(item) for item in SAVED], 2, 10) == (EVENTS, [2, 2, 2, 2, 3, 3, 3, 3, 3, 3])
 
 
 def test_the_least_and_the_greatest_of_an_event() -> None:
@@ -422,8 +440,8 @@ def test_the_least_and_the_greatest_of_an_event() -> None:
         {"kind": "arguments", "index": 1, "text": ""},
         {"kind": "finished", "index": 0, "status": "complete"},
         {"kind": "finished", "index": 1, "status": "complete"},
-        {"kind": "malformed", "text": "", "position": 10, "expected": ""},
-        {"kind": "malformed", "text": "", "position": -MOST, "expected": ""},
+        {"kind": "malformed", "text": "", "position": 10, "expected": "", "call": None},
+        {"kind": "malformed", "text": "", "position": -MOST, "expected": "", "call": None},
     ]
     events, counts = read_events([Saved(item) for item in saved], 2, 10)
 
@@ -443,6 +461,9 @@ def test_the_least_and_the_greatest_of_an_event() -> None:
         ({"kind": "finished", "index": 0, "status": "done"}, 1),
         ({"kind": "malformed", "text": "", "position": 11, "expected": ""}, 1),
         ({"kind": "malformed", "text": "", "position": -MOST - 1, "expected": ""}, 1),
+        ({"kind": "malformed", "text": "", "position": 0, "expected": "", "call": []}, 1),
+        ({"kind": "malformed", "text": "", "position": 0, "expected": "", "call": {**DEAD, "status": "complete"}}, 1),
+        ({"kind": "malformed", "text": "", "position": 0, "expected": "", "call": {**DEAD, "arguments": None}}, 1),
         ({"kind": "content"}, 1),
         ({"kind": "nothing"}, 1),
     ],

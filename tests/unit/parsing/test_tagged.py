@@ -9,7 +9,7 @@ import pytest
 
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Request, Tool, ToolChoice
+from unrender.messages import CallStatus, Request, Tool, ToolCall, ToolChoice
 from unrender.parsing.engine import Broken, Closed, Note, Notice, Opened, Program
 from unrender.parsing.events import (
     ArgumentsText,
@@ -21,12 +21,13 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.ids import CallIds, numbered_id
-from unrender.parsing.policy import DeadCalls, Policy, UnknownTools
+from unrender.parsing.policy import CallRelease, Policy, UnknownTools
 from unrender.parsing.steps import Halt
 from unrender.parsing.tagged import TaggedCall, TaggedReader
 
 NOW = Tool(name="now", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(NOW, Tool(name="then")))
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
 
 
 def reader(request: Request = REQUEST, *, has_ids: bool = False, strict: bool = False, **more: Any) -> TaggedReader:
@@ -103,27 +104,29 @@ def test_text_outside_of_calls() -> None:
 )
 def test_a_call_is_put_together(inside: list[list[Notice]], arguments: list[str]) -> None:
     """Its arguments are one value, or entries that the schema types; none are an empty object."""
-    found = events(call(NAMED, *inside))
+    written = events(call(NAMED, *inside), reader(policy=AS_WRITTEN))
 
-    assert found == [STARTED, *(ArgumentsText(0, text) for text in arguments), COMPLETE]
+    assert written == [STARTED, *(ArgumentsText(0, text) for text in arguments), COMPLETE]
+    assert events(call(NAMED, *inside)) == [STARTED, ArgumentsText(0, "".join(arguments)), COMPLETE]
 
 
 def test_arguments_before_the_name_wait_for_it() -> None:
     """They come with the start, in one piece."""
-    found = events(call(tag(Role.KEY, "city"), tag(Role.VALUE, "x"), NAMED))
+    found = events(call(tag(Role.KEY, "city"), tag(Role.VALUE, "x"), NAMED), reader(policy=AS_WRITTEN))
 
     assert found == [STARTED, ArgumentsText(0, '{"city": "x"'), ArgumentsText(0, "}"), COMPLETE]
 
 
 def test_a_call_with_an_id_waits_for_it() -> None:
     """Where the grammar reads ids; at the end of a call without one, an id is made."""
-    made = reader(has_ids=True)
+    made = reader(has_ids=True, policy=AS_WRITTEN)
 
     assert events([Opened(Role.CALL, 0), *NAMED, *tag(Role.ARGUMENT, "{}")], made) == []
     assert events(tag(Role.ID, "a1"), made) == [ToolCallStarted(0, "a1", "now", True), ArgumentsText(0, "{}")]
     assert events([Closed(Role.CALL, 9, "")], made) == [COMPLETE]
     assert events(call(NAMED), reader(has_ids=True)) == [STARTED, ArgumentsText(0, "{}"), COMPLETE]
-    assert events([Opened(Role.CALL, 0), *tag(Role.ID, "a1"), *NAMED], reader(has_ids=True))[0] == ToolCallStarted(
+    early = reader(has_ids=True, policy=AS_WRITTEN)
+    assert events([Opened(Role.CALL, 0), *tag(Role.ID, "a1"), *NAMED], early)[0] == ToolCallStarted(
         0, "a1", "now", True
     )
 
@@ -144,11 +147,11 @@ def test_what_comes_twice_is_reported(role: Role) -> None:
     """A name, an id and the arguments come once; the first name and id count."""
     first = {Role.NAME: "now", Role.ID: "a1", Role.ARGUMENT: "{}"}[role]
     parts = [tag(role, first), [Opened(role, 7), Note(role, "then"), Closed(role, 9)]]
-    found = events(call(*([] if role is Role.NAME else [NAMED]), *parts))
+    found = events(call(*([] if role is Role.NAME else [NAMED]), *parts), reader(policy=AS_WRITTEN))
     reported = [event for event in found if isinstance(event, Malformed)]
 
     assert reported[0] == Malformed("", 7, f"one {role.value} in a call")
-    assert found[0].name == "now"
+    assert [event.name for event in found if isinstance(event, ToolCallStarted)] == ["now"]
 
 
 @pytest.mark.parametrize("role", [Role.KEY, Role.VALUE])
@@ -166,13 +169,9 @@ def test_arguments_that_are_not_an_object_end_the_call(text: str) -> None:
     made = reader()
     found = events(call(NAMED, tag(Role.ARGUMENT, text), at=3), made)
 
-    assert [event for event in found if not isinstance(event, ArgumentsText)] == [
-        STARTED,
-        ToolCallFinished(0, CallStatus.INVALID),
-        Malformed("", 20, "arguments that are one JSON object"),
-        ContentText("<all>"),
-    ]
-    assert made.dead == [(3, 20)]
+    dead = ToolCall(name="now", arguments=text, id="", status=CallStatus.INVALID)
+    assert found == [Malformed("", 20, "arguments that are one JSON object", dead), ContentText("<all>")]
+    assert (made.dead, made.calls) == ([(3, 20)], 0)
 
 
 def test_numbers_of_any_length_are_arguments() -> None:
@@ -189,12 +188,13 @@ def test_a_call_without_a_name_is_content() -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_the_policy_may_withhold_dead_calls(named: bool) -> None:
-    """Their text is nowhere then; that of a call without a name is not a call's."""
-    made = reader(policy=Policy(malformed=DeadCalls.WITHHOLD))
+def test_a_dead_call_that_was_given_stays_a_call(named: bool) -> None:
+    """Its text is nowhere else; that of a call without a name is not a call's."""
+    made = reader(policy=AS_WRITTEN)
     found = events(call(*([NAMED] if named else []), tag(Role.ARGUMENT, "[1]")), made)
 
     assert (ContentText("<all>") in found) is not named
+    assert (ToolCallFinished(0, CallStatus.INVALID) in found) is named
 
 
 def test_a_dead_call_without_text_is_no_content() -> None:
@@ -209,15 +209,19 @@ def broken(*, at_end: bool, text: str = "<c>") -> Broken:
 @pytest.mark.parametrize(("at_end", "status"), [(True, CallStatus.TRUNCATED), (False, CallStatus.INVALID)])
 def test_a_call_that_breaks_off(at_end: bool, status: CallStatus) -> None:
     """It ends there, whether it was told of or not."""
-    made = reader()
+    made, written = reader(), reader(policy=AS_WRITTEN)
 
     assert events([Opened(Role.CALL, 2), *NAMED, broken(at_end=at_end)], made) == [
-        STARTED,
-        ToolCallFinished(0, status),
-        Malformed("!", 5, "'x'"),
+        Malformed("!", 5, "'x'", ToolCall(name="now", arguments="", id="", status=status)),
         ContentText("<c>"),
     ]
     assert (made.call, made.dead) == (None, [(2, 5)])
+    assert events([Opened(Role.CALL, 2), *NAMED, broken(at_end=at_end)], written) == [
+        STARTED,
+        ToolCallFinished(0, status),
+        Malformed("!", 5, "'x'"),
+    ]
+    assert (written.call, written.dead) == (None, [])
     assert events([Opened(Role.CALL, 2), broken(at_end=at_end)]) == [Malformed("!", 5, "'x'"), ContentText("<c>")]
     assert events([broken(at_end=at_end, text="")]) == [Malformed("!", 5, "'x'")]
 

@@ -13,7 +13,7 @@ from unrender.messages import CallStatus
 from unrender.parsing.events import ContentText, Malformed, ToolCallFinished
 from unrender.parsing.finder import Finder
 from unrender.parsing.machine import ABANDONED, Machine
-from unrender.parsing.policy import DeadCalls, Policy
+from unrender.parsing.policy import CallRelease, Policy
 from unrender.parsing.tail import Tail
 
 CALL, TRIED, HUB = 20, 21, 30
@@ -111,12 +111,12 @@ def test_closers_come_in_order(
         ("  ", 3, ["complete"], "layout '  '"),
         ("", 2, ["wants '</s>'", "complete"], ""),
         ("", 1, ["wants '</c>'", "complete"], ""),
-        ("", 0, ["truncated", "wants '</f>'", "says '~'"], ""),
+        ("", 0, ["truncated", "wants '</f>'"], ""),
         ("</", 3, ["complete"], ""),
     ],
 )
 def test_the_end_of_the_output(text: str, closed: int, events: list[str], taken: str) -> None:
-    """A call that no closer shows to be whole was cut off, and is content; what is missing is reported."""
+    """A call that no closer shows to be whole was cut off; what is missing is reported."""
     machine = after_arguments(text, final=True)
     machine.closed = closed
 
@@ -399,17 +399,17 @@ def test_longer_layout_after_the_last_call() -> None:
     assert read(machine) == "layout '\\n '"
 
 
-@pytest.mark.parametrize("withheld", [True, False])
-def test_closers_of_a_dead_call_are_content_like_it(withheld: bool) -> None:
-    """Unless the policy withholds its text."""
-    policy = Policy(malformed=DeadCalls.WITHHOLD if withheld else DeadCalls.CONTENT)
+@pytest.mark.parametrize("given", [True, False])
+def test_closers_of_a_dead_call_are_content_like_it(given: bool) -> None:
+    """Unless the call was given as it was written, and stays a call."""
+    policy = Policy(calls=CallRelease.WRITTEN if given else CallRelease.COMPLETE)
     closers, fence = after_arguments(" </f>", policy=policy), after_arguments(" ```\n", policy=policy, fenced=True)
     for machine in (closers, fence):
         machine.call, machine.closed = None, ABANDONED
         step(tail(("</f>",), (), excess="}"), machine)
 
-    assert read(closers) == ("layout ' ', marker '</f>'" if withheld else "content ' </f>'")
-    assert read(fence) == ("marker ' ```'" if withheld else "content ' ```'")
+    assert read(closers) == ("layout ' ', marker '</f>'" if given else "content ' </f>'")
+    assert read(fence) == ("marker ' ```'" if given else "content ' ```'")
     assert closers.closed == ABANDONED
 
 

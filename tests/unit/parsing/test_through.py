@@ -8,9 +8,10 @@ import pytest
 from stepping import machine_at
 
 from unrender.grammar.nodes import Role
-from unrender.parsing.events import ArgumentsText, ContentText, ReasoningText
+from unrender.parsing.events import ArgumentsText, ContentText, ReasoningText, ToolCallStarted
 from unrender.parsing.machine import Machine
-from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper
+from unrender.parsing.message import MessageFold
+from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper, writer
 
 
 def reading(role: Role, **fields: Any) -> Machine:
@@ -52,13 +53,20 @@ def test_nothing_goes_through_while_it_may_be_taken_back() -> None:
     assert [flows(machine) for machine in (tried, elsewhere, nothing)] == [False, False, False]
 
 
-@pytest.mark.parametrize("begun", [True, False])
-def test_arguments_go_through_once_their_call_has_started(begun: bool) -> None:
-    """Until then they wait."""
-    machine = reading(Role.ARGUMENT)
-    machine.begin_call().begun = begun
+def test_arguments_go_through() -> None:
+    """Those of a call that the caller was not told of wait with it, without an event."""
+    machine, fold = reading(Role.ARGUMENT), MessageFold()
+    call = machine.begin_call()
+    assert flows(machine)
+    assert event_maker(machine) is None
+    writer(machine, fold)("x")
+    assert call.arguments == ["x"]
 
-    assert flows(machine) is begun
+    call.begun, machine.calls = True, 1
+    fold.add([ToolCallStarted(0, "a", "now")])
+    assert flows(machine)
+    writer(machine, fold)("y")
+    assert (call.arguments, fold.message.tool_calls[0].arguments) == (["x"], "y")
 
 
 def test_events_of_what_goes_through() -> None:

@@ -1,0 +1,181 @@
+"""What a stream says, a whole answer says: under both policies for calls, at every chunking, for whatever breaks.
+
+Rules: the judge is what a client does with deltas, and the roles of characters; it knows nothing of how a call is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from properties.by_hand import BY_HAND, FORMAT, ByHand
+from properties.families import FAMILIES, REQUEST, Family
+from properties.invariants import MakeParser, check, check_copies, read
+from properties.outputs import mutated
+from splitting import merged, pieces
+
+from unrender.grammar.nodes import Role
+from unrender.parsing.events import ArgumentsText, Malformed, ToolCallFinished, ToolCallStarted
+from unrender.parsing.ids import numbered_id
+from unrender.parsing.parser import Parser
+from unrender.parsing.policy import CallRelease, Policy
+
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)
+each_release = pytest.mark.parametrize("release", CallRelease, ids=str)
+few = settings(max_examples=12)
+OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
+NEEDLES = ("Paris", "Rome")
+
+
+def maker(family: Family, release: CallRelease) -> MakeParser:
+    policy = Policy(calls=release)
+    return lambda: Parser(family.format, REQUEST, prompt=family.prompt, ids=numbered_id, policy=policy)
+
+
+def roles(parser: Parser) -> list[Role]:
+    """Return the role of each character that has one."""
+    return [span.role for span in parser.spans for _ in range(span.start, span.end)]
+
+
+def check_final(make: MakeParser, chunks: list[str]) -> None:
+    """Assert that a character keeps the role that it was given first."""
+    parser, before = make(), list[Role]()
+    for chunk in (*chunks, None):
+        _ = parser.finish() if chunk is None else parser.feed(chunk)
+        now = roles(parser)
+        assert len(now) == parser.settled
+        assert now[: len(before)] == before
+        before = now
+
+
+def check_said_once(parser: Parser, text: str) -> None:
+    """Assert that no stretch of the text is given twice, e.g. in a call and again in the content."""
+    message, kept = parser.message, dict.fromkeys((Role.CONTENT, Role.REASONING, Role.ARGUMENT), "")
+    for span in parser.spans:
+        if span.role in kept:
+            kept[span.role] += text[span.start : span.end]
+    said = "\n".join((message.content, message.reasoning, *(call.arguments for call in message.tool_calls)))
+    for needle in NEEDLES:
+        assert said.count(needle) <= "\n".join(kept.values()).count(needle)
+
+
+@each_family
+@each_release
+def test_an_answer_that_ends_anywhere_is_one_truth(family: Family, release: CallRelease) -> None:
+    """Cut off after any character, what was streamed adds up to the message, and nothing is said twice."""
+    output = family.outputs[0]
+    for end in range(len(output)):
+        parser = maker(family, release)()
+        read(parser, output[:end], pieces(output[:end], 5))
+
+        check_said_once(parser, output[:end])
+
+
+@each_family
+@each_release
+@few
+@given(data=st.data())
+def test_a_broken_answer_is_one_truth(family: Family, release: CallRelease, data: st.DataObject) -> None:
+    """Deltas, as a client adds them up, are the message at every chunking; content is what has the role of content."""
+    text = data.draw(mutated(family))
+    make = maker(family, release)
+
+    check(make, text)
+    parser = make()
+    read(parser, text, [text])
+    check_said_once(parser, text)
+
+
+@each_family
+@few
+@given(data=st.data())
+def test_only_complete_calls_are_told_of(family: Family, data: st.DataObject) -> None:
+    """By default: a call's events come together, with its last character, and its end says that it is complete."""
+    text, size = data.draw(mutated(family)), data.draw(st.integers(1, 9))
+    parser = maker(family, CallRelease.COMPLETE)()
+
+    for chunk in (*pieces(text, size), None):
+        events = parser.finish() if chunk is None else parser.feed(chunk)
+        told = [event for event in events if isinstance(event, OF_CALLS)]
+        assert [type(event) for event in told] == [ToolCallStarted, ArgumentsText, ToolCallFinished] * (len(told) // 3)
+        assert {str(event.status) for event in told if isinstance(event, ToolCallFinished)} <= {"complete"}
+
+
+@each_family
+@few
+@given(data=st.data())
+def test_both_policies_read_the_same_calls(family: Family, data: st.DataObject) -> None:
+    """They differ in when a call is given, and in where a dead one is; not in what a call is, nor in what is reported."""
+    text = data.draw(mutated(family))
+    found = []
+    for release in CallRelease:
+        events, message = read(maker(family, release)(), text, [text])
+        whole = [(call.name, call.arguments) for call in message.tool_calls if call not in message.dead_calls]
+        reported = [(event.position, event.expected) for event in events if isinstance(event, Malformed)]
+        found.append((whole, [(call.name, str(call.status)) for call in message.dead_calls], reported))
+
+    assert found[0] == found[1]
+
+
+@each_family
+@each_release
+@few
+@given(data=st.data())
+def test_a_role_that_was_given_stays(family: Family, release: CallRelease, data: st.DataObject) -> None:
+    """Spans only grow: what is settled is final, whatever becomes of the call that is being read."""
+    text, size = data.draw(mutated(family)), data.draw(st.integers(1, 9))
+
+    check_final(maker(family, release), pieces(text, size))
+
+
+@each_family
+@each_release
+@few
+@given(data=st.data())
+def test_a_parser_goes_on_anywhere(family: Family, release: CallRelease, data: st.DataObject) -> None:
+    """Copied, or restored from its state, in the middle of whatever breaks."""
+    text = data.draw(mutated(family))
+    positions = data.draw(st.lists(st.integers(0, len(text)), max_size=3))
+    make = maker(family, release)
+
+    check_copies(make, text, positions)
+    check_restored(make, text, positions, lambda state: Parser.restore(family.format, REQUEST, state, ids=numbered_id))
+
+
+def check_restored(
+    make: MakeParser, text: str, positions: list[int], restore: Callable[[dict[str, object]], Parser]
+) -> None:
+    """Assert that a parser restored at any position says what the original says, then and to the end."""
+    for at in positions:
+        parser = make()
+        before = parser.feed(text[:at])
+        again = restore(parser.state())
+        assert (again.message, again.spans) == (parser.message, parser.spans)
+        ends = [[*before, *one.feed(text[at:]), *one.finish()] for one in (parser, again)]
+        assert merged(ends[0]) == merged(ends[1])
+        assert (again.message, again.spans) == (parser.message, parser.spans)
+
+
+@each_grammar
+@each_release
+def test_an_answer_in_a_grammar_made_by_hand_is_one_truth(by_hand: ByHand, release: CallRelease) -> None:
+    """Cut off somewhere, or with a character missing: as in a format's grammar."""
+    policy = Policy(calls=release)
+
+    def make() -> Parser:
+        return by_hand.parser(policy=policy).copy(ids=numbered_id)
+
+    for output in by_hand.outputs:
+        for at in range(0, len(output), 3):
+            for text in (output[:at], output[:at] + output[at + 1 :]):
+                check(make, text)
+                check_final(make, pieces(text, 3))
+            check_restored(
+                make,
+                output,
+                [at],
+                lambda state: Parser.restore(FORMAT, REQUEST, state, grammar=by_hand.grammar, ids=numbered_id),
+            )
