@@ -124,7 +124,7 @@ def test_a_state_of_another_format_or_request_is_refused() -> None:
     ("change", "message"),
     [
         (lambda state: [], "state: expected an object, found list"),
-        (lambda state: state | {"version": 1}, r"state\.version: expected 2"),
+        (lambda state: state | {"version": 1}, r"state\.version: expected 3"),
         (lambda state: state | {"version": "1"}, r"state\.version: expected an integer"),
         (lambda state: state | {"finished": True}, r"state\.digest: expected the digest of the rest"),
         (lambda state: state | {"more": object()}, "expected plain JSON data"),

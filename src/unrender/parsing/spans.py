@@ -21,4 +21,7 @@ def relabel(roles: list[Role], ends: list[int], start: int, role: Role) -> None:
 def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
     """Return the roles and ends of spans, cut at the position `end`."""
     cut = next((i for i, (_, stop) in enumerate(spans) if stop > end), None)
-    return spans if cut is None else [*spans[:cut], (spans[cut][0], end)]
+    if cut is None:
+        return spans
+    kept = spans[:cut]
+    return kept if kept and kept[-1][1] == end else [*kept, (spans[cut][0], end)]
