@@ -33,7 +33,7 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.messages import CallStatus
+from unrender.messages import CallStatus, ToolCall
 from unrender.parsing.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.policy import CallRelease, Policy, UnknownTools
@@ -180,15 +180,16 @@ def test_an_answer_that_does_otherwise_is_reported(request_, text, expected):
 
 
 def test_a_call_that_dies_is_content_as_well():
-    """Its text is in the content once, unless the policy withholds it."""
+    """Its text is in the content once, unless it was given as it was written: then it stays a call."""
     text = '!get_weather {"city": x} and'
-    kept, withheld = turn().parser(), turn().parser(policy=Policy(calls=CallRelease.WRITTEN))
-    for parser in (kept, withheld):
+    kept, written = turn().parser(), turn().parser(policy=Policy(calls=CallRelease.WRITTEN))
+    for parser in (kept, written):
         parser.feed(text)
         parser.finish()
 
-    assert [found.status for found in kept.message.tool_calls] == [CallStatus.INVALID]
-    assert (kept.message.content, withheld.message.content) == (text, "x} and")
+    assert [found.status for found in kept.message.dead_calls] == [CallStatus.INVALID]
+    assert (kept.message.tool_calls, written.message.tool_calls) == ((), written.message.dead_calls)
+    assert (kept.message.content, written.message.content) == (text, "x} and")
     assert [(span.role.value, span.end) for span in kept.spans] == [("content", len(text))]
 
 
@@ -197,8 +198,9 @@ def test_arguments_that_are_no_object_make_no_complete_call():
     parser = turn().parser()
     events = [*parser.feed("!get_time [1]"), *parser.finish()]
 
-    assert ToolCallFinished(0, CallStatus.INVALID) in events
-    assert Malformed("", 13, "arguments that are one JSON object") in events
+    dead = ToolCall(name="get_time", arguments="[1]", id="", status=CallStatus.INVALID)
+    assert Malformed("", 13, "arguments that are one JSON object", dead) in events
+    assert not any(isinstance(event, ToolCallFinished) for event in events)
     assert ContentText("!get_time [1]") in events
 
 

@@ -22,13 +22,17 @@ TOOL = {"type": "function", "function": {"name": "f", "description": "d", "param
 TOOLS = read_tools([TOOL])
 
 
-def test_only_whole_calls_are_sent_back() -> None:
-    """A call that is half-written, truncated or invalid stays in the message, but not in what goes into the next turn."""
+def test_calls_are_sent_back_as_they_were_given() -> None:
+    """One that is still being written is not there; one that was given as it was written, and died, has its status."""
     calls = tuple(ToolCall(name=status.value, arguments="{}", id="i", status=status) for status in CallStatus)
 
     wire = Message(content="c", reasoning="r", tool_calls=calls).to_openai()
 
-    assert [call["function"]["name"] for call in wire["tool_calls"]] == ["complete"]
+    assert [(call["function"]["name"], call.get("status")) for call in wire["tool_calls"]] == [
+        ("complete", None),
+        ("truncated", "truncated"),
+        ("invalid", "invalid"),
+    ]
     assert wire["reasoning_content"] == "r"
 
 

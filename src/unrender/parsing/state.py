@@ -104,7 +104,7 @@ def _read_event(item: Saved, calls: int, most: int) -> Event | BrokenText:
     if kind is Malformed:
         call = item.object("call")
         position = item.number("position", -MOST, most)
-        return Malformed(item.text("text"), position, item.text("expected"), call and read_dead_call(call))
+        return Malformed(item.text("text"), position, item.text("expected"), read_dead_call(call) if call else None)
     return MessageFinished()
 
 

@@ -50,7 +50,7 @@ def test_an_answer_of_ones_own_is_read(chat):
     result = chat(QUESTION, "--tools", "tools.json", "--answer", "answer.txt")
 
     assert result.exit_code == 1
-    assert result.stderr.endswith("\ncall 0 (get_weather) is truncated and left out of the message\n")
+    assert result.stderr.endswith("\nthe call of get_weather is truncated, and no call of the message\n")
 
 
 def test_body_of_a_request_brings_its_tools(chat):

@@ -78,7 +78,7 @@ def test_stop_says_where_and_what_was_expected():
     assert output[stop.position] == "="
     assert stop.expected == "a JSON value"
     assert stop.found == '= "Rome"}}'
-    assert [call.status for call in explanation.message.tool_calls] == [CallStatus.INVALID]
+    assert [call.status for call in explanation.calls] == [CallStatus.INVALID]
 
 
 def test_unknown_tool_gets_its_closest_match():

@@ -45,7 +45,8 @@ def test_a_hint_is_two_sentences(fix, text):
 
 
 def calling(status):
-    return Message(tool_calls=(ToolCall(id="i", name="f", arguments="{}", status=status),))
+    calls = (ToolCall(id="i", name="f", arguments="{}", status=status),)
+    return Message(tool_calls=calls) if status is CallStatus.COMPLETE else Message(dead_calls=calls)
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,9 @@ def test_events_of_what_goes_through() -> None:
     """Of the kind that was read last; arguments are those of the latest call."""
     arguments = reading(Role.ARGUMENT, calls=3)
 
-    assert event_maker(reading(Role.REASONING))("x") == ReasoningText("x")
-    assert event_maker(reading(Role.CONTENT))("x") == ContentText("x")
-    assert event_maker(arguments)("x") == ArgumentsText(2, "x")
+    makers = [event_maker(machine) for machine in (reading(Role.REASONING), reading(Role.CONTENT), arguments)]
+
+    assert [make and make("x") for make in makers] == [ReasoningText("x"), ContentText("x"), ArgumentsText(2, "x")]
 
 
 def test_only_the_text_of_calls_is_kept() -> None:

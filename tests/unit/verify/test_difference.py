@@ -38,8 +38,8 @@ def calling(id, arguments="{}"):
             {},
             ['- tool_calls: [{"name": "f", "arguments": "{}"}]', "+ tool_calls: []"],
         ),
-        ({}, {"statuses": ["complete"]}, []),
-        ({}, {"statuses": ["complete", "truncated"]}, ["- statuses: []", '+ statuses: ["truncated"]']),
+        ({}, {"dead_calls": []}, []),
+        ({}, {"dead_calls": ["now: truncated"]}, ['- dead_calls: ""', '+ dead_calls: ["now: truncated"]']),
     ],
 )
 def test_messages_are_compared_part_by_part(expected, found, shown):

@@ -84,8 +84,8 @@ def test_a_message_is_described_with_the_status_of_its_calls():
     """A call that is cut off is in no message, so its status tells of it."""
     message = parse(sound(), "", ['<call name="get_weather">{"text": "Ro'])
 
-    assert json.loads(described(message))["statuses"] == ["truncated"]
-    assert "statuses" not in json.loads(described(parse(sound(), "", ["é"])))
+    assert json.loads(described(message))["dead_calls"] == ["get_weather: truncated"]
+    assert "dead_calls" not in json.loads(described(parse(sound(), "", ["é"])))
     assert "é" in described(parse(sound(), "", ["é"]))
 
 
