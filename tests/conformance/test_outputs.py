@@ -20,6 +20,7 @@ from vendor import all_vendor_templates, vendor_cases
 from unrender import ChatTemplate, Event, Message, Turn
 from unrender.parsing.deltas import deltas
 from unrender.parsing.ids import numbered_id
+from unrender.parsing.policy import CallRelease, Policy
 
 DISAGREEMENTS = Path(__file__).parent / "disagreements.toml"
 ARGUED: dict[str, str] = tomllib.loads(DISAGREEMENTS.read_text(encoding="utf-8")).get("outputs", {})
@@ -33,8 +34,11 @@ def template(name: str) -> ChatTemplate:
     return ChatTemplate.from_file(all_vendor_templates()[name], bos_token="<s>", eos_token="</s>")
 
 
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+
+
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:
-    parser = turn.parser(ids=numbered_id)
+    parser = turn.parser(ids=numbered_id, policy=AS_WRITTEN)  # Some are recorded in the middle of a call.
     events = fed_only(parser, chunks)
     if not case["partial"]:
         events += parser.finish()
