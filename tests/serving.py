@@ -13,7 +13,7 @@ import openai
 from starlette.applications import Starlette
 
 from unrender import ChatTemplate
-from unrender.gateway import Backend, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
+from unrender.gateway import Backend, Calls, EngineCapabilities, EngineError, Job, Model, Piece, Sampler, Turns, app
 from unrender.gateway.config import sampler_template
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -70,9 +70,11 @@ def template(name: str = "") -> ChatTemplate:
     return ChatTemplate.from_file(TEMPLATES / f"{name}.jinja") if name else sampler_template()
 
 
-def served(engine: Backend | None = None, name: str = "", **settings: Any) -> Starlette:
+def served(
+    engine: Backend | None = None, name: str = "", *, calls: Calls = Calls.CERTAIN, **settings: Any
+) -> Starlette:
     """Return a gateway with one model, `m`, after this engine, the sampler by default."""
-    model = Model(name="m", turns=Turns(template=template(name)), backend=engine or Sampler())
+    model = Model(name="m", turns=Turns(template=template(name)), backend=engine or Sampler(), calls=calls)
     return app([model], **settings)
 
 

@@ -11,11 +11,13 @@ from unrender.gateway.backends.backend import Backend, EngineCapabilities, Engin
 from unrender.gateway.backends.sampler import Sampler
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.models import Model
+from unrender.gateway.promises import Calls
 from unrender.gateway.routes import app
 from unrender.gateway.turns import Constrain, Turns
 
 __all__ = [
     "Backend",
+    "Calls",
     "Constrain",
     "EngineCapabilities",
     "EngineError",

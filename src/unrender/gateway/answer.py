@@ -15,7 +15,7 @@ from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.choice import Choice
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.models import Model
-from unrender.gateway.promises import lacking
+from unrender.gateway.promises import lacking, reading_policy
 from unrender.gateway.surfaces.surface import Outcome, Surface
 from unrender.gateway.turns import Prepared
 from unrender.parsing.completions import Usage
@@ -45,7 +45,10 @@ class Answer:
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; the first comes with the engine's first piece. Raises `Failure` when the engine fails."""
         wants = self.ask.logprobs is not None
-        self.choices = [Choice(self.prepared.turn, self.ask.stop, logprobs=wants) for _ in range(self.ask.choices)]
+        policy = reading_policy(self.prepared, self.model.capabilities, self.model.calls)
+        self.choices = [
+            Choice(self.prepared.turn, self.ask.stop, logprobs=wants, policy=policy) for _ in range(self.ask.choices)
+        ]
         source = self._stream_choice(0) if self.ask.choices == 1 else self._all()
         head = self.surface.begin()
         async with aclosing(source):

@@ -19,6 +19,7 @@ from unrender.parsing.events import ContentText, Event, Malformed, ReasoningText
 from unrender.parsing.finder import Finder
 from unrender.parsing.message import MessageFold
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import Policy
 from unrender.turn import Turn
 
 
@@ -41,8 +42,10 @@ class Choice:
         "usage",
     )  # fmt: skip
 
-    def __init__(self, turn: Turn, stop: Sequence[str] = (), *, logprobs: bool = False) -> None:
-        self.parser: Parser = turn.parser()
+    def __init__(
+        self, turn: Turn, stop: Sequence[str] = (), *, logprobs: bool = False, policy: Policy | None = None
+    ) -> None:
+        self.parser: Parser = turn.parser(policy=policy)
         self.broken: int = 0
         """How often something was met that the format does not allow."""
         self.finish_reason: str | None = None

@@ -29,6 +29,7 @@ from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.models import Model
+from unrender.gateway.promises import Calls
 from unrender.gateway.turns import Constrain, Turns
 from unrender.matchers import DIALECTS
 from unrender.template.loading import LoadedTemplates
@@ -108,6 +109,7 @@ def read_model(fields: Fields) -> Model:
         backend=backend,
         aliases=fields.texts("aliases", _MOST),
         reasoning_field=fields.word("reasoning_field", "reasoning_content", "reasoning") or "reasoning_content",
+        calls=Calls(fields.word("calls", *Calls) or Calls.CERTAIN),
         check=fields.flag("check"),
         probes=fields.flag("probe", default=True),
         **_given(attempts=fields.integer("attempts", 1, 10)),

@@ -140,7 +140,7 @@ def reading(outcome: Outcome, broken: int) -> str:
     `broken` is the number of places that the format does not allow.
     """
     message = outcome.message
-    statuses = {call.status for call in message.tool_calls}
+    statuses = {call.status for call in message.dead_calls}
     if CallStatus.TRUNCATED in statuses or outcome.reason == "length":
         return "truncated"
     if CallStatus.INVALID in statuses:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from unrender.gateway.backends.backend import Backend, EngineCapabilities
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.probes import Findings, probe, without_first
+from unrender.gateway.promises import Calls
 from unrender.gateway.turns import Turns
 from unrender.turn import Turn
 
@@ -25,6 +26,7 @@ class Model:
     reasoning_field: str = "reasoning_content"
     attempts: int = 2
     """How often a job is sent to the engine, at most, before anything has come back."""
+    calls: Calls = Calls.CERTAIN
     created: int = 0
     check: bool = False
     """An answer that no grammar binds is judged before its first byte is out, streamed ones too, and asked for again."""

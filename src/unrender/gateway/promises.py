@@ -1,4 +1,4 @@
-"""Finds the promises of a request that its answer breaks, if no grammar bound the engine to them.
+"""Finds what a grammar guarantees of an answer, and which promises of a request an answer without one breaks.
 
 Rule: with a grammar, or with an engine that needs none, nothing is judged: the answer was bound while it was written.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import lru_cache
 
 from unrender.errors import GrammarError
@@ -16,12 +17,36 @@ from unrender.gateway.turns import Prepared
 from unrender.grammar.admission import admits
 from unrender.grammar.json_schema import Reading, read_schema
 from unrender.messages import CallStatus, Message, Request, ToolChoice
+from unrender.parsing.policy import CallRelease, Policy
 
+_FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _READ = 64
 """Schemas of responses that stay read."""
 _NO_CALL = "tool_choice: the model made no call, and no grammar made it"
 _NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
 _WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
+
+
+class Calls(StrEnum):
+    """When calls are sent to the client."""
+
+    CERTAIN = "certain"
+    """As they are written where a grammar guarantees them, else when they are complete."""
+    COMPLETE = "complete"
+    """When they are complete."""
+    WRITTEN = "written"
+    """As they are written: one that breaks stays an incomplete call."""
+
+
+def reading_policy(prepared: Prepared, engine: EngineCapabilities, calls: Calls) -> Policy:
+    """Return the policy by which an answer is read, streamed or not.
+
+    A call is guaranteed where a grammar binds the whole answer: where a trigger decides, or text may come first, the
+    model can write what is only read as a call.
+    """
+    bound = prepared.grammar is not None and prepared.turn.request.tool_choice in _FORCED
+    written = calls is Calls.WRITTEN or (calls is Calls.CERTAIN and (bound or engine.obeys))
+    return Policy(calls=CallRelease.WRITTEN if written else CallRelease.COMPLETE)
 
 
 def unbound(prepared: Prepared, engine: EngineCapabilities) -> bool:
@@ -37,7 +62,7 @@ def warnings_of(prepared: Prepared, engine: EngineCapabilities) -> list[str]:
 
 
 def _promised(request: Request) -> Iterator[str]:
-    if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+    if request.tool_choice in _FORCED:
         yield "tool_choice"
     if request.response_schema is not None:
         yield "response_format"
@@ -56,7 +81,7 @@ def lacking(prepared: Prepared, engine: EngineCapabilities, outcome: Outcome) ->
 
 def _broken_promise(request: Request, message: Message) -> str:
     called = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
-    if request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+    if request.tool_choice in _FORCED:
         return "" if called else _NO_CALL
     if called or request.response_schema is None:
         return ""

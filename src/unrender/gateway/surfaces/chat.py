@@ -22,7 +22,7 @@ from unrender.gateway.ask import (
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
-from unrender.gateway.surfaces.tools import custom_arguments, custom_input, plain_choice, read_tools
+from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
 from unrender.messages import CallStatus, ReasoningField
 from unrender.parsing.completions import Completion, Usage, completion_id, finish_reason
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
@@ -117,6 +117,8 @@ class ChatSurface:
         self._outcomes: dict[int, Outcome] = {}
         self._logprobs: dict[int, list[Mapping[str, Any]]] = {}
         self._usage: Usage | None = None
+        self._inputs: dict[tuple[int, int], InputText] = {}
+        """Reads the text of each call of a custom tool, by choice and call."""
         self._spliced: dict[tuple[int, str], tuple[bytes, bytes]] = {}
 
     def begin(self) -> bytes:
@@ -139,21 +141,29 @@ class ChatSurface:
             before, after = self._splice(index, "content")
         elif kind is ReasoningText:
             before, after = self._splice(index, "reasoning")
-        elif kind is ArgumentsText:
+        elif kind is ArgumentsText and (index, event.index) not in self._inputs:  # type: ignore[union-attr]
             before, after = self._splice(index, str(event.index))  # type: ignore[union-attr]
         else:
             return self._rare(index, event)
         return before + quoted(event.text) + after  # type: ignore[union-attr]
 
     def _rare(self, index: int, event: Event) -> bytes:
-        if isinstance(event, ToolCallStarted):
-            function = {"name": event.name, "arguments": ""}
-            call = {"index": event.index, "id": event.id, "type": "function", "function": function}
+        call: dict[str, Any]
+        if isinstance(event, ToolCallStarted) and event.name in self._ask.custom:
+            self._inputs[index, event.index] = InputText()
+            call = {"id": event.id, "type": "custom", "custom": {"name": event.name, "input": ""}}
+        elif isinstance(event, ToolCallStarted):
+            call = {"id": event.id, "type": "function", "function": {"name": event.name, "arguments": ""}}
+        elif isinstance(event, ArgumentsText):
+            call = {"custom": {"input": self._inputs[index, event.index].feed(event.text)}}
         elif isinstance(event, ToolCallFinished) and event.status is not CallStatus.COMPLETE:
-            call = {"index": event.index, "function": {"arguments": ""}, "status": event.status.value}
+            more: dict[str, Any] = {"custom": {"input": ""}}
+            if (index, event.index) not in self._inputs:
+                more = {"function": {"arguments": ""}}
+            call = {**more, "status": event.status.value}
         else:
             return b""
-        return frame(self._completion.chunk(index, {"tool_calls": [call]}))
+        return frame(self._completion.chunk(index, {"tool_calls": [{"index": event.index, **call}]}))
 
     def _splice(self, index: int, what: str) -> tuple[bytes, bytes]:
         """Return the chunk before and after the text of a delta; `what` is a field, or a call's index."""
@@ -211,10 +221,14 @@ class ChatSurface:
         )
 
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        if name not in self._ask.custom:
+        function = call["function"]
+        if function["name"] not in self._ask.custom:
             return call
-        return {"id": call["id"], "type": "custom", "custom": {"name": name, "input": custom_input(arguments)}}
+        custom = {"name": function["name"], "input": InputText().feed(function["arguments"])}
+        return {name: value for name, value in call.items() if name != "function"} | {
+            "type": "custom",
+            "custom": custom,
+        }
 
     def failed(self, failure: Failure) -> bytes:
         """Return the error in place of a chunk, and the end of the stream."""

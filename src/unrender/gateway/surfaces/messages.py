@@ -6,6 +6,7 @@ Source: https://docs.anthropic.com/en/api/messages. Frames are spliced: of a del
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +17,6 @@ from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.chat import read_sampling, read_variables
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
 from unrender.gateway.surfaces.tools import read_tools
-from unrender.messages import CallStatus
 from unrender.parsing.completions import Usage, finish_reason
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
 
@@ -193,8 +193,6 @@ class MessagesSurface:
         self._open = ""
         self._before = b""
         """The open block's deltas up to their text."""
-        self._dead: set[int] = set()
-        """Blocks of calls that broke off, which a whole answer does not show."""
         self._outcome: Outcome | None = None
         self._usage = Usage(prompt_tokens=head.prompt_tokens, completion_tokens=0)
 
@@ -219,9 +217,7 @@ class MessagesSurface:
             case ToolCallStarted(call, id, name):
                 yield from self._start("input_json", {"type": "tool_use", "id": id, "name": name, "input": {}})
                 self._call = call
-            case ToolCallFinished(call, status) if call == self._call:
-                if status is not CallStatus.COMPLETE:
-                    self._dead.add(len(self._blocks) - 1)
+            case ToolCallFinished(call) if call == self._call:
                 yield from self._stop()
             case _:
                 pass
@@ -269,9 +265,8 @@ class MessagesSurface:
         return _frame("message_delta", delta=self._ending(), usage=self._cost(), **lacking) + _frame("message_stop")
 
     def body(self) -> dict[str, Any]:
-        """Return the whole message. Calls that broke off are left out."""
-        content = [block for i, block in enumerate(self._blocks) if i not in self._dead]
-        return self._message(content) | self._ending()
+        """Return the whole message: what the stream's blocks add up to."""
+        return self._message(self._blocks) | self._ending()
 
     def _message(self, content: list[dict[str, Any]]) -> dict[str, Any]:
         head = self._head
@@ -311,15 +306,39 @@ def _filled(kind: str, text: str) -> dict[str, Any]:
     """Return what a block's deltas add to it."""
     if kind == "thinking":
         return {"thinking": text, "signature": _SIGNATURE}
-    return {"text": text} if kind == "text" else {"input": _arguments(text)}
+    return {"text": text} if kind == "text" else {"input": _values(text)}
 
 
-def _arguments(text: str) -> Any:
+def _values(arguments: str) -> Any:
+    """Return the values of a call's arguments; of arguments that break off those that are whole, as Anthropic's SDK does.
+
+    >>> _values('{"path": "a.txt", "lines": [1, 2], "text": "once up')
+    {'path': 'a.txt', 'lines': [1, 2]}
+    """
+    open_: list[str] = []
+    whole, at, is_key = "{}", 0, False
+    while token := _TOKEN.match(arguments, at):
+        at, mark = token.end(), token[1]
+        if mark in ",:":
+            is_key = mark == "," and open_[-1:] == ["}"]
+            continue
+        if mark in "{[":
+            open_.append("}" if mark == "{" else "]")
+        elif mark in "}]":
+            open_.pop()
+        if not is_key or mark[0] != '"':
+            whole = arguments[:at] + "".join(reversed(open_))
+        is_key = mark == "{"
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # of a call that broke off
+        return json.loads(whole)
+    except (ValueError, RecursionError):
         return {}
 
+
+_TOKEN = re.compile(
+    r'\s*+("(?:[^"\\]|\\.)*+"|[{}\[\],:]|(?:-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null)(?=[\s,\]}]|\Z))'
+)
+"""What is whole of a JSON text: a string, a bracket, a comma or colon, a number, a word."""
 
 _TYPES = {
     Kind.UNAUTHENTICATED: "authentication_error",

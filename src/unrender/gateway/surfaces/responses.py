@@ -218,7 +218,7 @@ class ResponsesSurface:
         return b"%b%d%b%b%b}\n\n" % (before, self._next(), middle, quoted(text), more)
 
     def _stop(self, *, complete: bool = True) -> Iterator[bytes]:
-        """End the open item; a call that is not complete is left out of the output."""
+        """End the open item. A call that is not complete stays in the output as such."""
         item = self._item
         if item is None:
             return
@@ -234,8 +234,7 @@ class ResponsesSurface:
             if complete:
                 where = {"item_id": item.body["id"], "output_index": item.index}
                 yield self._frame(f"{item.name}.done", **where, **{field: text}, **name)
-        if complete:
-            self._output.append(item.body)
+        self._output.append(item.body)
         yield self._frame("response.output_item.done", output_index=item.index, item=item.body)
 
     def _close_text(self, item: _Item, kind: str, text: str) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.lark_pattern import pattern_of
 
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
-_LONGEST_OPENING = 100
+_HALF_OPENING = re.compile(r'\s*+(?:\{\s*+(?:"(?:i(?:n(?:p(?:u(?:t(?:"\s*+(?::\s*+)?)?)?)?)?)?)?)?)?')
 _WHOLE = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u])))*+"
@@ -95,22 +95,8 @@ def plain_choice(choice: Any) -> Any:
 
 
 def custom_arguments(text: str) -> str:
-    """Return the JSON arguments of a custom tool's call for its text; the inverse of `custom_input`."""
+    """Return the JSON arguments of a custom tool's call for its text; `InputText` is the inverse."""
     return json.dumps({"input": text}, ensure_ascii=False)
-
-
-def custom_input(arguments: str) -> str:
-    """Return the text of a custom tool's call. Arguments without such a text are returned unchanged.
-
-    >>> custom_input(custom_arguments('say "hi"'))
-    'say "hi"'
-    """
-    try:
-        value = json.loads(arguments)
-    except ValueError:
-        return arguments
-    text = value.get("input") if isinstance(value, dict) else None
-    return text if isinstance(text, str) else arguments
 
 
 class InputText:
@@ -121,22 +107,24 @@ class InputText:
     ('a', '\nb', '')
     """
 
-    __slots__ = ("_done", "_held", "_open")
+    __slots__ = ("_done", "_held", "_open", "_other")
 
     def __init__(self) -> None:
         self._held = ""
-        self._open = self._done = False
+        self._open = self._done = self._other = False
 
     def feed(self, text: str) -> str:
         """Take more JSON; return the text that is certain now."""
         if self._done:
             return ""
+        if self._other:
+            return text
         self._held += text
         if not self._open:
             found = _OPENING.match(self._held)
             if found is None:
-                self._done = len(self._held) > _LONGEST_OPENING
-                return ""
+                self._other = not _HALF_OPENING.fullmatch(self._held)
+                return self._held if self._other else ""
             self._open, self._held = True, self._held[found.end() :]
         return self._decoded()
 

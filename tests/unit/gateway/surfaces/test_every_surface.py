@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from jiter import from_json
 from serving import TOOL, chunked, template
 
 from unrender.gateway import Piece
@@ -18,6 +19,7 @@ from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Head
 from unrender.messages import CallStatus, Message
 from unrender.parsing.completions import Usage
+from unrender.parsing.policy import CallRelease, Policy
 
 HELLO = [{"role": "user", "content": "Hello"}]
 FORMATS = ("json-tags", "tagged-key", "python-calls", "channels", "bracket-id", "forced-open", "answer-wrapped", "")
@@ -42,9 +44,9 @@ def events(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for (line,) in lines if line != "data: [DONE]"]
 
 
-def streamed(surface, turn, text, *, size=3):
+def streamed(surface, turn, text, release=CallRelease.COMPLETE, *, size=3):
     """Return the events of an answer, and the message that it means."""
-    choice = Choice(turn)
+    choice = Choice(turn, policy=Policy(calls=release))
     data = surface.begin()
     for piece in chunked(text, size):
         data += surface.frames(0, choice.feed(Piece(piece)))
@@ -53,18 +55,18 @@ def streamed(surface, turn, text, *, size=3):
     return events(data), choice.outcome.message
 
 
-def complete(message: Message):
-    return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
-
-
 def check_chat(found, whole, message: Message):
     deltas = [event["choices"][0]["delta"] for event in found]
-    fragments: dict[int, str] = {}
+    calls: list[dict[str, Any]] = []
     for call in (call for delta in deltas for call in delta.get("tool_calls", ())):
-        fragments[call["index"]] = fragments.get(call["index"], "") + call["function"]["arguments"]
+        index, function = call.pop("index"), call.pop("function")
+        if "id" in call:
+            calls.append({"function": {"name": function["name"], "arguments": ""}})
+        calls[index]["function"]["arguments"] += function["arguments"]
+        calls[index] |= call
     assert "".join(delta.get("content") or "" for delta in deltas) == message.content
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == message.reasoning
-    assert [fragments[index] for index in sorted(fragments)] == [call.arguments for call in message.tool_calls]
+    assert calls == whole["choices"][0]["message"].get("tool_calls", []) == message.to_openai().get("tool_calls", [])
     assert (whole["choices"][0]["message"]["content"] or "") == message.content
 
 
@@ -77,7 +79,7 @@ def check_messages(found, whole, message: Message):
     }
     assert ("".join(texts["text"]), "".join(texts["thinking"])) == (message.content, message.reasoning)
     calls = [(block["id"], block["input"]) for block in whole["content"] if block["type"] == "tool_use"]
-    assert calls == [(call.id, json.loads(call.arguments)) for call in complete(message)]
+    assert calls == [(call.id, so_far(call.arguments)) for call in message.tool_calls]
 
 
 def check_responses(found, whole, message: Message):
@@ -85,8 +87,15 @@ def check_responses(found, whole, message: Message):
     assert found[-1]["response"] == whole
     texts = [part["text"] for item in whole["output"] if item["type"] == "message" for part in item["content"]]
     assert "".join(texts) == message.content
-    calls = [(item["call_id"], item["arguments"]) for item in whole["output"] if item["type"] == "function_call"]
-    assert calls == [(call.id, call.arguments) for call in complete(message)]
+    calls = [item for item in whole["output"] if item["type"] == "function_call"]
+    found = [(item["call_id"], item["arguments"], item["status"] == "completed") for item in calls]
+    whole_calls = [(call.id, call.arguments, call.status is CallStatus.COMPLETE) for call in message.tool_calls]
+    assert found == whole_calls
+
+
+def so_far(arguments: str) -> Any:
+    """Return what Anthropic's SDK makes of the arguments that have come so far."""
+    return from_json(arguments.encode(), partial_mode=True) if arguments else {}
 
 
 CHECKS = {"chat": (CHAT, check_chat), "messages": (MESSAGES, check_messages), "responses": (RESPONSES, check_responses)}
@@ -94,13 +103,14 @@ CHECKS = {"chat": (CHAT, check_chat), "messages": (MESSAGES, check_messages), "r
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("api", "check"), CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize("release", list(CallRelease), ids=str)
 @pytest.mark.parametrize("name", FORMATS)
-def test_stream_whole_and_message_agree(api, check, name):
+def test_stream_whole_and_message_agree(api, check, name, release):
     """Whatever the model writes, stream, whole answer and message say the same, and every frame is valid."""
     turn = template(name).prepare(HELLO, tools=[TOOL])
     ask = Ask(echo={"sealed": False})
     for seed in range(4):
         for text in answers(turn, seed):
             surface = api.surface(ask, Head(id="resp_1", model="m", created=0))
-            found, message = streamed(surface, turn, text)
+            found, message = streamed(surface, turn, text, release)
             check(found, surface.body(), message)

@@ -11,7 +11,7 @@ import pytest
 from openai.types.responses import Response
 from serving import CALL, TOOL, WEATHER, Told, browser, chunked, openai_client, served
 
-from unrender.gateway import EngineCapabilities, EngineError, Piece, Sampler
+from unrender.gateway import Calls, EngineCapabilities, EngineError, Piece, Sampler
 from unrender.gateway.surfaces.items import sealed
 from unrender.gateway.surfaces.responses import read
 from unrender.parsing.completions import Usage
@@ -112,7 +112,7 @@ def test_custom_tool_streams_its_text():
     tool: Any = {"type": "custom", "name": "run", "description": "Run code."}
     text = '<tool_call>\n{"name": "run", "arguments": {"input": "a\\nb \\"c\\""}}\n</tool_call>'
 
-    found = asyncio.run(events(served(Told(chunked(text, 3))), tools=[tool]))
+    found = asyncio.run(events(served(Told(chunked(text, 3)), calls=Calls.WRITTEN), tools=[tool]))
     whole = asyncio.run(openai_client(served(Told(text))).responses.create(model="m", input="Hello", tools=[tool]))
 
     deltas = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from serving import chunked
 
-from unrender.gateway.surfaces.tools import InputText, custom_arguments, custom_input, plain_choice, read_tools
+from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
 
 TEXTS = ["", "plain", 'a "b" \\ c\n', "\u0000é😀", "\\u0041", "{}"]
 
@@ -24,7 +25,15 @@ def test_text_streams_out_of_json(text, escaped):
 @pytest.mark.parametrize("text", TEXTS)
 def test_arguments_and_input_are_inverse(text):
     """What is written for a custom call is read back."""
-    assert custom_input(custom_arguments(text)) == text
+    assert InputText().feed(custom_arguments(text)) == text
+
+
+@pytest.mark.parametrize("arguments", ["{}", '{"inputs": "a"}', '{"input": 5}', '{ "x": {"input": "a"}}', "[1]"])
+def test_arguments_without_the_text_stay_as_they_are(arguments):
+    """Arguments of another shape are not lost, however they are cut."""
+    for size in range(1, len(arguments) + 1):
+        stream = InputText()
+        assert "".join(map(stream.feed, chunked(arguments, size))) == arguments
 
 
 def test_grammars_become_patterns_where_they_can():
