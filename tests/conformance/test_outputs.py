@@ -38,7 +38,8 @@ AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
 
 
 def read(case: dict[str, Any], turn: Turn, chunks: list[str]) -> tuple[Message, list[Event]]:
-    parser = turn.parser(ids=numbered_id, policy=AS_WRITTEN)  # Some are recorded in the middle of a call.
+    # What is recorded in the middle of a call has the call as far as it was written.
+    parser = turn.parser(ids=numbered_id, policy=AS_WRITTEN if case["partial"] else None)
     events = fed_only(parser, chunks)
     if not case["partial"]:
         events += parser.finish()
