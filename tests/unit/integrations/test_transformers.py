@@ -96,7 +96,7 @@ def test_the_finish_reason_counts():
     tokenizer = Tokenizer()
     ids = [*map(ord, OUTPUT[: OUTPUT.index("}}")])]
 
-    (call,) = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids, finish_reason="length").tool_calls
+    (call,) = read_ids(turn_of(tokenizer, tools=[TOOL]), tokenizer, ids, finish_reason="length").dead_calls
 
     assert call.status == "truncated"
 
