@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +143,14 @@ def run(check: Check) -> Result:
 def page() -> str:
     """Return the page of tested releases."""
     rows = [f"| {check.tested} | {check.what} | `{check.script}` |" for check in CHECKS]
-    return "\n".join([*_INTRODUCTION, "| tested with | what | by |", "|---|---|---|", *rows, ""])
+    return "\n".join([*_INTRODUCTION, "| tested with | what | by |", "|---|---|---|", *rows, *_supported(), ""])
+
+
+def _supported() -> list[str]:
+    """Return which releases the plug-ins fit: the extras of the engines' names say so, and the entry points repeat it."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    rows = [f"- `{need}`" for engine in ("vllm", "sglang") for need in extras[engine]]
+    return ["", "The plug-ins fit these releases:", "", *rows, "", *_ELSEWHERE]
 
 
 _INTRODUCTION = (
@@ -154,6 +162,13 @@ _INTRODUCTION = (
     "`python3 scripts/compat.py` does the same with the newest releases, and says what broke: let a scheduler run it.",
     "No machine with a GPU was at hand: vLLM and SGLang were driven by their own classes, without a model.",
     "",
+)
+
+
+_ELSEWHERE = (
+    "`pip install 'unrender[vllm]'` or `'unrender[sglang]'` installs one of them. Beside any other release, unrender changes",
+    "nothing: the engine starts as it does without, and a warning in its log names the release that is installed, those that are",
+    "supported, and what is missing. A later release that has the same shape is used as well.",
 )
 
 

@@ -6,8 +6,7 @@ SGLang finds it when both are installed, by the entry point `sglang.srt.plugins`
 Strategy: SGLang runs two detectors in a row, the second on the text that the first leaves. Ours share one reading: the first
 reads the whole answer, and the text that it hands on carries what was read in it. Without the first, the second reads itself.
 The classes here become SGLang's when `register` puts them above its own; until then nothing of SGLang is imported.
-
-Tested with SGLang 0.5.23 (`scripts/plugins.sh`).
+The extra `sglang` says which releases it fits; `scripts/plugins.sh` tests it.
 """
 
 from __future__ import annotations
@@ -17,27 +16,42 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from unrender.errors import GrammarError, MessageError
+from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
 from unrender.turn import Turn
 
 NAME = "unrender"
+_TEMPLATES = "sglang.srt.parser.response_template"
+_USED = {
+    _TEMPLATES: ("ResponseTemplateReasoningDetector", "ResponseTemplateToolDetector"),
+    "sglang.srt.function_call.function_call_parser": ("FunctionCallParser",),
+    "sglang.srt.function_call.base_format_detector": ("BaseFormatDetector",),
+    "sglang.srt.function_call.core_types": ("StreamingParseResult", "ToolCallItem"),
+    "sglang.srt.parser.reasoning_parser": ("ReasoningParser",),
+}
+"""All of SGLang that is used, by module."""
 _OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
 _TAIL = 16_384
 """Characters of a prompt that are looked at."""
 
 
 def register() -> None:
-    """Register the detectors in SGLang as `unrender`. It can be called more than once in a process."""
-    templates = importlib.import_module("sglang.srt.parser.response_template")
-    known = importlib.import_module(
+    """Register the detectors in SGLang as `unrender`. It can be called more than once in a process.
+
+    Raises, and changes nothing, in releases that have another shape; the entry point is `registration.sglang`.
+    """
+    require(_USED)
+    templates = importlib.import_module(_TEMPLATES)
+    calls = importlib.import_module(
         "sglang.srt.function_call.function_call_parser"
     ).FunctionCallParser.ToolCallParserEnum
-    if NAME in known:
+    thoughts = importlib.import_module("sglang.srt.parser.reasoning_parser").ReasoningParser.DetectorMap
+    if NAME in calls and NAME in thoughts:
         return
-    known[NAME] = type("UnrenderToolDetector", (_ToolDetector, templates.ResponseTemplateToolDetector), {})
-    reasoning = type("UnrenderReasoningDetector", (_ReasoningDetector, templates.ResponseTemplateReasoningDetector), {})
-    importlib.import_module("sglang.srt.parser.reasoning_parser").ReasoningParser.DetectorMap[NAME] = reasoning
+    tools = above(_ToolDetector, templates.ResponseTemplateToolDetector, "UnrenderToolDetector")
+    reasoning = above(_ReasoningDetector, templates.ResponseTemplateReasoningDetector, "UnrenderReasoningDetector")
+    calls[NAME], thoughts[NAME] = tools, reasoning
 
 
 class Read(str):

@@ -5,14 +5,13 @@ vLLM finds it when both are installed, by the entry point `vllm.general_plugins`
 
 Strategy: of vLLM's parsers only those of response templates see the whole answer and the rendered prompt, so ours take their
 place: one reading gives reasoning, content and calls. The classes here become vLLM's when `register` puts them above its own;
-until then nothing of vLLM is imported.
-
-Tested with vLLM 0.33 (`scripts/plugins.sh`).
+until then nothing of vLLM is imported. The extra `vllm` says which releases it fits; `scripts/plugins.sh` tests it.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import logging
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, MessageError
+from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import (
     ReasoningGate,
     ReasoningTokens,
@@ -39,36 +39,87 @@ from unrender.turn import Turn
 NAME = "unrender"
 _TEMPLATES = "vllm.parser.response_template"
 _RESPONSES = "vllm.entrypoints.openai.responses.serving"
+_USED = {
+    _TEMPLATES: (
+        "ResponseTemplateParser",
+        "ResponseTemplateReasoningParser",
+        "ResponseTemplateToolParser",
+        "_as_tool_dicts",
+        "validate_tokenizer_response_template",
+    ),
+    "vllm.tool_parsers": ("ToolParserManager",),
+    "vllm.reasoning": ("ReasoningParser", "ReasoningParserManager"),
+    "vllm.parser.abstract_parser": ("Parser",),
+    "vllm.parser.utils": ("count_history_tool_calls",),
+    "vllm.exceptions": ("VLLMValidationError",),
+    "vllm.sampling_params": ("StructuredOutputsParams",),
+    "vllm.entrypoints.generate.base.protocol": (
+        "DeltaFunctionCall",
+        "DeltaMessage",
+        "DeltaToolCall",
+        "FunctionCall",
+    ),
+    "vllm.envs": ("VLLM_ENFORCE_STRICT_TOOL_CALLING",),
+}
+"""All of vLLM that is used, by module."""
 _log = logging.getLogger("unrender.vllm")
 
 
 def register() -> None:
-    """Register the parsers in vLLM as `unrender`. It can be called more than once in a process."""
+    """Register the parsers in vLLM as `unrender`. It can be called more than once in a process.
+
+    Raises, and changes nothing, in releases that have another shape; the entry point is `registration.vllm`.
+    """
+    require(_USED)
     templates: Any = importlib.import_module(_TEMPLATES)
-    if getattr(templates.validate_tokenizer_response_template, "of_unrender", False):
+    check = templates.validate_tokenizer_response_template
+    if getattr(check, "of_unrender", False):
         return
-    reasoning = type("UnrenderReasoningParser", (_ReasoningParser, templates.ResponseTemplateReasoningParser), {})
-    tools = type("UnrenderToolParser", (_ToolParser, templates.ResponseTemplateToolParser), {})
-    whole = type(
+    if not {"reasoning_parser", "tool_parser"} <= inspect.signature(check).parameters.keys():
+        raise TypeError(f"{_TEMPLATES}.{check.__name__} is not told the names of the parsers")
+    reasoning: Any = above(_ReasoningParser, templates.ResponseTemplateReasoningParser, "UnrenderReasoningParser")
+    tools: Any = above(_ToolParser, templates.ResponseTemplateToolParser, "UnrenderToolParser")
+    whole = above(
+        _Parser,
+        templates.ResponseTemplateParser,
         "UnrenderParser",
-        (_Parser, templates.ResponseTemplateParser),
-        {"reasoning_parser_cls": reasoning, "tool_parser_cls": tools},
+        reasoning_parser_cls=reasoning,
+        tool_parser_cls=tools,
     )
-    _ReasoningParser.whole = _ToolParser.whole = whole
-    importlib.import_module("vllm.tool_parsers").ToolParserManager.register_module(NAME, module=tools)
-    importlib.import_module("vllm.reasoning").ReasoningParserManager.register_module(NAME, module=reasoning)
-    templates.validate_tokenizer_response_template = _validator(templates.validate_tokenizer_response_template)
+    reasoning.whole = tools.whole = whole
+    managers = (
+        (importlib.import_module("vllm.tool_parsers").ToolParserManager, tools),
+        (importlib.import_module("vllm.reasoning").ReasoningParserManager, reasoning),
+    )
+    for manager, parser in managers:
+        inspect.signature(manager.register_module).bind(NAME, module=parser)
+    for manager, parser in managers:
+        manager.register_module(NAME, module=parser)
+    templates.validate_tokenizer_response_template = _validator(check)
 
 
 def _validator(theirs: Any) -> Any:
     """Return vLLM's check of a tokenizer's response template, which ours need not have."""
 
-    def validate(tokenizer: Any, *, reasoning_parser: str | None, tool_parser: str | None) -> None:
-        if NAME not in (reasoning_parser, tool_parser):
-            theirs(tokenizer, reasoning_parser=reasoning_parser, tool_parser=tool_parser)
+    def validate(*given: Any, **named: Any) -> None:
+        if NAME not in named.values():
+            theirs(*given, **named)
 
     validate.of_unrender = True  # type: ignore[attr-defined]
     return validate
+
+
+def _refuse_harmony(parser: type) -> None:
+    """Raise `ValueError` where vLLM's parser of Harmony is about to refuse ours, in words that help.
+
+    Prompts, grammars and the Responses server of such a model are vLLM's own code as well, so nothing can take its place.
+    """
+    harmony = getattr(sys.modules.get("vllm.parser.harmony"), "HarmonyParser", None)
+    if parser in (getattr(harmony, "reasoning_parser_cls", None), getattr(harmony, "tool_parser_cls", None)):
+        raise ValueError(
+            "vLLM reads the Harmony format of this model with its own code alone: leave out --tool-call-parser unrender and "
+            "--reasoning-parser unrender, or serve the model with the gateway, `unrender serve`"
+        )
 
 
 def _let_calls_end_first() -> None:
@@ -101,6 +152,10 @@ class _ToolParser:
 
     whole: type
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse_harmony(type(self))
+        super().__init__(*args, **kwargs)
+
     @classmethod
     def unified_parser_cls(cls) -> type:
         return cls.whole
@@ -112,6 +167,7 @@ class _ReasoningParser:
     whole: type
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        _refuse_harmony(type(self))
         importlib.import_module("vllm.reasoning").ReasoningParser.__init__(self, tokenizer, *args, **kwargs)
         self._template = engine_template(tokenizer)
         self._gate = ReasoningGate(self._template, tokenizer)

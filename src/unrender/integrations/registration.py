@@ -1,0 +1,107 @@
+"""The entry points that engines call: each registers a plug-in, or says in one line of the log why it could not.
+
+Rules: an engine calls its entry point in each of its processes, whether its user wants unrender or not. So nothing of an engine is
+imported before the guarded step, no exception leaves that, and a plug-in that does not fit is not registered by halves.
+Which releases are supported is said once, by the extra of the engine's name in the package's metadata.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+_log = logging.getLogger("unrender.integrations")
+_CALLED = (types.FunctionType, classmethod, staticmethod)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def vllm() -> None:
+    """Register the plug-in in vLLM. Raises nothing, whichever release is installed."""
+    _register("vllm")
+
+
+def sglang() -> None:
+    """Register the plug-in in SGLang. Raises nothing, whichever release is installed."""
+    _register("sglang")
+
+
+def _register(engine: str) -> None:
+    try:
+        importlib.import_module(f"unrender.integrations.{engine}").register()
+    except Exception as error:  # noqa: BLE001 - the engine must start, whatever there is
+        _log.warning(
+            "unrender does not plug into %s %s: %s is supported (%s). Nothing else is changed.",
+            engine,
+            _installed(engine),
+            supported(engine),
+            " ".join(f"{type(error).__name__}: {error}".split())[:300],
+        )
+
+
+def supported(engine: str) -> str:
+    """Return the releases of an engine that are supported, as the metadata say it, e.g. `vllm<0.34,>=0.33`."""
+    try:
+        needs = metadata.requires("unrender") or []
+    except metadata.PackageNotFoundError:
+        needs = []
+    found = (need.partition(";") for need in needs)
+    extra = (f"extra == '{engine}'", f'extra == "{engine}"')
+    return next((text.strip() for text, _, marker in found if marker.strip() in extra), "another release")
+
+
+def _installed(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except Exception:  # noqa: BLE001 - broken metadata, or a checkout without any
+        return "of an unknown version"
+
+
+def require(names: Mapping[str, Sequence[str]]) -> None:
+    """Import an engine's modules, and look whether they have these names.
+
+    Raises `ImportError` or `AttributeError` where one is missing: now, and not in the middle of a request.
+    """
+    for module, needed in names.items():
+        found = importlib.import_module(module)
+        for name in needed:
+            getattr(found, name)
+
+
+def above(ours: type, theirs: type, name: str, **fields: Any) -> type:
+    """Return a class that has our methods above an engine's.
+
+    Raises `TypeError` when the engine does not have such a method, or calls it with what ours does not take.
+    """
+    for misfit in _misfits(ours, theirs):
+        raise TypeError(f"{theirs.__module__}.{theirs.__qualname__}{misfit}")
+    return type(name, (ours, theirs), fields)
+
+
+def _misfits(ours: type, theirs: type) -> Iterator[str]:
+    for name, own in vars(ours).items():
+        if name.startswith("_") or not isinstance(own, (*_CALLED, property)):
+            continue
+        if not hasattr(theirs, name):
+            yield f" has no {name!r}"
+        elif isinstance(own, _CALLED):
+            yield from (
+                f".{name}: {found}" for found in _parameters_that_differ(getattr(ours, name), getattr(theirs, name))
+            )
+
+
+def _parameters_that_differ(ours: Any, theirs: Any) -> Iterator[str]:
+    own, other = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
+    placed = [[name for name, found in side.items() if found.kind in _POSITIONAL] for side in (own, other)]
+    if placed[0][: len(placed[1])] != placed[1]:
+        yield f"expected the parameters {placed[0]}, found {placed[1]}"
+    for name, found in other.items():
+        if name not in own and found.kind is inspect.Parameter.KEYWORD_ONLY:
+            yield f"expected no parameter {name!r}"
+    for name, found in own.items():
+        if name not in other and found.default is inspect.Parameter.empty and found.kind is not found.VAR_KEYWORD:
+            yield f"expected a parameter {name!r}"
