@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from unrender.batch.failure import BatchError
+from unrender.outputs import STANDARD
 
-STDIN = "-"
 _ROWS = 500
 _BYTES = 4_000_000
 """What a piece holds at most; a longer line is a piece of its own."""
@@ -53,7 +53,7 @@ def pieces(paths: Sequence[str], columns: Sequence[str], skip: int = 0) -> Itera
     `.parquet`. Raises `BatchError`, naming the file, when one cannot be read.
     """
     for path in paths:
-        with _named(path):
+        with named(path):
             for piece in _tables(path, columns) if is_table(path) else _lines(path):
                 if skip < piece.size:
                     yield _without(piece, skip)
@@ -67,23 +67,37 @@ def is_table(path: str) -> bool:
 
 def total_size(paths: Sequence[str]) -> int | None:
     """Return the size of all files in bytes; None with standard input. Raises `BatchError` when a file is missing."""
-    if STDIN in paths:
+    if STANDARD in paths:
         return None
     return sum(size_of(path) for path in paths)
 
 
 def size_of(path: str) -> int:
     """Return a file's size in bytes. Raises `BatchError` when the file does not exist."""
-    with _named(path):
+    with named(path):
         return Path(path).stat().st_size
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def named(path: str | Path) -> Iterator[None]:
+    """Raise `BatchError`, naming the file, for whatever is wrong with it.
+
+    A pipe whose reader has gone is nothing wrong, and stays a `BrokenPipeError`.
+    """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except (OSError, EOFError, zlib.error) as error:
-        raise BatchError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise BatchError(f"{path}: {_first_line(getattr(error, 'strerror', None) or error)}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "pyarrow":
+            raise
+        raise BatchError(f"{path}: {_first_line(error)}") from error
+
+
+def _first_line(error: object) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _without(piece: Piece, skip: int) -> Piece:
@@ -128,7 +142,9 @@ def _lines(path: str) -> Iterator[Piece]:
 
 @contextmanager
 def _raw(path: str) -> Iterator[IO[bytes]]:
-    if path == STDIN:
+    if path == STANDARD:
+        if sys.stdin is None:
+            raise BatchError("-: standard input is closed")
         yield sys.stdin.buffer
         return
     with Path(path).open("rb") as file:
@@ -136,7 +152,7 @@ def _raw(path: str) -> Iterator[IO[bytes]]:
 
 
 def _position(path: str, raw: IO[bytes]) -> int:
-    return 0 if path == STDIN else raw.tell()
+    return 0 if path == STANDARD else raw.tell()
 
 
 def _bounded(stream: IO[bytes]) -> Iterator[bytes | None]:

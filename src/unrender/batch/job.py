@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.batch.failure import BatchError
-from unrender.batch.files import STDIN, Piece, pieces, size_of, total_size
+from unrender.batch.files import Piece, pieces, size_of, total_size
 from unrender.batch.reader import Reader, struct_calls
 from unrender.batch.records import RawRow, kind_of, place_word, raw_rows
 from unrender.batch.rows import Status, unreadable
-from unrender.batch.sinks import COLUMNS, Sink, form_of, json_line
+from unrender.batch.sinks import COLUMNS, form_of, json_line, writing
 from unrender.batch.tally import Tally
 from unrender.batch.workers import mapped
+from unrender.outputs import STANDARD
 
 _QUOTED = 1_000
 """Characters of a bad row that the side file repeats."""
@@ -63,15 +64,18 @@ def read_files(
     """Read the answers of all files into `output`, and return the totals.
 
     Files are JSONL, plain or compressed (`.gz`, `.zst`), `.parquet`, or "-" for JSONL on standard input; `output` is
-    any of these forms. Each row gives one record, in order: the values of the columns in `keep`, then `content`,
+    any of these forms, "-" being standard output. Each row gives one record, in order: the values of the columns in `keep`, then `content`,
     `reasoning`, `tool_calls` (a list of objects with `id`, `name` and `arguments`), `status` and `warnings`. In
     Parquet, kept values are texts. Rows that cannot be read go to `<output>.bad.jsonl` instead, with the file, the line
     (from 1) or row (from 0), and the reason. Memory does not grow with the input.
 
     Work is done in `jobs` processes. A run that is interrupted leaves `<output>.part` and `<output>.journal`, and the
     next run with the same arguments continues it; standard input must then bring the same rows again. `force` starts
-    anew. Raises `BatchError` when a file cannot be read or written, when `output` exists already, or when these
-    leftovers are another job's.
+    anew, and replaces `output` at the end. Standard output, and what else is no regular file, is written at once: then
+    nothing can be continued, and rows that cannot be read are warnings in the log.
+
+    Raises `BatchError` when a file cannot be read or written, when `output` exists already, is one of the files or is
+    being written by another process, or when these leftovers are another job's.
     """
     taken = [name for name in keep if name in COLUMNS]
     if taken:
@@ -79,7 +83,7 @@ def read_files(
     form = form_of(output)
     total = total_size(files)
     work = _Work(reader=reader, keep=tuple(keep), output=output)
-    with Sink(output, _digest(reader, files, keep), force=force) as sink:
+    with writing(output, _digest(reader, files, keep), files, force=force) as sink:
         pace = Pace(files, total, sink.journal.rows, on_progress)
         left = [] if sink.journal.done else pieces(files, [*reader.columns, *keep], sink.journal.rows)
         for done in mapped(work, left, jobs):
@@ -91,7 +95,7 @@ def read_files(
 
 def _digest(reader: Reader, files: Sequence[str], keep: Sequence[str]) -> str:
     """Return what is equal for jobs with the same output."""
-    sizes = [None if path == STDIN else size_of(path) for path in files]
+    sizes = [None if path == STANDARD else size_of(path) for path in files]
     described = json.dumps([reader.described(), list(files), sizes, list(keep)], sort_keys=True, default=repr)
     return hashlib.blake2b(described.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.batch.files import Piece, is_table
@@ -31,8 +31,7 @@ class RawRow:
 def raw_rows(piece: Piece) -> Iterator[RawRow]:
     """Yield the rows of a piece; empty lines are skipped."""
     if is_table(piece.file):
-        for at, row in enumerate(piece.rows.to_pylist(), piece.first):
-            yield RawRow(at=at, raw=row, record=row)
+        yield from _of_table(piece)
         return
     for at, line in enumerate(piece.rows, piece.first):
         if line is None or line.strip():
@@ -42,6 +41,21 @@ def raw_rows(piece: Piece) -> Iterator[RawRow]:
 def place_word(file: str) -> str:
     """Return the word for the place of a row in a file: "row" or "line"."""
     return "row" if is_table(file) else "line"
+
+
+def _of_table(piece: Piece) -> Iterator[RawRow]:
+    try:
+        rows = piece.rows.to_pylist()
+    except Exception as error:  # noqa: BLE001 - which value it was, and what it could not be, is told row by row
+        if piece.size > 1:
+            for at in range(piece.size):
+                yield from _of_table(replace(piece, first=piece.first + at, rows=piece.rows.slice(at, 1), size=1))
+            return
+        problem = f"expected values that Python can hold, found {error!s:.200}"
+        yield RawRow(at=piece.first, raw=b"", record=None, problem=problem)
+        return
+    for at, row in enumerate(rows, piece.first):
+        yield RawRow(at=at, raw=row, record=row)
 
 
 def _decoded(at: int, line: bytes | None) -> RawRow:

@@ -2,29 +2,38 @@
 
 Strategy: output is appended to `OUT.part`, bad rows to `OUT.bad.jsonl`; now and then `OUT.journal` is
 replaced, atomically, by one that says how many rows both hold, and their lengths. A job that goes on cuts both to these
-lengths. At the end `OUT.part` becomes `OUT`.
+lengths. At the end `OUT.part` becomes `OUT`. `OUT.lock` keeps a second job away meanwhile.
+
+Rules: nothing is opened or removed before it is certain that it is no input; every error names the file.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from unrender.batch.columns import Kind, arrow_array, arrow_types
 from unrender.batch.failure import BatchError
-from unrender.batch.files import arrow
+from unrender.batch.files import arrow, named
+from unrender.batch.lock import locked
 from unrender.batch.tally import Tally
+from unrender.outputs import STANDARD, is_replaceable, is_same_file
 
+_log = logging.getLogger("unrender.batch")
 _VERSION = 1
 _EVERY = 1.0
 """Seconds between two journals: what a kill costs at most."""
+ANEW = "start anew (force=True, or --force)"
+"""What an error proposes where something old is in the way."""
 Records = Sequence[Mapping[str, Any]]
 
 COLUMNS = {
@@ -57,6 +66,12 @@ class Paths:
         """The file that says how far the job has come."""
         return self.out.with_name(f"{self.out.name}.journal")
 
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """All files that a job makes, removes or replaces."""
+        beside = (f"{self.out.name}.lock", f"{self.out.name}.new", f"{self.journal.name}.new")
+        return (self.out, self.part, self.bad, self.journal, *map(self.out.with_name, beside))
+
 
 @dataclass(slots=True)
 class Journal:
@@ -72,10 +87,12 @@ class Journal:
     tally: Tally = field(default_factory=Tally)
     done: bool = False
     """Whether all rows are; then only the output is to be made of what is written."""
+    replaces: bool = False
+    """Whether the output may take the place of a file that is there."""
 
     def write(self, path: Path) -> None:
         """Replace the journal atomically."""
-        counts = {"rows": self.rows, "part": self.part, "bad": self.bad, "done": self.done}
+        counts = {"rows": self.rows, "part": self.part, "bad": self.bad, "done": self.done, "replaces": self.replaces}
         data = {"version": _VERSION, "job": self.job, **counts, "tally": self.tally.data()}
         new = path.with_name(f"{path.name}.new")
         with new.open("w", encoding="utf-8") as file:
@@ -95,28 +112,85 @@ class Journal:
             rows, part, bad = (int(found[name]) for name in ("rows", "part", "bad"))
             tally = Tally.restore(found["tally"])
             journal = cls(found["job"], rows=rows, part=part, bad=bad, tally=tally, done=found["done"])
+            journal.replaces = bool(found.get("replaces"))
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise BatchError(f"{path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BatchError(f"{path}: expected the journal of a job, found something else: {error!r}") from error
         if found.get("version") != _VERSION or journal.job != job:
             raise BatchError(
-                f"{path}: this is another job's journal: other files, tools, columns or format; force a new start, or delete it"
+                f"{path}: this is another job's journal: other files, tools, columns or format; {ANEW}, or delete it"
             )
         return journal
+
+
+@contextmanager
+def writing(out: str, job: str, inputs: Sequence[str], *, force: bool) -> Iterator[Sink | Stream]:
+    """Give what takes the results for an output, and keep other processes from writing it while the block runs.
+
+    Raises `BatchError` when the output is an input, is a folder, or is written already, and when a job's leftovers
+    beside it are another's.
+    """
+    paths = Paths(out=Path(os.path.realpath(out) if Path(out).is_symlink() else out))
+    made = (out,) if out == STANDARD else tuple(map(str, paths.all))
+    for path, source in ((path, source) for path in made for source in inputs):
+        if is_same_file(path, source):
+            raise BatchError(f"{path}: this file would be written, and it is the input {source}; name another output")
+    if out == STANDARD or not is_replaceable(paths.out):
+        with Stream(out, job) as stream:
+            yield stream
+        return
+    with locked(paths.out), Sink(paths, job, force=force) as sink:
+        yield sink
+
+
+class Stream:
+    """Takes results for standard output, or what else cannot be replaced by a file. Nothing of it can be continued."""
+
+    def __init__(self, out: str, job: str) -> None:
+        if form_of(out).complete is not _renamed:
+            raise BatchError(f"{out}: expected a regular file, which Parquet needs")
+        self.journal: Journal = Journal(job)
+        self._out = out
+        with named(out):
+            self._file: BinaryIO = sys.stdout.buffer if out == STANDARD else Path(out).open("wb")  # noqa: SIM115 - closed with the stream
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._out != STANDARD:
+            with suppress(OSError):
+                self._file.close()
+
+    def take(self, rows: int, output: bytes, bad: bytes, tally: Tally) -> None:
+        """Write the results of one piece; what could not be read is told."""
+        with named(self._out):
+            self._file.write(output)
+            self._file.flush()
+        for found in map(json.loads, bad.splitlines()):
+            place = next(f"{word} {found[word]}" for word in ("line", "row") if word in found)
+            _log.warning("%s, %s: %s", found["file"], place, found["reason"])
+        self.journal.rows += rows
+        self.journal.tally.merge(tally)
+
+    def finish(self, _form: Form) -> None:
+        """There is nothing left to do."""
 
 
 class Sink:
     """Takes what workers have written, in order. Use as a context manager; only `finish` makes the output."""
 
-    def __init__(self, out: str, job: str, *, force: bool) -> None:
-        paths = Paths(out=Path(out))
+    def __init__(self, paths: Paths, job: str, *, force: bool) -> None:
         self.paths: Paths = paths
         if force:
-            _remove(paths.journal, paths.out)
-        self.journal: Journal = Journal.read(paths.journal, job) or Journal(job)
-        if paths.out.exists() and not self.journal.done:
-            raise BatchError(f"{out}: this file exists; force a new start to replace it")
+            _remove(paths.journal)
+        found = Journal.read(paths.journal, job)
+        self.journal: Journal = found or Journal(job, replaces=force)
+        if paths.out.exists() and not self.journal.done and not self.journal.replaces:
+            raise BatchError(f"{paths.out}: this file exists; {ANEW} to replace it")
         renamed = self.journal.done and paths.out.exists() and not paths.part.exists()
         self._part = None if renamed else _opened(paths.part, self.journal.part)
         self._bad = _opened(paths.bad, self.journal.bad)
@@ -127,17 +201,21 @@ class Sink:
 
     def __exit__(self, *_: object) -> None:
         self._close()
+        if not self.paths.journal.exists() and not self.journal.done:
+            _remove(self.paths.part, self.paths.bad)  # Nothing tells how much of them can be used.
 
     def _close(self) -> None:
         for file in (self._part, self._bad):
             if file is not None:
-                file.close()
+                with suppress(OSError):  # What could not be written is told already, and no journal counts it.
+                    file.close()
 
     def take(self, rows: int, output: bytes, bad: bytes, tally: Tally) -> None:
         """Append the results of one piece."""
         assert self._part is not None
-        self._part.write(output)
-        self._bad.write(bad)
+        for file, path, data in ((self._part, self.paths.part, output), (self._bad, self.paths.bad, bad)):
+            with named(path):
+                file.write(data)
         journal = self.journal
         journal.rows, journal.part, journal.bad = (
             journal.rows + rows,
@@ -149,11 +227,13 @@ class Sink:
             self._note()
 
     def _note(self) -> None:
-        for file in (self._part, self._bad):
+        for file, path in ((self._part, self.paths.part), (self._bad, self.paths.bad)):
             if file is not None:
-                file.flush()
-                os.fsync(file.fileno())
-        self.journal.write(self.paths.journal)
+                with named(path):
+                    file.flush()
+                    os.fsync(file.fileno())
+        with named(self.paths.journal):
+            self.journal.write(self.paths.journal)
         self._noted = time.monotonic()
 
     def finish(self, form: Form) -> None:
@@ -162,7 +242,8 @@ class Sink:
         self._note()
         self._close()
         if self._part is not None:
-            form.complete(self.paths.part, self.paths.out)
+            with named(self.paths.out):
+                form.complete(self.paths.part, self.paths.out)
         if not self.journal.bad:
             _remove(self.paths.bad)
         _remove(self.paths.journal)
@@ -176,7 +257,7 @@ def _opened(path: Path, length: int) -> BinaryIO:
         raise BatchError(f"{path}: {error.strerror}") from error
     if file.tell() < length:
         file.close()
-        raise BatchError(f"{path}: expected at least {length} bytes, which the journal tells of; force a new start")
+        raise BatchError(f"{path}: expected at least {length} bytes, which the journal tells of; {ANEW}")
     file.truncate(length)
     file.seek(0, os.SEEK_END)
     return file
@@ -184,7 +265,7 @@ def _opened(path: Path, length: int) -> BinaryIO:
 
 def _remove(*paths: Path) -> None:
     for path in paths:
-        with suppress(FileNotFoundError):
+        with named(path), suppress(FileNotFoundError):
             path.unlink()
 
 

@@ -67,7 +67,9 @@ def _received(conn: Connection) -> Any:
     try:
         return conn.recv()
     except (EOFError, OSError) as error:
-        raise BatchError("a worker has ended; was it killed, for its memory perhaps?") from error
+        raise BatchError(
+            "a worker has ended; was it killed, for its memory perhaps? The same command goes on where it was"
+        ) from error
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Never
 
 import click
@@ -16,7 +16,7 @@ from unrender.cli.audit import audit
 from unrender.cli.chat import chat
 from unrender.cli.declared import declared
 from unrender.cli.diff import diff_
-from unrender.cli.endings import ending
+from unrender.cli.endings import UNUSABLE, ending
 from unrender.cli.engine_args import engine_args
 from unrender.cli.explain import explain_
 from unrender.cli.export import export
@@ -29,7 +29,16 @@ from unrender.cli.playground import playground
 from unrender.cli.read import read
 from unrender.cli.replay import replay_
 from unrender.cli.serve import serve
-from unrender.cli.terminal import let_go, logged, plainly, remark, remark_warning, verbosely
+from unrender.cli.terminal import (
+    ReaderGone,
+    let_go,
+    logged,
+    plainly,
+    remark,
+    remark_warning,
+    streams,
+    verbosely,
+)
 from unrender.cli.verify import verify_
 from unrender.errors import SchemaWarning
 
@@ -42,7 +51,7 @@ class Commands(click.Group):
     ) -> Never:
         """Run the command line and exit, as `click.Group.main` does."""
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # They are printed by others, as they are.
-        with logged(), warnings.catch_warnings(action="always", category=SchemaWarning):
+        with streams(), logged(), warnings.catch_warnings(action="always", category=SchemaWarning):
             warnings.showwarning = remark_warning
             sys.exit(self._code(args, prog_name, extra))
 
@@ -51,8 +60,27 @@ class Commands(click.Group):
         try:
             code = super().main(words, prog_name, **extra | {"standalone_mode": False})
         except Exception as error:  # noqa: BLE001 - the last to know; every kind has its line
-            return _ended(error)
+            return _code_of(error)
         return code if isinstance(code, int) else 0
+
+    def make_context(self, *given: Any, **named: Any) -> click.Context:
+        """Make the context, as click does; what it prints, such as the help, is ours to end."""
+        with _print_alone():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what is printed for it is ours to end."""
+        with _print_alone():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _print_alone() -> Iterator[None]:
+    """Keep a broken pipe from click, which ends the process with 1 for it: a reader may go when it has enough."""
+    try:
+        yield
+    except BrokenPipeError as error:  # Pipes to processes of ours are looked after where they are used.
+        raise ReaderGone from error
 
 
 def _usage(context: click.Context | None) -> Iterator[str]:
@@ -61,11 +89,19 @@ def _usage(context: click.Context | None) -> Iterator[str]:
         yield from (f"Try '{context.command_path} --help' for help.", "")
 
 
-def _ended(error: Exception) -> int:
+def _code_of(error: Exception) -> int:
     """Say in a line what ended the command, and return the exit code."""
-    if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        let_go()  # Whoever read us has gone; there is nobody to tell.
-        return 1
+    try:
+        return _ended(error)
+    except (ReaderGone, OSError) as gone:  # There is nobody to tell.
+        return 0 if isinstance(gone, ReaderGone) else UNUSABLE
+    finally:
+        let_go()
+
+
+def _ended(error: Exception) -> int:
+    if isinstance(error, ReaderGone):
+        return 0  # As for other tools before `head`: it had enough, and nothing went wrong.
     if isinstance(error, click.UsageError):
         for line in _usage(error.ctx):
             remark(line)

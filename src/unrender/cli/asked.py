@@ -11,6 +11,7 @@ import click
 
 from unrender.chat_template import ChatTemplate
 from unrender.cli.inputs import QUESTION, load, read_json, read_settings
+from unrender.cli.paths import InputPath
 from unrender.turn import Turn
 
 _CHOICES = ("auto", "none", "required")
@@ -80,13 +81,13 @@ set_option = click.option(
 _MESSAGES = click.option(
     "--messages",
     metavar="FILE",
-    type=click.Path(),
+    type=InputPath(),
     callback=read_json,
     help="A JSON file with the conversation so far.",
 )
 _REQUEST = (
     click.option(
-        "--tools", metavar="FILE", type=click.Path(), callback=read_json, help="A JSON file with OpenAI's `tools`."
+        "--tools", metavar="FILE", type=InputPath(), callback=read_json, help="A JSON file with OpenAI's `tools`."
     ),
     click.option(
         "--tool-choice",
@@ -118,7 +119,7 @@ def _asked(command: Command, options: Sequence[Decorator]) -> Command:
         asked = Asked(source=template, **{name: given.pop(name) for name in _NAMES if name in given})
         command(asked=asked, **given)
 
-    template: Decorator = click.argument("template", type=click.Path())
+    template: Decorator = click.argument("template", type=InputPath())
     decorated: Command = wrapped
     for option in (*reversed(options), template):
         decorated = option(decorated)

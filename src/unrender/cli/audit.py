@@ -11,10 +11,12 @@ import click
 from unrender.batch import Audit, Loss, Reader, audit_files
 from unrender.batch.page import page
 from unrender.cli.asked import set_option, template_name_option
-from unrender.cli.inputs import json_option, load, write_text
+from unrender.cli.inputs import check_printed, json_option, load, write_text
 from unrender.cli.output import print_heading, print_rows, print_table
+from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.read import column_option, jobs_option, pace, tools_option
 from unrender.cli.terminal import print_json, progress
+from unrender.outputs import STANDARD
 from unrender.printable import printable
 
 _MOST = 10
@@ -22,8 +24,8 @@ _MOST = 10
 
 
 @click.command("audit", short_help="Show what a server lost of its answers.")
-@click.argument("template", type=click.Path())
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.argument("template", type=InputPath())
+@click.argument("files", nargs=-1, required=True, type=InputPath())
 @click.option(
     "--message",
     metavar="NAME",
@@ -31,7 +33,12 @@ _MOST = 10
     show_default=True,
     help="The column with the message, or the whole chat completion, that the server gave.",
 )
-@click.option("--html", metavar="OUT", type=click.Path(), help="Write a page with plots and examples as well.")
+@click.option(
+    "--html",
+    metavar="OUT",
+    type=OutputPath(dir_okay=False),
+    help="Write a page with plots and examples as well; - prints it instead.",
+)
 @jobs_option
 @tools_option
 @column_option
@@ -56,6 +63,7 @@ def audit(
     FILES are as for `unrender read`. A row holds the answer as the model wrote it in `text`, and what the server gave in
     `message`. The exit code is 1 when something was lost.
     """
+    check_printed(html, "--html", as_json=as_json)
     reader = Reader(load(template, name=template_name), tools=tools, **{**columns, **settings})
     with progress(0) as shown:
         found = audit_files(
@@ -69,7 +77,7 @@ def audit(
         write_text(html, page(found, f"What was lost: {', '.join(map(printable, files))}"))
     if as_json:
         print_json(found.data())
-    else:
+    elif html != STANDARD:
         _show(found)
     raise SystemExit(1 if found.same < found.rows else 0)
 

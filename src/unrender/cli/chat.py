@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from unrender.cli.asked import Asked, request_options
-from unrender.cli.inputs import BadInput, json_option, read_text
+from unrender.cli.inputs import BadInput, json_of, json_option, read_text
 from unrender.cli.output import INDENT, event_line, print_heading, unfinished
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import NO_STYLE, print_block, print_document, print_json, remark
 from unrender.messages import Message
 from unrender.parsing.events import Malformed
@@ -39,9 +40,9 @@ _UNSET: Mapping[str, Any] = {
 
 @click.command("chat", short_help="Show prompt, answer and message.")
 @request_options
-@click.argument("conversation", type=click.Path())
+@click.argument("conversation", type=InputPath())
 @click.option(
-    "--answer", metavar="FILE", type=click.Path(), help="The model's raw answer, instead of one that is made up."
+    "--answer", metavar="FILE", type=InputPath(), help="The model's raw answer, instead of one that is made up."
 )
 @click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
@@ -70,10 +71,7 @@ def chat(conversation: str, *, asked: Asked, answer: str | None, seed: int, only
 
 def _with_body(asked: Asked, path: str) -> Asked:
     """Add what a file says of a conversation to what the options say. Raises `BadInput`, naming the file."""
-    try:
-        body = json.loads(read_text(path))
-    except ValueError as error:
-        raise BadInput(f"{path}: expected JSON: {error}") from error
+    body = json_of(path)
     if isinstance(body, list):
         return replace(asked, messages=body)
     if not isinstance(body, dict) or "messages" not in body:

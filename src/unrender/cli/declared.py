@@ -3,53 +3,71 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from unrender.cli.inputs import json_option
+from unrender.cli.endings import UNUSABLE
+from unrender.cli.inputs import BadInput, json_option, read_source
 from unrender.cli.output import print_heading, print_rows
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_json
 from unrender.errors import FormatError
-from unrender.formats import Declared, declared_formats, read_declared_file
+from unrender.formats import Declared, declared_formats
+from unrender.formats.declared import read_declared
 from unrender.verify import verify_format
 
 
 @click.command("declared", short_help="List declared formats, or check files.")
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1, type=InputPath())
 @json_option
 def declared(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
-    With FILES, check these instead, as if they were in effect. The exit code is 1 when a file is malformed, when its
-    name is taken, or when an answer that its grammars generate cannot be read.
+    With FILES (- for standard input), check these instead, as if they were in effect. The exit code is 1 when a file is
+    malformed, when its name is taken, or when an answer that its grammars generate cannot be read, and 2 when a file
+    cannot be.
     """
     found = [_checked(file) for file in files] if files else list(declared_formats())
     if as_json:
         print_json([_data(item) for item in found])
     else:
         for item in found:
-            if isinstance(item, str):
-                print_heading("malformed", item)
+            if isinstance(item, _Wrong):
+                print_heading(item.what, item.why)
             else:
                 print_heading(item.name, item.origin)
                 print_rows([("why", item.why), ("applies", _applies(item))])
-    sys.exit(int(any(isinstance(item, str) for item in found)))
+    sys.exit(max((item.code for item in found if isinstance(item, _Wrong)), default=0))
 
 
-def _checked(file: str) -> Declared | str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wrong:
+    """A file that is no declared format."""
+
+    why: str
+    what: str = "malformed"
+    code: int = 1
+
+
+def _checked(file: str) -> Declared | _Wrong:
     """Return the declared format in a file, or what is wrong with it."""
     try:
-        item = read_declared_file(Path(file))
+        item = read_declared(read_source(file), where=file, origin=file)
         taken = {known.name: known for known in declared_formats() if known.origin != str(Path(file).absolute())}
+    except BadInput as error:
+        return _Wrong(what="not read", why=error.message, code=UNUSABLE)
     except FormatError as error:
-        return str(error)
+        return _Wrong(why=str(error))
     if item.name in taken:
-        return f"{file}: name: expected one that is not taken, found {item.name!r}"
+        return _Wrong(why=f"{file}: name: expected one that is not taken, found {item.name!r}")
     refuted = verify_format(item.format).refuted
     if refuted:
         example = refuted[0].counterexample
-        return f"{file}: format: {refuted[0].capability}: refuted by {example.answer if example else ''!r:.200}"
+        return _Wrong(
+            why=f"{file}: format: {refuted[0].capability}: refuted by {example.answer if example else ''!r:.200}"
+        )
     return item
 
 
@@ -68,7 +86,7 @@ def _applies(item: Declared) -> str:
     return f"to sources with {'; '.join(parts)}" if parts else "to every template"
 
 
-def _data(item: Declared | str) -> dict[str, str]:
-    if isinstance(item, str):
-        return {"error": item}
+def _data(item: Declared | _Wrong) -> dict[str, str]:
+    if isinstance(item, _Wrong):
+        return {"error": item.why}
     return {"name": item.name, "why": item.why, "origin": item.origin, "applies": _applies(item)}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from unrender.cli.inputs import json_option, load
+from unrender.cli.inputs import BadInput, json_of, json_option, load
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import NO_STYLE, print_block, print_json
+from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.format_diff import differences
 
 
 @click.command("diff", short_help="Compare two formats.")
-@click.argument("before", metavar="A", type=click.Path())
-@click.argument("after", metavar="B", type=click.Path())
+@click.argument("before", metavar="A", type=InputPath())
+@click.argument("after", metavar="B", type=InputPath())
 @json_option
 def diff_(before: str, after: str, *, as_json: bool) -> None:
     """Compare the formats of A and B, each a template or a file written by `unrender format`.
@@ -36,16 +38,15 @@ def _format(source: str) -> Format:
     """Return the Format in a file, or that of a template."""
     path = Path(source)
     if path.suffix == ".json" and path.is_file():
-        text = path.read_text(encoding="utf-8")
-        if _is_format(text):
-            return Format.from_json(text)
+        data = json_of(source)
+        if _is_format(data):
+            try:
+                return Format.from_dict(data)
+            except FormatError as error:
+                raise BadInput(f"{source}: {error}") from error
     return load(source).format
 
 
-def _is_format(text: str) -> bool:
+def _is_format(data: Any) -> bool:
     """Tell a Format from the other JSON that a template may be in: only a Format has a version and no template."""
-    try:
-        data = json.loads(text)
-    except ValueError:
-        return False
     return isinstance(data, dict) and "version" in data and "chat_template" not in data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import click
@@ -9,6 +10,7 @@ import click
 from unrender.errors import UnrenderError
 
 UNUSABLE, DEFECT, INTERRUPTED = 2, 3, 130
+_BREAK = re.compile(r"\s*\n\s*")
 _REPORT = "this is a defect of unrender; please report it, with the command and its input"
 
 
@@ -25,7 +27,7 @@ def ending(error: Exception) -> Ending:
     """Return the sentence and the exit code for an exception of any kind."""
     match error:
         case click.ClickException():
-            return Ending(code=UNUSABLE, text=error.format_message())
+            return Ending(code=UNUSABLE, text=_one_line(error.format_message()))
         case UnrenderError():
             return Ending(code=UNUSABLE, text=str(error))
         case click.Abort():
@@ -38,3 +40,8 @@ def ending(error: Exception) -> Ending:
             return Ending(code=UNUSABLE, text="an input is too large for the memory there is")
         case _:
             return Ending(code=DEFECT, text=f"{type(error).__name__}: {error}; {_REPORT}")
+
+
+def _one_line(text: str) -> str:
+    """Return a message as one line; click lists the values of an option below each other."""
+    return _BREAK.sub(" ", text)

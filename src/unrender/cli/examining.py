@@ -14,6 +14,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -21,7 +22,9 @@ from typing import Any, Generic, TypeVar
 import click
 
 from unrender.cli.endings import ending
+from unrender.cli.inputs import BadInput
 from unrender.cli.terminal import LogHandler, Progress, progress, remark_warning
+from unrender.outputs import STANDARD
 
 T = TypeVar("T")
 
@@ -57,7 +60,7 @@ class Outcome(Generic[T]):
 def examine(names: Sequence[str], ask: Callable[[str], T], *, timeout: float | None, jobs: int) -> list[Outcome[T]]:
     """Return the outcome of `ask` for each name, and show the progress on a terminal.
 
-    `ask` and its results must be picklable.
+    `ask` and its results must be picklable. Raises `BadInput` for standard input that would have to be read elsewhere.
     """
     if len(names) == 1 and timeout is None:
         started = time.monotonic()
@@ -65,6 +68,8 @@ def examine(names: Sequence[str], ask: Callable[[str], T], *, timeout: float | N
             shown.say(names[0])
             result = ask(names[0])
         return [Outcome(name=names[0], result=result, seconds=time.monotonic() - started)]
+    if STANDARD in names:
+        raise BadInput("-: standard input is examined alone, and without --timeout; name a file instead")
     with progress(len(names)) as shown:
         crew = _Crew(ask, timeout=timeout or DEFAULT_SECONDS, jobs=min(jobs, len(names)))
         try:
@@ -135,7 +140,8 @@ class _Worker:
         """Begin with a template."""
         self._name, self._started = name, time.monotonic()
         self.until = self._started + timeout
-        self.connection.send(name)
+        with suppress(OSError):  # Its process has ended; then the pipe ends as well, and `outcome` says so.
+            self.connection.send(name)
 
     def outcome(self) -> Outcome[Any]:
         """Return what came; a process that has ended has failed."""

@@ -15,6 +15,7 @@ from unrender.cli.asked import Asked, asked_options
 from unrender.cli.describe import MARKER_STYLE, Row, answers
 from unrender.cli.inputs import json_option, read_text
 from unrender.cli.output import INDENT, print_heading, print_rows
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import (
     BOLD,
     BOLD_CYAN,
@@ -46,9 +47,9 @@ _LONGEST = 240
 
 @click.command("explain", short_help="Say why an output was read so.")
 @asked_options
-@click.argument("output", type=click.Path())
+@click.argument("output", type=InputPath())
 @click.option(
-    "--prompt", metavar="FILE", type=click.Path(), help="The prompt that the model was really given, or its tail."
+    "--prompt", metavar="FILE", type=InputPath(), help="The prompt that the model was really given, or its tail."
 )
 @click.option("--program", is_flag=True, help="Print the parser's instructions instead, one on a line.")
 @json_option

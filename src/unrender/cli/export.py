@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,8 +12,9 @@ import click
 from unrender.chat_template import ChatTemplate
 from unrender.cli.asked import template_name_option
 from unrender.cli.describe import Row
-from unrender.cli.inputs import json_option, load, read_json, template_argument
+from unrender.cli.inputs import BadInput, json_of, json_option, load, read_json, template_argument, write_text
 from unrender.cli.output import print_heading, print_rows
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_json, remark
 from unrender.cli.verify import finding_row
 from unrender.emit.response_reading import read_response_template
@@ -40,12 +40,12 @@ _LONGEST = 300
     "--write",
     "config",
     metavar="FILE",
-    type=click.Path(),
-    help="Put it into this tokenizer_config.json instead of printing it.",
+    type=InputPath(),
+    help="Put it into this tokenizer_config.json instead of printing it; - reads one and prints it.",
 )
 @click.option("--check", "checks", is_flag=True, help="Let transformers read the template's renderings with it.")
 @click.option(
-    "--declared", metavar="FILE", type=click.Path(), callback=read_json, help="Check this response template instead."
+    "--declared", metavar="FILE", type=InputPath(), callback=read_json, help="Check this response template instead."
 )
 @json_option
 def export(
@@ -69,7 +69,7 @@ def export(
     checked = checks or declared is not None
     held = not checked or _check(loaded, exported, template, as_json=as_json)
     if config is not None and held:
-        _write(exported, Path(config))
+        _write(exported, config)
     elif not checked:
         print_json(exported.template)
     for omission in exported.omissions:
@@ -82,13 +82,13 @@ def _declared(data: Any) -> Exported:
     return read_response_template(data.get(_KEY, data) if isinstance(data, dict) else data)
 
 
-def _write(exported: Exported, path: Path) -> None:
+def _write(exported: Exported, path: str) -> None:
     """Put a response template into a JSON file; what else is in the file stays."""
-    config = read_json(click.get_current_context(), click.Option(["--write"]), str(path))
+    config = json_of(path)
     if not isinstance(config, dict):
-        raise click.BadParameter(f"{path}: expected a JSON object, found {type(config).__name__}")
+        raise BadInput(f"{path}: expected a JSON object, found {type(config).__name__}")
     text = json.dumps({**config, _KEY: exported.template}, indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_text(path, text + "\n")
 
 
 def _check(loaded: ChatTemplate, exported: Exported, name: str, *, as_json: bool) -> bool:

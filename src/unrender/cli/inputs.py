@@ -6,7 +6,6 @@ Rules: whatever is wrong with an input ends the command with code 2 and a senten
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
@@ -16,7 +15,10 @@ from typing import Any
 import click
 
 from unrender.chat_template import ChatTemplate
+from unrender.cli.paths import InputPath
+from unrender.cli.terminal import print_document
 from unrender.errors import UnrenderError
+from unrender.outputs import STANDARD, standard_input, write_whole
 from unrender.template.loading import load_pretrained
 
 
@@ -31,20 +33,49 @@ def read_json(_context: click.Context, _option: click.Parameter, path: str | Non
     if path is None:
         return None
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise click.BadParameter(f"{path}: {error.strerror}") from error
+        return json_of(path)
+    except BadInput as error:
+        raise click.BadParameter(error.message) from error
+
+
+def json_of(path: str) -> Any:
+    """Return the content of a JSON file, or of standard input for `-`. Raises `BadInput`, naming it, when it is not JSON."""
+    return parse_json(_read(path), path)
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Return the value of a JSON text. Raises `BadInput`, naming where it comes from, when it is not JSON."""
+    try:
+        return json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"{path}: expected JSON: {error}") from error
+        raise BadInput(f"{where}: expected JSON: {error}") from error
+    except RecursionError as error:
+        raise BadInput(f"{where}: expected JSON, found lists or objects nested too deeply") from error
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none."""
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none.
+
+    Bytes that are not UTF-8 are shown as U+FFFD, since models write such.
+    """
+    return _read(path).decode("utf-8", "replace")
+
+
+def read_source(path: str) -> str:
+    """Return the text of a file, or of standard input for `-`. Raises `BadInput` when there is none, or it is not UTF-8."""
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return _read(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: expected UTF-8 text, found byte {error.object[error.start]:#x}") from error
+
+
+def _read(path: str) -> bytes:
+    try:
+        return standard_input() if path == STANDARD else Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    return data.decode("utf-8", "replace")
+    except ValueError as error:  # a null character
+        raise BadInput(f"{path}: {error}") from error
 
 
 def read_settings(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, Any]:
@@ -52,7 +83,7 @@ def read_settings(_context: click.Context, _option: click.Parameter, settings: t
     return dict(map(_setting, settings))
 
 
-template_argument = click.argument("template", type=click.Path())
+template_argument = click.argument("template", type=InputPath())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 QUESTION = [{"role": "user", "content": "Hello"}]
@@ -60,11 +91,13 @@ QUESTION = [{"role": "user", "content": "Hello"}]
 
 
 def load(source: str, *, name: str | None = None) -> ChatTemplate:
-    """Return the template at a path (file, model directory, GGUF) or under a hub id.
+    """Return the template at a path (file, model directory, GGUF), under a hub id, or on standard input for `-`.
 
     `name` chooses one of several templates. Raises `BadInput`, naming the source, when there is none.
     """
     try:
+        if source == STANDARD:
+            return ChatTemplate.from_string(read_source(source))
         return ChatTemplate.from_pretrained(source) if name is None else _named(source, name)
     except UnrenderError as error:
         named = source in str(error)
@@ -79,11 +112,20 @@ def _named(source: str, name: str) -> ChatTemplate:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a file. Raises `BadInput`, naming the path, when it cannot be written."""
+    """Write a file as a whole, or print it for `-`. Raises `BadInput`, naming the path, when it cannot be written."""
+    if path == STANDARD:
+        print_document(text.removesuffix("\n"))
+        return
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_whole(path, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
+
+
+def check_printed(path: str | None, option: str, *, as_json: bool) -> None:
+    """Raise a usage error where two things would be printed on standard output."""
+    if path == STANDARD and as_json:
+        raise click.UsageError(f"{option} - and --json both print on standard output; name a file for one of them")
 
 
 _MODEL_FILES = ("tokenizer_config.json", "chat_template.jinja", "chat_template.json", "processor_config.json")

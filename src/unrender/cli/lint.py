@@ -15,12 +15,13 @@ from unrender.cli.endings import UNUSABLE
 from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
 from unrender.cli.inputs import expanded, json_option, load
 from unrender.cli.output import print_heading, print_rows, print_table
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_json, print_line
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 
 
 @click.command("lint", short_help="Find what is wrong with a template.")
-@click.argument("templates", nargs=-1, type=click.Path())
+@click.argument("templates", nargs=-1, type=InputPath())
 @click.option(
     "--ignore",
     multiple=True,
@@ -57,7 +58,7 @@ def lint_(
     be examined.
     """
     if only_rules:
-        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in RULES])
+        _show_rules(as_json=as_json)
         return
     if not templates:
         raise click.UsageError("missing argument 'TEMPLATES...'")
@@ -76,6 +77,13 @@ def lint_(
     else:
         _show_table(outcomes)
     sys.exit(UNUSABLE if len(findings) < len(outcomes) else int(_fails(findings.values(), Severity(fail_on))))
+
+
+def _show_rules(*, as_json: bool) -> None:
+    if as_json:
+        print_json([{"name": rule.name, "severity": rule.severity, "looks_for": rule.looks_for} for rule in RULES])
+    else:
+        print_table(["rule", "severity", "looks for"], [[rule.name, rule.severity, rule.looks_for] for rule in RULES])
 
 
 def _findings(name: str, *, ignore: tuple[str, ...]) -> tuple[Finding, ...]:

@@ -11,8 +11,9 @@ from typing import cast
 import click
 
 from unrender.cli.asked import Asked, asked_options
-from unrender.cli.inputs import json_option
+from unrender.cli.inputs import BadInput, json_option
 from unrender.cli.output import event_data, event_line, unfinished
+from unrender.cli.paths import claim_standard_input
 from unrender.cli.terminal import print_json, print_line, remark
 from unrender.parsing.events import Event, Malformed
 from unrender.parsing.parser import Parser
@@ -31,7 +32,10 @@ def parse(*, asked: Asked, stream: bool, as_json: bool) -> None:
     With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line
     is JSON. The exit code is 1 when a part of the output could not be read.
     """
+    claim_standard_input()
     parser = asked.turn().parser()
+    if sys.stdin is None:
+        raise BadInput("standard input is closed")
     output = chunks(cast(BufferedIOBase, sys.stdin.buffer))
     if stream:
         malformed = _report(parser, output, _print_json if as_json else _print_line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -14,7 +15,9 @@ from unrender.cli.asked import set_option, template_name_option
 from unrender.cli.describe import Row
 from unrender.cli.inputs import json_option, load, read_json
 from unrender.cli.output import print_heading, print_rows, print_table
-from unrender.cli.terminal import print_json, progress
+from unrender.cli.paths import InputPath, OutputPath
+from unrender.cli.terminal import aside, print_json, progress
+from unrender.outputs import STANDARD
 
 _MOST = 10
 """Reasons and tools that the summary names."""
@@ -34,7 +37,7 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
 tools_option = click.option(
     "--tools",
     metavar="FILE",
-    type=click.Path(),
+    type=InputPath(),
     callback=read_json,
     help="A JSON file with OpenAI's `tools`, for rows without their own; without it, any name is a tool's.",
 )
@@ -52,9 +55,16 @@ jobs_option = click.option(
 
 
 @click.command("read", short_help="Turn files of recorded answers into one of messages.")
-@click.argument("template", type=click.Path())
-@click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--output", metavar="OUT", required=True, type=click.Path(), help="The file to write.")
+@click.argument("template", type=InputPath())
+@click.argument("files", nargs=-1, required=True, type=InputPath())
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    required=True,
+    type=OutputPath(dir_okay=False),
+    help="The file to write, or - for standard output.",
+)
 @jobs_option
 @tools_option
 @column_option
@@ -79,11 +89,13 @@ def read(
 ) -> None:
     """Read the answers in FILES and write the messages they mean to OUT, in the same order.
 
-    FILES are JSONL, also compressed (.gz, .zst), Parquet, or - for JSONL on standard input; OUT is any of these forms.
+    FILES are JSONL, also compressed (.gz, .zst), Parquet, or - for JSONL on standard input; OUT is any of these forms, - being
+    standard output; the summary is then on standard error.
     A row holds the answer in `text`, and may hold its `prompt` or `messages`, its `tools` and its `finish_reason`.
 
     A command that was interrupted continues where it was when you run it again. Rows that cannot be read are written to
-    OUT.bad.jsonl, with the reason. The exit code is 1 when there are such rows.
+    OUT.bad.jsonl, with the reason; what is written to standard output cannot be continued, and they are told on standard
+    error. The exit code is 1 when there are such rows.
     """
     reader = Reader(load(template, name=template_name), tools=tools, **{**columns, **settings})
     with progress(0) as shown:
@@ -96,10 +108,11 @@ def read(
             force=force,
             on_progress=lambda at: shown.show(pace(at)),
         )
-    if as_json:
-        print_json(tally.data())
-    else:
-        _show(tally, output)
+    with aside() if output == STANDARD else nullcontext():
+        if as_json:
+            print_json(tally.data())
+        else:
+            _show(tally, output)
     raise SystemExit(1 if tally.statuses["unreadable"] else 0)
 
 

@@ -10,21 +10,28 @@ from typing import Any
 import click
 
 from unrender.cli.asked import Asked, asked_options
-from unrender.cli.inputs import BadInput, json_option, read_text
+from unrender.cli.inputs import BadInput, json_option, parse_json, read_text
 from unrender.cli.output import INDENT, event_data, event_line, print_heading
+from unrender.cli.paths import InputPath
 from unrender.cli.terminal import BOLD, DIM, print_json, print_line
 from unrender.explain import Difference, Replay, Step, replay
+
+_STREAM_FIELDS = ("", "data", "event", "id", "retry")
+"""What lines of an event stream begin with; an empty name is a comment."""
+_DONE = "[DONE]"
+"""How OpenAI's streams end."""
 
 
 @click.command("replay", short_help="Show what came out when.")
 @asked_options
-@click.argument("chunks", type=click.Path())
+@click.argument("chunks", type=InputPath())
 @json_option
 def replay_(chunks: str, *, asked: Asked, as_json: bool) -> None:
     """Feed recorded chunks to the parser, event by event, and try all other chunkings.
 
-    CHUNKS is a JSON list, or a file with a JSON value on each line (- for standard input). A chunk is a string, an object with
-    `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 when another chunking gives another result.
+    CHUNKS is a JSON list, a file with a JSON value on each line, or a recorded event stream (`data:` lines); - is standard input. A
+    chunk is a string, an object with `text` or `content`, or a streamed completion of an OpenAI server. The exit code is 1 when
+    another chunking gives another result.
     """
     result = replay(asked.turn().parser, read_chunks(chunks))
     if as_json:
@@ -39,17 +46,19 @@ def read_chunks(path: str) -> list[str]:
     text = read_text(path)
     try:
         found = json.loads(text)
-    except ValueError:
-        found = [_line(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    except (ValueError, RecursionError):
+        lines = ((number, _said(line)) for number, line in enumerate(text.split("\n"), 1))
+        found = [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
     chunks = found if isinstance(found, list) else [found]
     return [_text(chunk, f"{path}: chunk {number}") for number, chunk in enumerate(chunks, 1)]
 
 
-def _line(path: str, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise BadInput(f"{path}, line {number}: expected JSON: {error}") from error
+def _said(line: str) -> str:
+    """Return what a line says: all of it, or the data of a line of an event stream, whose other lines say nothing of the answer."""
+    field, _, value = line.strip().partition(":")
+    if field not in _STREAM_FIELDS:
+        return line.strip()
+    return "" if field != "data" or value.strip() == _DONE else value.strip()
 
 
 def _text(chunk: Any, where: str) -> str:

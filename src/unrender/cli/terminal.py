@@ -12,11 +12,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from contextvars import ContextVar
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, TextIO
 
+from unrender.outputs import naming
 from unrender.printable import ascii_json, printable, printable_json, printable_lines
 
 Piece = tuple[str, str]
@@ -42,6 +44,13 @@ def plainly() -> Iterator[None]:
         yield
     finally:
         _PLAIN.reset(token)
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Print on standard error in this block, since standard output holds something else."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def width() -> int:
@@ -188,21 +197,48 @@ class Progress:
             self._shown = len(line)
 
 
+class ReaderGone(Exception):
+    """Whoever read what is printed has gone, as `head` does when it has enough: nothing more is to be said."""
+
+
 def let_go() -> None:
-    """Stop using standard output after its reader has gone: what is still written to it is dropped."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Drop what is still written to a stream that takes nothing any more: its reader has gone, or its disk is full."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """Give the block streams to print on, where the caller of the process has closed them."""
+    with ExitStack() as opened:
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:
+                nowhere = opened.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+                opened.callback(setattr, sys, name, None)
+                setattr(sys, name, nowhere)
+        yield
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write and flush; characters that the stream's encoding does not have are written as their numbers."""
+    """Write and flush; characters that the stream's encoding does not have are written as their numbers.
+
+    Raises `ReaderGone`, or an `OSError` that names the stream.
+    """
     try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
+        with naming("standard output" if stream is sys.stdout else "standard error"):
+            try:
+                stream.write(text)
+            except UnicodeEncodeError:
+                encoding = stream.encoding or "ascii"
+                stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            stream.flush()
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def _rendered(pieces: Styled, stream: TextIO) -> str:

@@ -13,9 +13,11 @@ import click
 from unrender.cli.describe import Row
 from unrender.cli.endings import UNUSABLE
 from unrender.cli.examining import Outcome, examine, jobs_option, timeout_option
-from unrender.cli.inputs import expanded, json_option, load, write_text
+from unrender.cli.inputs import check_printed, expanded, json_option, load, write_text
 from unrender.cli.output import INDENT, print_heading, print_rows, print_table
+from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line
+from unrender.outputs import STANDARD
 from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 from unrender.verify.report import HISTORY_WORDS
 
@@ -24,11 +26,14 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
 @click.command("verify", short_help="Prove a format on its template.")
-@click.argument("templates", nargs=-1, type=click.Path(), required=True)
+@click.argument("templates", nargs=-1, type=InputPath(), required=True)
 @click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
 @click.option(
-    "--report", metavar="FILE", type=click.Path(), help="Also write a report in Markdown, for people to keep."
+    "--report",
+    metavar="FILE",
+    type=OutputPath(dir_okay=False),
+    help="Also write a report in Markdown, for people to keep; - prints it instead.",
 )
 @timeout_option
 @jobs_option
@@ -49,6 +54,7 @@ def verify_(
     table sums them up. Grammars are checked with the engines that are installed. The exit code is 1 when a capability
     is refuted, and 2 when a template could not be examined; findings about the template's history do not change it.
     """
+    check_printed(report, "--report", as_json=as_json)
     names = [name for template in templates for name in expanded(template)]
     outcomes = examine(names, partial(_report, samples=samples, seed=seed), timeout=timeout, jobs=jobs)
     reports = {outcome.name: outcome.result for outcome in outcomes if outcome.result}
@@ -57,9 +63,9 @@ def verify_(
         write_text(report, markdown({Path(name).name: it for name, it in reports.items()}, failures=failures))
     if as_json:
         print_json({it.name: it.result.to_dict() if it.result else {"error": it.failure} for it in outcomes})
-    elif len(names) == 1 and reports:
+    elif len(names) == 1 and reports and report != STANDARD:
         _show(names[0], reports[names[0]])
-    else:
+    elif report != STANDARD:
         _show_table(outcomes)
     sys.exit(UNUSABLE if len(reports) < len(outcomes) else int(any(it.refuted for it in reports.values())))
 

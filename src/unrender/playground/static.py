@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from unrender.errors import UnrenderError
+from unrender.outputs import write_whole
 
 _NEEDED = ("jinja2", "markupsafe")
 _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -34,12 +35,15 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
     source = Path(pyodide)
     if "://" not in pyodide and not (source / "pyodide.mjs").is_file():
         raise StaticError(f"{pyodide}: expected an address, or a folder that holds pyodide.mjs")
+    if "://" not in pyodide and folder.resolve().is_relative_to(source.resolve()):
+        raise StaticError(f"{folder}: this folder is in {pyodide}, which is copied into it; name another")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if "://" in pyodide:
             where = pyodide.rstrip("/") + "/"
         else:
-            shutil.copytree(source, folder / "pyodide", dirs_exist_ok=True)
+            if source.resolve() != (folder / "pyodide").resolve():
+                shutil.copytree(source, folder / "pyodide", dirs_exist_ok=True)
             where = "./pyodide/"
         return tuple(_written(folder, _contents(where)))
     except OSError as error:
@@ -48,7 +52,7 @@ def write(folder: Path, *, pyodide: str) -> tuple[Path, ...]:
 
 def _written(folder: Path, contents: dict[str, bytes]) -> Iterator[Path]:
     for name, data in contents.items():
-        (folder / name).write_bytes(data)
+        write_whole(folder / name, data)
         yield folder / name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -220,7 +221,7 @@ def test_goes_on_after_an_end_at_any_step(reader, suffix):
         if len(steps) < step:
             break
         assert read_files(reader, ["a.jsonl"], out, keep=["id"], on_progress=read_again.append) == expected
-        assert len(read_again) == 3 - min(steps[:-1].count("replace"), 3)
+        assert len(read_again) == 3 - min(steps[: step - 1].count("replace"), 3)
         assert Path(out).read_bytes() == Path(f"whole.{suffix}").read_bytes()
         assert records(f"{out}.bad.jsonl") == records(f"whole.{suffix}.bad.jsonl")
         Path(out).unlink()
@@ -267,6 +268,143 @@ def test_goes_on_after_a_kill(template):
     read_files(reader, ["a.jsonl"], "whole.jsonl", keep=["id"])
 
     assert Path("out.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from unrender.batch import BatchError, Reader, files, read_files, sinks
+from unrender.format import Format
+files._ROWS, sinks._EVERY = 10, -1
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+try:
+    read_files(Reader(Format.from_json(Path("format.json").read_text())), ["a.jsonl"], sys.argv[2], keep=["id"])
+except BatchError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("suffix", "most"), [("jsonl", 20), ("jsonl", 900), ("jsonl", 4000), ("parquet", 9_000)])
+def test_goes_on_after_a_full_disk(template, suffix, most):
+    """Where the disk is full, the file is named; with room again, the job goes on to what one run gives."""
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    write("a.jsonl", 60)
+    Path("format.json").write_text(template.format.to_json(), encoding="utf-8")
+    out, reader = f"out.{suffix}", Reader(template.format)
+    command = [sys.executable, "-c", LIMITED, str(most), out]
+    run = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=True
+    )
+
+    assert re.search(rf"{out}(\.part|\.journal)?: File too large", run.stdout)
+    assert not Path(out).exists()
+    read_files(reader, ["a.jsonl"], out, keep=["id"])
+    read_files(reader, ["a.jsonl"], f"whole.{suffix}", keep=["id"])
+    assert Path(out).read_bytes() == Path(f"whole.{suffix}").read_bytes()
+    assert sorted(path.name for path in Path().iterdir()) == sorted(["a.jsonl", "format.json", out, f"whole.{suffix}"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for a job's processes in /proc")
+def test_goes_on_after_a_worker_is_killed(template):
+    """A killed worker ends the job with a sentence, and the next run goes on to what one run gives."""
+    write("a.jsonl", ROWS)
+    Path("format.json").write_text(template.format.to_json(), encoding="utf-8")
+    job = subprocess.Popen(
+        [sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stderr=subprocess.PIPE, text=True
+    )
+    while not rows_done() and job.poll() is None:
+        time.sleep(0.02)
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text(encoding="utf-8").split()
+    workers = [
+        child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8")
+    ]
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, told = job.communicate(timeout=30)
+
+    assert "a worker has ended" in told.splitlines()[-1]
+    assert 0 < rows_done() < ROWS
+    files._ROWS = 50  # The fixture restores it.
+    read_files(Reader(template.format), ["a.jsonl"], "out.jsonl", keep=["id"])
+    read_files(Reader(template.format), ["a.jsonl"], "whole.jsonl", keep=["id"])
+    assert Path("out.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+def test_never_writes_onto_an_input(reader):
+    """Neither the output nor what is written beside it may be an input, by whatever name, and nothing is lost."""
+    write("format.jsonl", 3)
+    names = ["a.jsonl", "b.jsonl.bad.jsonl", "c.jsonl.part", "d.jsonl.journal", "e.jsonl.lock", "f.jsonl.new"]
+    for name in names:
+        write(name, 3)
+    Path("soft.jsonl").symlink_to("a.jsonl")
+    Path("hard.jsonl").hardlink_to("a.jsonl")
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    outputs = [f"{name[0]}.jsonl" for name in names]
+    for out, source in [*zip(outputs, names, strict=True), ("soft.jsonl", "a.jsonl"), ("hard.jsonl", "soft.jsonl")]:
+        with pytest.raises(BatchError, match=f"this file would be written, and it is the input {source}"):
+            read_files(reader, ["format.jsonl", source], out, force=True)
+
+    assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+
+
+def test_a_second_job_is_refused(reader):
+    """Two jobs on one output, one of them by a link, do not mix: the later one is refused, and changes nothing."""
+    write("a.jsonl", 30)
+    Path("link.jsonl").symlink_to("out.jsonl")
+    told = []
+
+    def second(_progress):
+        with pytest.raises(BatchError, match="out.jsonl: another process"):
+            read_files(reader, ["a.jsonl"], "link.jsonl", force=True)
+        told.append(1)
+
+    read_files(reader, ["a.jsonl"], "out.jsonl", keep=["id"], on_progress=second)
+
+    assert told == [1, 1, 1]
+    assert [record["id"] for record in records("out.jsonl")] == list(range(30))
+    assert Path("link.jsonl").is_symlink()
+
+
+def test_a_new_start_keeps_the_old_output_until_it_is_done(reader):
+    """What is replaced stays until all rows are done, also where the new job is ended and goes on."""
+    write("a.jsonl", 30)
+    Path("out.jsonl").write_text("old", encoding="utf-8")
+    with ended_at(8), suppress(Ended):
+        read_files(reader, ["a.jsonl"], "out.jsonl", force=True)
+    assert Path("out.jsonl").read_text(encoding="utf-8") == "old"
+
+    seen = []
+    read_files(reader, ["a.jsonl"], "out.jsonl", on_progress=seen.append)
+    assert len(records("out.jsonl")) == 30
+    assert len(seen) < 3
+
+
+def test_standard_output_and_devices_are_written_at_once(reader, capfdbinary, caplog):
+    """What cannot be replaced is written as rows are done; bad rows are in the log, and no file is made."""
+    Path("a.jsonl").write_text(f"{line(0)}\nbad\n{line(1)}\n", encoding="utf-8")
+    read_files(reader, ["a.jsonl"], "whole.jsonl", keep=["id"])
+    tally = read_files(reader, ["a.jsonl"], "-", keep=["id"])
+    read_files(reader, ["a.jsonl"], os.devnull)
+
+    assert capfdbinary.readouterr().out == Path("whole.jsonl").read_bytes()
+    assert tally.rows == 3
+    assert caplog.messages[0].startswith("a.jsonl, line 2: expected JSON")
+    assert sorted(path.name for path in Path().iterdir()) == ["a.jsonl", "whole.jsonl", "whole.jsonl.bad.jsonl"]
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_value_that_python_cannot_hold_is_a_bad_row(reader):
+    """A table's row whose text is not UTF-8 stands aside, and its neighbours are read."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = pa.array([b"Yes.", b"\xff", b"No."], type=pa.binary()).view(pa.string())
+    parquet.write_table(pa.table({"text": texts}), "a.parquet")
+    read_files(reader, ["a.parquet"], "out.jsonl")
+
+    assert [record["content"] for record in records("out.jsonl")] == ["Yes.", "No."]
+    assert [found["row"] for found in records("out.jsonl.bad.jsonl")] == [1]
 
 
 def test_refuses_to_replace_what_is_there(reader):
@@ -319,12 +457,27 @@ def test_refuses_a_part_that_was_cut(reader):
 
 
 def test_names_a_file_that_cannot_be_read(reader):
-    """A missing file, and a compressed one that is cut off or none, are named."""
+    """A missing file, a folder, and compressed files and tables that are cut off or none, are named; nothing is left."""
+    pytest.importorskip("pyarrow")
+    Path("folder.jsonl").mkdir()
+    for name in ("no.parquet", "no.jsonl.zst"):
+        Path(name).write_bytes(b"PAR1" + b"x" * 50 + b"PAR1")
+    Path("empty.parquet").touch()
     Path("cut.jsonl.gz").write_bytes(gzip.compress(b"x" * 1000)[:-10])
     Path("no.jsonl.gz").write_text("no", encoding="utf-8")
-    for name in ("missing.jsonl", "cut.jsonl.gz", "no.jsonl.gz"):
+    names = (
+        "missing.jsonl",
+        "cut.jsonl.gz",
+        "no.jsonl.gz",
+        "no.parquet",
+        "empty.parquet",
+        "no.jsonl.zst",
+        "folder.jsonl",
+    )
+    for name in names:
         with pytest.raises(BatchError, match=name):
             read_files(reader, [name], "out.jsonl")
+    assert [path.name for path in Path().glob("out*")] == []
 
 
 def test_refuses_to_keep_what_it_adds(reader):

@@ -31,7 +31,9 @@ def test_files_are_checked(run):
     assert run("declared", "mine.json").exit_code == 0
     result = run("declared", "mine.json", "bad.json", "taken.json", "nowhere.json")
 
-    assert result.exit_code == 1
-    assert result.stdout.count("\nmalformed  ") == 3
-    assert "malformed  nowhere.json: expected a readable file" in " ".join(result.stdout.split("\n"))
+    assert result.exit_code == 2
+    assert result.stdout.count("\nmalformed  ") == 2
+    assert "not read  nowhere.json: No such file or directory" in result.stdout
+    assert run("declared", "mine.json", "bad.json").exit_code == 1
+    assert run("declared", "-", text=json.dumps(MINE)).exit_code == 0
     assert "malformed  bad.json: why: expected a text, found ''" in result.stdout

@@ -75,7 +75,7 @@ def test_columns_have_other_names(read):
     ("arguments", "told"),
     [
         (("b.jsonl", "-o", "out.jsonl"), "b.jsonl: No such file"),
-        (("a.jsonl", "-o", "tools.json"), "tools.json: this file exists"),
+        (("a.jsonl", "-o", "old.jsonl"), "old.jsonl: this file exists; start anew (force=True, or --force)"),
         (("a.jsonl", "-o", "no/out.jsonl"), "no/out.jsonl"),
         (("a.jsonl", "-o", "out.jsonl", "--column", "txt=a"), "expected ROLE=NAME"),
         (("a.jsonl", "-o", "out.jsonl", "--keep", "status"), "keep: 'status'"),
@@ -83,6 +83,7 @@ def test_columns_have_other_names(read):
 )
 def test_says_what_is_wrong(read, arguments, told):
     """What cannot be used ends in code 2 and a sentence."""
+    Path("old.jsonl").touch()
     result = read(*arguments)
 
     assert result.exit_code == 2

@@ -82,3 +82,16 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StaticError, match="file"):
         write(tmp_path / "file" / "site", pyodide=ADDRESS)
+
+
+def test_pyodide_that_is_there_already_stays(tmp_path):
+    """A folder that is written again with the Pyodide in it keeps it; one inside the Pyodide is refused."""
+    there = tmp_path / "site" / "pyodide"
+    there.mkdir(parents=True)
+    (there / "pyodide.mjs").write_text("// it")
+
+    write(tmp_path / "site", pyodide=str(there))
+
+    assert (there / "pyodide.mjs").read_text() == "// it"
+    with pytest.raises(StaticError, match="name another"):
+        write(there / "site", pyodide=str(there))
