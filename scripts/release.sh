@@ -64,6 +64,8 @@ step 'types: at least 99 % of what is public'
 "$tools/uv" pip install --quiet --python "$work/venv/bin/python" "$wheel[$(IFS=, && echo "${extras[*]}")]"
 (cd "$work" && PATH="$work/venv/bin:$PATH" VIRTUAL_ENV="$work/venv" "$root/$tools/pyright" --verifytypes unrender --ignoreexternal --outputjson >types.json) || true
 "$tools/python" scripts/distribution.py types "$work/types.json"
+echo 'import unrender, unrender.verify; unrender.verify.verify(unrender.ChatTemplate.from_string(""))' >"$work/uses.py"
+(cd "$work" && "$root/$tools/pyright" --pythonpath venv/bin/python uses.py)
 
 step 'licences and a bill of materials'
 "$tools/cyclonedx-py" environment "$work/venv/bin/python" --pyproject pyproject.toml --output-reproducible --of JSON -o build/sbom.json

@@ -180,17 +180,21 @@ class ChatTemplate:
 
         return analysis_of(self._with_tools, self._bounds, cache=self._cache)
 
-    @cached_property
+    @property
     def format(self) -> Format:
         """How answers are written: derived from the template, or as given.
 
         Findings that do not hold for the template's own answers are left out, each with a `FormatWarning`. There is no
         warning with a grammar made by hand, since that says how answers are written.
         """
+        return self._known_format
+
+    @cached_property
+    def _known_format(self) -> Format:
         if self._given_format:
             return self._given_format
         for claim in self.analysis.given_up if self._grammar is None else ():
-            warnings.warn(claim, FormatWarning, stacklevel=3)
+            warnings.warn(claim, FormatWarning, stacklevel=4)
         return self.analysis.format
 
     @property

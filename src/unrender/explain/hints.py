@@ -13,15 +13,20 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from unrender.assemble import entry_literals
-from unrender.explain.nearest import described, read_as, without_markers
+from unrender.errors import FormatError
+from unrender.explain.nearest import Near, described, read_as, without_markers
 from unrender.explain.reading import Reading
-from unrender.explain.report import Nearest
 from unrender.explain.schema import complaints
-from unrender.format import ToolMode
+from unrender.format import Format, Reasoning, Slot, ToolMode
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Tool, ToolChoice
 from unrender.parsing.literals import closing_tokens
 
+_MARKERS = (Role.MARKER, Role.LAYOUT)
+_NEAR = 0.5
+"""How much alike two names are, of 1, for one to be meant by the other."""
+_QUOTED = 60
+"""Characters that are shown of what follows an end."""
 Found = tuple[str, str]
 """What is seen, and what to do about it; neither ends in a full stop."""
 
@@ -31,7 +36,7 @@ class Case:
     """The reading of an output that hints look at."""
 
     reading: Reading
-    nearest: Nearest | None
+    nearest: Near | None
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -60,7 +65,7 @@ def _no_call_syntax(case: Case) -> Iterator[Found]:
 
 
 def _unknown_tool(case: Case) -> Iterator[Found]:
-    """A call is read only when its name is a known tool's."""
+    """A call is read only when its name is a known tool's. Where reading did not stop, only a name that is nearly one counts."""
     if not case.tools:
         return
     turn = case.reading.turn
@@ -68,17 +73,22 @@ def _unknown_tool(case: Case) -> Iterator[Found]:
     names = [tool.name for tool in case.tools]
     message = Reading.of(anyone, case.reading.output).message
     for call in (*message.tool_calls, *message.dead_calls):
-        if call.name and call.name not in names:
+        if call.name in ("", *names):
+            continue
+        if case.reading.malformed or difflib.get_close_matches(call.name, names, n=1, cutoff=_NEAR):
             yield f"no tool is called {call.name!r}", _suggestion(call.name, names)
 
 
 def _suggestion(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
     return f"Did the model mean {near[0]!r}?" if near else f"Offered are {_listed(names)}"
 
 
 def _stripped(case: Case) -> Iterator[Found]:
-    """An engine that skips special tokens takes away the markers that calls are found by."""
+    """An engine that skips special tokens takes away the markers that calls are found by.
+
+    That is said where the template's own syntax without them is what the output holds, and no other syntax reads more of it.
+    """
     format, openers = case.reading.turn.format, _openers(case)
     if not openers or any(opener in case.reading.output for opener in openers) or not _called(case):
         return
@@ -89,17 +99,95 @@ def _stripped(case: Case) -> Iterator[Found]:
         yield f"the template's own syntax {mutilated}", fix
     elif seen:
         yield f"{seen[0]!r} closes a call that nothing opened: {openers[0]!r} is missing", fix
-    elif case.nearest is None:
-        yield f"{_listed(_called(case))} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
+    elif case.nearest is None and (begun := _begun_as_its_own(case)):
+        yield f"{_listed(begun)} looks called, but {openers[0]!r}, which opens calls, is not in the output", fix
 
 
 def _mutilated(case: Case) -> str:
     """Return how the template's own syntax was mutilated, and what it reads when that is taken into account."""
     for how, syntax in without_markers(case.reading.turn.format):
         other = read_as(case.reading, syntax)
-        if other and len(other.whole_calls) > len(case.reading.whole_calls):
+        if other is None or len(other.whole_calls) <= len(case.reading.whole_calls):
+            continue
+        if case.nearest is None or case.nearest.reading.rank <= other.rank:
             return f"{how} reads {', '.join(map(described, other.whole_calls))}"
     return ""
+
+
+def _begun_as_its_own(case: Case) -> list[str]:
+    """Return the tools that look called in the template's own words, where so many markers are missing that nothing reads it.
+
+    JSON that names the tool would still be read, so what was not is something else: `{"tool": "f"}`.
+    """
+    tools = case.reading.turn.format.tools
+    if tools.envelope:
+        return []
+    at = tools.function.index(Slot.NAME) if Slot.NAME in tools.function else len(tools.function)
+    after = tools.function[at + 1 : at + 2]
+    own = {
+        str(text).strip()[:1]
+        for text in (*(it for it in after if not isinstance(it, Slot)), tools.arguments.start, "{")
+    }
+    signs = "".join(map(re.escape, own - {""}))
+    return [name for name in _called(case) if re.search(rf"{re.escape(name)}\s*[{signs}]", case.reading.spoken)]
+
+
+def _in_reasoning(case: Case) -> Iterator[Found]:
+    """A call that the model writes while it thinks is not made."""
+    turn, format = case.reading.turn, case.reading.turn.format
+    if not turn.request.calls_allowed or not case.reading.thought.strip():
+        return
+    try:
+        plain = replace(turn, format=replace(format, reasoning=Reasoning()), begun="")
+    except FormatError:
+        return
+    made = [(call.name, call.arguments) for call in case.reading.whole_calls]
+    for call in Reading.of(plain, case.reading.thought.strip()).whole_calls:
+        if (call.name, call.arguments) not in made:
+            text = f"{described(call)} is written inside the reasoning, where nothing is called"
+            yield text, "It counts when the model has ended its reasoning, and writes it after that"
+
+
+def _after_end(case: Case) -> Iterator[Found]:
+    """An engine that does not stop at the end of the turn delivers what the model makes up after it."""
+    reading, inside = case.reading, "".join(_inside(case.reading.turn.format))
+    stops = [stop for stop in reading.turn.stop if stop not in inside]
+    for span in reading.spans:
+        written = reading.output[max(span.start, 0) : span.end]
+        stop = next((stop for stop in stops if stop in written), None) if span.role in _MARKERS else None
+        if stop is None:
+            continue
+        at = max(span.start, 0) + written.index(stop)
+        rest = reading.output[at + len(stop) :]
+        if any(
+            header.strip() and rest.lstrip().startswith(header.strip()) for header in reading.turn.format.turn.headers
+        ):
+            continue  # The same answer goes on, in a part with a header of its own.
+        for other in stops:
+            rest = rest.replace(other, "")
+        if rest.strip():
+            text = f"the answer ends at character {at} with {stop!r}, and {rest.strip()[:_QUOTED]!r} follows"
+            yield (
+                text,
+                "Have the engine stop there (its token, or a stop text): what follows was not meant for the answer",
+            )
+        return
+
+
+def _inside(format: Format) -> Iterator[str]:
+    """Yield what is written between the parts of one answer: an end of turn that is part of it ends nothing."""
+    tools, turn = format.tools, format.turn
+    yield from (tools.section_start, tools.section_end, tools.call_start, tools.call_end, tools.separator)
+    yield from (part for part in tools.function if not isinstance(part, Slot))
+    yield from (format.reasoning.end, format.content.end, turn.reasoning_to_content, turn.reasoning_to_tools)
+
+
+def _looks_called(case: Case) -> Iterator[Found]:
+    """Something that looks like a call, and that no known syntax reads."""
+    known = case.nearest or case.reading.malformed or case.reading.turn.format.tools.mode is ToolMode.NONE
+    if not known and _called(case) and not any(_stripped(case)) and not any(_no_tools(case)):
+        text = f"{_listed(_called(case))} looks called, and no known syntax reads it"
+        yield text, "Compare it with what the model should write"
 
 
 def _other_syntax(case: Case) -> Iterator[Found]:
@@ -130,6 +218,9 @@ def _lone_closer(case: Case) -> Iterator[Found]:
     """A reasoning closer without an opener: the text before it was meant to be reasoning."""
     reading, markers = case.reading, case.reading.turn.format.reasoning
     end = markers.end.strip()
+    turn = reading.turn.format.turn
+    if any(end in text for text in (turn.end, *turn.ends, reading.turn.format.content.end)):
+        return  # It closes other things as well.
     at = reading.output.find(end) if end else -1
     before = reading.output[:at] if at > 0 else ""
     if before.strip() and markers.start.strip() not in before and not reading.message.reasoning:
@@ -148,9 +239,12 @@ def _typing(case: Case) -> Iterator[Found]:
 HINTS: Mapping[str, Callable[[Case], Iterator[Found]]] = MappingProxyType(
     {
         "no-tools-offered": _no_tools,
+        "call-in-reasoning": _in_reasoning,
+        "text-after-end": _after_end,
         "no-call-syntax": _no_call_syntax,
         "special-tokens-stripped": _stripped,
         "other-syntax": _other_syntax,
+        "looks-called": _looks_called,
         "unknown-tool": _unknown_tool,
         "truncated": _truncated,
         "reasoning-not-closed": _open_reasoning,
@@ -167,14 +261,14 @@ def _openers(case: Case) -> list[str]:
     return markers or [text.strip() for text in entry_literals(tools)]
 
 
-_CALLED = r"""(?:["'>]|:?\d*\s*(?:[\[<{|]|\((?!\))))"""
+_CALLED = r"""(?:["'>]|\((?!\))|:?\d*\s*[\[<{|])"""
 """What follows a name in all syntaxes of calls, and rarely in prose."""
 
 
 def _called(case: Case) -> list[str]:
     """Return the offered tools that look called where nothing was read as a call."""
-    unread = case.reading.unread
-    return [tool.name for tool in case.tools if re.search(re.escape(tool.name) + _CALLED, unread)]
+    spoken = case.reading.spoken
+    return [tool.name for tool in case.tools if re.search(re.escape(tool.name) + _CALLED, spoken)]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from unrender.assemble import entry_literals
 from unrender.errors import FormatError
 from unrender.explain.reading import Reading
 from unrender.explain.report import Nearest
@@ -19,21 +20,41 @@ from unrender.formats import declared_formats
 from unrender.messages import ToolCall
 
 
-def find_nearest(reading: Reading) -> Nearest | None:
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The nearest syntax, and the output as it reads it."""
+
+    name: str
+    why: str
+    reading: Reading
+
+    @property
+    def told(self) -> Nearest:
+        """What an explanation says of it."""
+        return Nearest(name=self.name, why=self.why, calls=tuple(map(described, self.reading.whole_calls)))
+
+
+def find_nearest(reading: Reading) -> Near | None:
     """Return the syntax that reads more calls than the template's own.
 
     None when there is no such syntax, or when the template's own left no text unread.
     """
     if not reading.turn.request.calls_allowed or not reading.unread.strip():
         return None
-    best, nearest = reading, None
+    nearest: Near | None = None
     for candidate in _candidates():
         other = read_as(reading, candidate.syntax)
-        if other and len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
-            best, nearest = other, candidate
-    if nearest is None:
-        return None
-    return Nearest(name=nearest.name, why=nearest.why, calls=tuple(map(described, best.whole_calls)))
+        if other is None or (not entry_literals(candidate.syntax) and not _has_arguments(other)):
+            continue
+        best = nearest.reading if nearest else reading
+        if len(other.whole_calls) > len(reading.whole_calls) and other.rank > best.rank:
+            nearest = Near(candidate.name, candidate.why, other)
+    return nearest
+
+
+def _has_arguments(reading: Reading) -> bool:
+    """Return whether a call has arguments; prose has names with empty parentheses, too."""
+    return any(call.arguments != "{}" for call in reading.whole_calls)
 
 
 def read_as(reading: Reading, syntax: CallSyntax) -> Reading | None:

@@ -13,8 +13,10 @@ from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Span
 from unrender.turn import Turn
 
-UNREAD = (Role.CONTENT, Role.REASONING, Role.MALFORMED)
-"""What a stretch of text is when no call, and no part of one, was read there."""
+SPOKEN = (Role.CONTENT, Role.MALFORMED)
+"""What a stretch of text is that the user sees, since no call, and no part of one, was read there."""
+UNREAD = (*SPOKEN, Role.REASONING)
+"""The same, with what the user does not see."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +49,23 @@ class Reading:
     @cached_property
     def unread(self) -> str:
         """The text that no call was read from. All other text is white space in it, so that positions stay the same."""
+        return self._only(UNREAD)
+
+    @cached_property
+    def spoken(self) -> str:
+        """The text that no call was read from, and that is no reasoning."""
+        return self._only(SPOKEN)
+
+    @cached_property
+    def thought(self) -> str:
+        """The reasoning, as it was written."""
+        return self._only((Role.REASONING,))
+
+    def _only(self, roles: tuple[Role, ...]) -> str:
         pieces = []
         for span in self.spans:
             text = self.output[max(span.start, 0) : span.end]
-            pieces.append(text if span.role in UNREAD else " " * len(text))
+            pieces.append(text if span.role in roles else " " * len(text))
         return "".join(pieces)
 
     @property

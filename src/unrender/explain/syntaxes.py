@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from unrender.format import Arguments, CallSyntax, Codec, Envelope, Slot, Strings, ToolMode, Typing, Words
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Envelope, Slot, Strings, ToolMode, Typing, Words
 
 _RAW = Codec(strings=Strings.RAW, words=Words.PYTHON, typed_by=Typing.SCHEMA)
 
@@ -52,6 +52,19 @@ def _tagged(before_name: str, after_name: str, end: str, entry: tuple[str | Slot
     )
 
 
+def _python(start: str, end: str) -> CallSyntax:
+    """Return calls as Python writes them, one or several, between `start` and `end`."""
+    literals = Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)
+    return CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        section_start=start,
+        section_end=end,
+        separator=", ",
+        function=(Slot.NAME, Slot.ARGUMENTS),
+        arguments=Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ", codec=literals),
+    )
+
+
 def _function(before_name: str, after_name: str, end: str) -> tuple[str | Slot, ...]:
     return tuple(part for part in (before_name, Slot.NAME, after_name, Slot.ARGUMENTS, end) if part)
 
@@ -66,6 +79,14 @@ COMMON: Mapping[str, CallSyntax] = MappingProxyType(
         "JSON between <function_call> tags": _json("<function_call>\n", "\n</function_call>"),
         "bare JSON with the key `arguments`": _json("", ""),
         "bare JSON with the key `parameters`": _json("", "", arguments="parameters"),
+        "JSON in a ```json fence": _json("```json\n", "\n```"),
+        "JSON with the key `parameters` in a ```json fence": _json("```json\n", "\n```", arguments="parameters"),
+        "JSON in a ``` fence": _json("```\n", "\n```"),
+        "a JSON list in a ```json fence": _json_list("```json\n", "\n```"),
+        "a Python call, name(key=value)": _python("", ""),
+        "a list of Python calls, [name(key=value)]": _python("[", "]"),
+        "Python calls in a ```python fence": _python("```python\n", "\n```"),
+        "Python calls in a ```tool_code fence": _python("```tool_code\n", "\n```"),
         "JSON after <|python_tag|>": _json("<|python_tag|>", "", arguments="parameters"),
         "a bare JSON list": _json_list("", ""),
         "a JSON list between <tool_calls> tags": _json_list("<tool_calls>", "</tool_calls>"),

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from unrender import CallStatus, ChatTemplate
+from unrender.errors import UnrenderError
 from unrender.explain import explain
 from unrender.grammar.nodes import Role
 from unrender.parsing.parser import Span
@@ -116,6 +117,81 @@ def test_another_familys_syntax():
     assert explanation.nearest.name == "[TOOL_CALLS]name[ARGS]JSON"
     assert explanation.nearest.calls == ('get_weather({"city": "Rome"})',)
     assert "other-syntax" in hints(explanation)
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [
+        ('Sure:\n```json\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n```', "JSON in a ```json fence"),
+        ('```\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n```', "JSON in a ``` fence"),
+        ("get_weather(city='Rome')", "a Python call, name(key=value)"),
+        ('[get_weather(city="Rome")]', "a list of Python calls, [name(key=value)]"),
+        ('```tool_code\nget_weather(city="Rome")\n```', "Python calls in a ```tool_code fence"),
+    ],
+)
+@pytest.mark.parametrize("template", ["json-tags", "tag-json", "bare-keys"])
+def test_what_a_model_wrote_otherwise_is_not_blamed_on_the_engine(template, output, name):
+    """A fence or a call as in Python is called what it is; no special token was stripped from it."""
+    explanation = explained(output, template=template)
+
+    assert explanation.nearest
+    assert explanation.nearest.name == name
+    assert list(hints(explanation)) == ["other-syntax"]
+
+
+@pytest.mark.parametrize("output", ['get_weather("Rome")', '```json\n{"tool": "get_weather", "input": {}}\n```'])
+def test_a_call_that_nothing_reads_is_told_without_a_culprit(output):
+    """What looks called, and fits no known syntax, is said to be just that."""
+    assert list(hints(explained(output))) == ["looks-called"]
+
+
+@pytest.mark.parametrize(
+    "output", ["Shall I use get_weather()?", "get_weather (see above) knows.", "`get_weather` it is"]
+)
+def test_prose_about_a_tool_is_prose(output):
+    """A tool's name in a sentence is not a call."""
+    assert explained(output).clean
+
+
+def test_a_call_in_closed_reasoning_is_told():
+    """A call that was only thought is named, unless it is made as well."""
+    thought = f"<think>\nI call{CALL.removesuffix('<|end|>')}\n</think>\n\nIt rains.<|end|>"
+
+    told = hints(explained(thought))
+
+    assert list(told) == ["call-in-reasoning"]
+    assert told["call-in-reasoning"].startswith('get_weather({"city": "Rome"}) is written inside the reasoning')
+    assert explained(thought.replace("It rains.<|end|>", CALL)).clean
+
+
+@pytest.mark.parametrize("rest", ["\nuser: And in Rome?", CALL])
+def test_text_after_the_end_is_told(rest):
+    """What an engine delivers after the end of the turn is named, with the place of the end."""
+    told = hints(explained(f"Hello<|end|>{rest}"))
+
+    assert list(told) == ["text-after-end"]
+    assert "ends at character 5 with '<|end|>'" in told["text-after-end"]
+
+
+@pytest.mark.parametrize("rest", ["", "\n", "<|end|>\n"])
+def test_an_end_that_is_written_twice_is_an_end(rest):
+    """White space and more ends after the end are nothing to complain about."""
+    assert explained(f"Hello<|end|>{rest}").clean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in TEMPLATES.glob("*.jinja")))
+def test_what_a_template_writes_is_clean(name):
+    """No hint is given on an answer as it should be, with calls and without."""
+    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+    for tools, choice in ((TOOLS, "auto"), (TOOLS, "required")):
+        try:
+            turn = template.prepare([{"role": "user", "content": "Hello"}], tools=tools, tool_choice=choice)
+        except UnrenderError:
+            continue  # Some templates refuse tools, or this conversation.
+        for seed in range(2):
+            explanation = explain(template, turn.sample(seed), tools=tools, tool_choice=choice)
+            assert set(hints(explanation)) <= {"schema-mismatch"}, explanation.output
 
 
 def test_tolerated_syntax_is_named():
