@@ -55,7 +55,7 @@ def explain(
         events=reading.events,
         stops=tuple(_stop(malformed, output) for malformed in reading.malformed),
         tolerances=find_tolerances(reading),
-        nearest=nearest and nearest.told,
+        nearest=nearest.told if nearest else None,
         hints=tuple(_hints(case)),
         expected=waiting.expected(),
     )
