@@ -9,30 +9,45 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unrender.gateway.backends.backend import Piece
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.grammar.nodes import Role
+from unrender.messages import CallStatus
 from unrender.parsing.completions import Usage
-from unrender.parsing.events import ContentText, Event, Malformed, ReasoningText
+from unrender.parsing.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+    of_open_call,
+)
 from unrender.parsing.finder import Finder
 from unrender.parsing.message import MessageFold
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
 from unrender.turn import Turn
 
+_OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
+
 
 class Choice:
     """One answer as it is generated."""
 
     __slots__ = (
+        "_before",
         "_finder",
         "_fold",
         "_held",
         "_length",
         "_logprobs",
         "_reasoned",
+        "_skipped",
         "_thinking",
         "_tokens",
         "broken",
@@ -55,8 +70,14 @@ class Choice:
         """What the engine has counted."""
         self._finder = Finder(stop) if stop else None
         self._fold = MessageFold() if stop or turn.continued else None
+        self._before: list[Event] = []
+        """The events of a call that the prompt has begun and this answer goes on with."""
+        self._skipped = 0
+        """Calls that were there before."""
         if turn.continued:
-            self.parser.feed("")  # What was there before does not belong to this answer.
+            # What was there before does not belong to this answer, except a call that is still open: clients need its name.
+            self._before = of_open_call(self.parser.feed(""))
+            self._skipped = sum(call.status is not CallStatus.OPEN for call in self.parser.message.tool_calls)
         self._held = ""
         self._tokens = 0
         self._thinking = False
@@ -78,11 +99,11 @@ class Choice:
             return []
         if self._logprobs is not None:
             self._place(text, logprobs)
-        return self._taken(self.parser.feed(text), tokens)
+        return self._taken(self._own(self.parser.feed(text)), tokens)
 
     def finish(self) -> list[Event]:
         """End the answer; return the last events."""
-        return [] if self.stopped_by else self._taken(self.parser.finish(self.finish_reason), 0)
+        return [] if self.stopped_by else self._taken(self._own(self.parser.finish(self.finish_reason)), 0)
 
     @property
     def outcome(self) -> Outcome:
@@ -124,6 +145,17 @@ class Choice:
         for token in tokens:
             at = at + len(str(token["token"])) if whole else self._length
             self._logprobs.append((at, token))
+
+    def _own(self, events: list[Event]) -> list[Event]:
+        """Return the events of this answer, its calls counted from 0."""
+        if self._before:
+            events, self._before = [*self._before, *events], []
+        if not self._skipped:
+            return events
+        return [
+            replace(event, index=event.index - self._skipped) if isinstance(event, _OF_CALLS) else event
+            for event in events
+        ]
 
     def _taken(self, events: list[Event], tokens: int) -> list[Event]:
         if events and self._reasoned is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jiter import from_json
-from serving import TOOL, chunked, template
+from serving import TOOL, WEATHER, chunked, template
 
 from unrender.gateway import Piece
 from unrender.gateway.ask import Ask
@@ -19,6 +19,7 @@ from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Head
 from unrender.messages import CallStatus, Message
 from unrender.parsing.completions import Usage
+from unrender.parsing.message import MessageFold
 from unrender.parsing.policy import CallRelease, Policy
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -114,3 +115,25 @@ def test_stream_whole_and_message_agree(api, check, name, release):
             surface = api.surface(ask, Head(id="resp_1", model="m", created=0))
             found, message = streamed(surface, turn, text, release)
             check(found, surface.body(), message)
+
+
+@pytest.mark.parametrize("stop", [(), ("zebra",)])
+@pytest.mark.parametrize("release", list(CallRelease), ids=str)
+@pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES], ids=lambda api: api.name)
+def test_an_answer_goes_on_inside_a_call(api, release, stop):
+    """An answer that is continued inside a call's arguments gives the whole call, its name included, and nothing else."""
+    tool = {"type": "function", "function": WEATHER}
+    begun = 'Hm.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
+    message = {"role": "assistant", "content": begun}
+    turn = template("json-tags").prepare([*HELLO, message], tools=[tool], continue_final_message=True)
+    choice = Choice(turn, stop, policy=Policy(calls=release))
+
+    events = [*choice.feed(Piece(text='is"}}\n</tool_call><|end|>')), *choice.finish()]
+
+    (call,) = choice.outcome.message.tool_calls
+    fold = MessageFold()
+    fold.add(events)
+    assert fold.message == choice.outcome.message
+    assert (call.name, call.arguments, call.status) == ("get_weather", '{"city": "Paris"}', "complete")
+    surface = api.surface(Ask(tools=(tool,)), Head(id="a", model="m", created=0))
+    assert b"get_weather" in surface.begin() + surface.frames(0, events)
