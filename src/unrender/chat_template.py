@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from unrender.emit.response_template import Exported, Target
     from unrender.format import Format
     from unrender.grammar import Grammar
+    from unrender.messages import Request
+    from unrender.offer import Offer
     from unrender.parsing.ids import IdMaker
     from unrender.parsing.parser import Parser
     from unrender.parsing.policy import Policy
+    from unrender.preparation import Planned
     from unrender.template.renderer import Renderer
+    from unrender.templating import Writer
     from unrender.turn import Turn
     from unrender.variables import Variable
 
@@ -244,6 +248,9 @@ class ChatTemplate:
         own, or JSON in tags. The name of a declared format is that one, even if the template would offer tools itself.
         "none" describes nothing.
 
+        What a model wrote in earlier turns is never refused, broken calls included. What the template refuses is said
+        otherwise where that helps (`TemplateWarning`).
+
         Raises `MessageError`, naming the place, when an argument is malformed, and `TemplateError`, with the template's
         own words, when the template refuses the conversation. No argument is changed.
 
@@ -259,23 +266,37 @@ class ChatTemplate:
             response_format=response_format,
             reasoning_format=reasoning_format,
         )
+        planned, writer = self._writing(offer, request, template_kwargs, documents=documents, tool_format=tool_format)
+        return prepared(
+            planned,
+            writer,
+            request,
+            messages,
+            continued=continue_final_message,
+            grammar=self._grammar,
+            budget=self._bounds.grammar if self._bounds else None,
+        )
+
+    def _writing(
+        self, offer: Offer, request: Request, variables: Mapping[str, Any], **settings: Any
+    ) -> tuple[Planned, Writer]:
+        """Return what is known of the template that is used for these tools, and what writes conversations with it."""
+        from unrender.preparation import writing  # noqa: PLC0415 -- loaded when it is used
+
         template, beside = self._with_tools, self._default
         if not offer.tools:
             template, beside = beside, template
-        return prepared(
+        return writing(
             template,
             self._given_format,
             offer,
             request,
-            messages,
-            continued=continue_final_message,
-            documents=documents,
-            tool_format=tool_format,
-            variables=template_kwargs,
-            grammar=self._grammar,
+            variables=variables,
             cache=self._cache,
             bounds=self._bounds,
+            grammar=self._grammar,
             beside=beside,
+            **settings,
         )
 
     def parser(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -22,6 +21,7 @@ MAX_TOOLS = 4096
 """More tools than any prompt holds."""
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """What OpenAI, Anthropic and MCP call a tool's JSON Schema."""
+_CUSTOM = "a call of it is free text; offer a function with one text as its parameter"
 _KEPT = ("name", "description", "parameters", "strict")
 _SECTION = re.compile(r"^\s*(args|arguments|parameters)\s*:\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^\s*(returns?|raises|yields?|examples?|notes?)\s*:\s*$", re.IGNORECASE)
@@ -84,10 +84,19 @@ def plain_tool(tool: Any, *, where: str = "tool") -> Mapping[str, Any]:
             raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
         return data
     if data.get("type", "function") != "function" and not any(name in data for name in _SCHEMA_NAMES):
-        raise MessageError(
-            f"{where}.type: expected 'function', found {data['type']!r:.60}; a server runs such tools itself"
-        )
+        kind = data["type"]
+        why = _CUSTOM if kind == "custom" else "a server runs such tools itself"
+        raise MessageError(f"{where}.type: expected 'function', found {kind!r:.60}; {why}")
     return {"type": "function", "function": _flat(data)}
+
+
+def plain_response_format(response_format: Any) -> Any:
+    """Return a response format as OpenAI's data; a pydantic model stands for its JSON Schema."""
+    if not _is_model(response_format):
+        return _plain(response_format)
+    function = plain_tool(response_format)["function"]
+    schema = {"name": function["name"], "schema": function["parameters"]}
+    return {"type": "json_schema", "json_schema": schema}
 
 
 def _is_model(tool: Any) -> bool:
@@ -190,15 +199,14 @@ def without_titles(schema: Any) -> Any:
 def plain_messages(messages: Any) -> Any:
     """Return a conversation as mappings.
 
-    A value that is not a conversation is returned unchanged, so that `read_messages` refuses it. Raises `MessageError`,
-    naming the place, for arguments in history that are not JSON.
+    A value that is not a conversation is returned unchanged, so that `read_messages` refuses it.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         return messages
-    return [_plain_message(message, where=f"messages[{i}]") for i, message in enumerate(messages)]
+    return [_plain_message(message) for message in messages]
 
 
-def _plain_message(message: Any, *, where: str) -> Any:
+def _plain_message(message: Any) -> Any:
     data = message.to_openai() if isinstance(message, Message) else _plain(message)
     if not isinstance(data, Mapping):
         return data
@@ -206,8 +214,6 @@ def _plain_message(message: Any, *, where: str) -> Any:
     changed: dict[str, Any] = {}
     if isinstance(calls, Sequence) and not isinstance(calls, str | bytes):
         plain = [_plain(call) for call in calls]
-        for i, call in enumerate(plain):
-            _check_arguments(call, where=f"{where}.tool_calls[{i}]")
         if any(one is not other for one, other in zip(plain, calls, strict=True)):
             changed["tool_calls"] = plain
     if isinstance(content, Sequence) and not isinstance(content, str | bytes):
@@ -215,21 +221,6 @@ def _plain_message(message: Any, *, where: str) -> Any:
         if any(one is not other for one, other in zip(parts, content, strict=True)):
             changed["content"] = parts
     return {**data, **changed} if changed else data
-
-
-def _check_arguments(call: Any, *, where: str) -> None:
-    function = call.get("function", call) if isinstance(call, Mapping) else None
-    arguments = function.get("arguments") if isinstance(function, Mapping) else None
-    if not isinstance(arguments, str) or not arguments.strip():
-        return
-    try:
-        value = json.loads(arguments, parse_int=str)
-    except RecursionError:
-        raise MessageError(f"{where}.function.arguments: nested too deeply to be read: {arguments!r:.60}") from None
-    except ValueError as error:
-        raise MessageError(f"{where}.function.arguments: expected JSON, found {arguments!r:.60}: {error}") from None
-    if not isinstance(value, Mapping):
-        raise MessageError(f"{where}.function.arguments: expected a JSON object, found {arguments!r:.60}")
 
 
 def _plain(item: Any) -> Any:

@@ -16,16 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.analysis import shape_context, shape_messages
-from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
-from unrender.inputs import plain_messages, plain_tools
-from unrender.messages import read_messages
+from unrender.media import shown_media
 from unrender.parsing.begun import after_header, prefill
-from unrender.template.rendering import Template
+from unrender.preparation import read_request
+from unrender.templating import Writer
 
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""
@@ -84,17 +82,20 @@ def assistant_mask(
     `ChatTemplate.prepare`. Raises `MessageError` for malformed messages and for a message whose borders the rendering
     does not show, and `TemplateError` when the template refuses.
     """
-    offered = plain_tools(tools)
-    source = template.template
-    checked = read_messages(plain_messages(messages), more_roles=source.string_constants)
-    context = shape_context(offered, template.capabilities) | template_kwargs
-    ended = template.format.ended_by(template.loaded.eos_token)
-    rendered = _Rendered(source, ended, template.capabilities, context, checked)
-    full = rendered.history(len(checked))
-    if full is None:
-        raise TemplateError(f"the template refuses the conversation: {rendered.refusal(len(checked))}")
-    answers = [i for i, message in enumerate(checked) if message["role"] == "assistant"]
+    offer, request = read_request(tools)
+    planned, writer = template._writing(offer, request, template_kwargs)
+    rendered, full = _taken(writer, planned.ended, messages)
+    answers = [i for i, message in enumerate(rendered.messages) if message["role"] == "assistant"]
     return AssistantMask(text=full, written=tuple(_written(rendered, full, i) for i in answers))
+
+
+def _taken(writer: Writer, format: Format, messages: Sequence[Any]) -> tuple[_Rendered, str]:
+    """Return the conversation, and how all of it is written."""
+    shown, _ = shown_media(writer.read(messages), writer.template, writer.capabilities)
+    writer, rendering = writer.taken(shown, asks=False)
+    if rendering.error is not None:
+        raise TemplateError(f"the template refuses the conversation: {rendering.error}")
+    return _Rendered(writer, format, shown), rendering.text
 
 
 def _written(rendered: _Rendered, full: str, index: int) -> Written:
@@ -111,23 +112,21 @@ def _written(rendered: _Rendered, full: str, index: int) -> Written:
 class _Rendered:
     """A conversation, to be rendered up to any message."""
 
-    template: Template
+    writer: Writer
     format: Format
-    capabilities: Capabilities
-    context: Mapping[str, Any]
     messages: Sequence[Mapping[str, Any]]
 
     def history(self, count: int) -> str | None:
         """Render the first `count` messages; None when the template refuses."""
-        return self._text(self.messages[:count], prompts=False)
+        return self.writer.text(self.messages[:count], asks=False)
 
     def prompt(self, count: int) -> str | None:
         """Render the prompt after the first `count` messages; None when the template refuses."""
-        return self._text(self.messages[:count], prompts=True) if count else None
+        return self.writer.text(self.messages[:count], asks=True) if count else None
 
     def planted(self, index: int, message: Mapping[str, Any]) -> str | None:
         """Render the whole conversation with another message at `index`."""
-        return self._text([*self.messages[:index], message, *self.messages[index + 1 :]], prompts=False)
+        return self.writer.text([*self.messages[:index], message, *self.messages[index + 1 :]], asks=False)
 
     @property
     def ends(self) -> list[str]:
@@ -139,17 +138,6 @@ class _Rendered:
         """Return a message's content where it is plain text."""
         content = self.messages[index].get("content")
         return content if isinstance(content, str) else ""
-
-    def refusal(self, count: int) -> str:
-        return str(self._rendering(self.messages[:count], prompts=False).error)
-
-    def _text(self, messages: Sequence[Mapping[str, Any]], *, prompts: bool) -> str | None:
-        rendering = self._rendering(messages, prompts=prompts)
-        return None if rendering.error is not None else rendering.text
-
-    def _rendering(self, messages: Sequence[Mapping[str, Any]], *, prompts: bool) -> Any:
-        shaped = shape_messages(messages, self.capabilities)
-        return self.template.render(shaped, add_generation_prompt=prompts, **self.context)
 
 
 def _start(rendered: _Rendered, full: str, index: int) -> int | None:

@@ -119,7 +119,7 @@ class Tool:
         function = tool.get("function", tool)
         if not isinstance(function, Mapping):
             raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
-        check_values(tool, where=where, only_json=False)
+        check_values(tool, where=where)
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
@@ -128,7 +128,6 @@ class Tool:
             parameters = {"type": "object", "properties": {}}
         if not isinstance(parameters, Mapping | bool):
             raise MessageError(f"{where}.function.parameters: expected a JSON Schema, found {parameters!r:.80}")
-        check_values(parameters, where=f"{where}.function.parameters")
         _check_properties(parameters, where=f"{where}.function.parameters")
         description = function.get("description")
         return cls(
@@ -229,16 +228,20 @@ def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> 
     role = message.get("role")
     if not isinstance(role, str) or not (role in ROLES or role in more_roles):
         raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}")
+    _check_texts(message, ("name", "tool_call_id"), where=where)
     _check_content(message.get("content"), where=f"{where}.content")
     calls = message.get("tool_calls")
     if calls is not None:
         _check_calls(calls, where=f"{where}.tool_calls")
-    if message.get("content") is None and not (role == "assistant" and any(message.get(name) for name in _INSTEAD)):
+    # A model may say nothing at all, and its answer is a part of the conversation all the same.
+    if message.get("content") is None and role != "assistant":
         raise MessageError(f"{where}.content: expected text or a list of parts, found nothing")
 
 
-# What an assistant's message may say when it has no content.
-_INSTEAD = ("tool_calls", *REASONING_FIELDS)
+def _check_texts(item: Mapping[str, Any], names: Sequence[str], *, where: str) -> None:
+    for name in names:
+        if not isinstance(item.get(name), str | None):
+            raise MessageError(f"{where}.{name}: expected text, found {item[name]!r:.60}")
 
 
 def _check_content(content: Any, *, where: str) -> None:
@@ -260,10 +263,8 @@ def _check_calls(calls: Any, *, where: str) -> None:
         if not isinstance(name, str) or not name:
             raise MessageError(f"{where}[{i}].function.name: expected a non-empty string, found {name!r}")
         assert isinstance(function, Mapping)
-        if not isinstance(function.get("arguments", ""), str | Mapping | None):
-            found = type(function["arguments"]).__name__
-            raise MessageError(f"{where}[{i}].function.arguments: expected JSON text or an object, found {found}")
-        check_values(function.get("arguments"), where=f"{where}[{i}].function.arguments")
+        _check_texts(call, ("id", "type"), where=f"{where}[{i}]")
+        check_values({"arguments": function.get("arguments")}, where=f"{where}[{i}].function")
 
 
 def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:

@@ -79,7 +79,7 @@ def check_variables(
         raise MessageError(f"{name}: expected a variable that the template reads{_nearest(name, known)}")
     if thinking is not None and not capabilities.supports_enable_thinking and THINKING not in template.variables:
         text = f"{THINKING}: the template has no switch for thinking, so {thinking} changes nothing"
-        warnings.warn(text, TemplateWarning, stacklevel=4)
+        warnings.warn(text, TemplateWarning, stacklevel=5)
 
 
 def _nearest(name: str, known: frozenset[str]) -> str:

@@ -189,7 +189,6 @@ def test_message_that_cannot_be_continued(template, last, continued, message):
         ([USER, {"content": "x"}], r"messages\[1\]\.role: expected one of .*'user'.*found None"),
         ([{"role": "robot", "content": "x"}], r"messages\[0\]\.role: .*found 'robot'"),
         ([{"role": "user"}], r"messages\[0\]\.content: expected text or a list of parts, found nothing"),
-        ([{"role": "assistant", "content": None}], r"messages\[0\]\.content: expected text"),
         ([{"role": "user", "content": 7}], r"messages\[0\]\.content: expected text .*found int"),
         ([{"role": "user", "content": ["x"]}], r"messages\[0\]\.content\[0\]: expected a part with a type, found 'x'"),
         ([{"role": "assistant", "content": "", "tool_calls": {}}], r"messages\[0\]\.tool_calls: expected a list"),
@@ -198,8 +197,21 @@ def test_message_that_cannot_be_continued(template, last, continued, message):
             r"messages\[0\]\.tool_calls\[0\]\.function\.name: expected a non-empty string",
         ),
         (
-            [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}],
-            r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON text or an object, found list",
+            [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {1}}}]}],
+            r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON, found set",
+        ),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [{"id": [[]], "function": {"name": "f"}}]}],
+            r"messages\[0\]\.tool_calls\[0\]\.id: expected text, found \[\[\]\]",
+        ),
+        (
+            [{"role": "tool", "tool_call_id": {}, "content": "x"}],
+            r"messages\[0\]\.tool_call_id: expected text, found {}",
+        ),
+        ([{"role": "user", "name": 5, "content": "x"}], r"messages\[0\]\.name: expected text, found 5"),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": b""}}]}],
+            r"messages\[0\]\.tool_calls\[0\]\.function\.arguments: expected JSON, found bytes",
         ),
     ],
 )
@@ -220,6 +232,8 @@ def test_malformed_conversation(template, messages, message):
         ),
         ({"tool_choice": "required"}, "'required' needs at least one tool"),
         ({"response_format": {"type": "xml"}}, "response_format.type: expected"),
+        ({"parallel_tool_calls": []}, r"parallel_tool_calls: expected True or False, found \[\]"),
+        ({"tool_format": []}, r"tool_format: expected the name of a format, found \[\]"),
         ({"reasoning_format": "deepseek"}, "reasoning_format: expected 'auto' or 'none', found 'deepseek'"),
         ({"add_generation_prompt": False}, r"add_generation_prompt: set by prepare\(\) itself"),
     ],

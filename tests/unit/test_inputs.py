@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
 from unrender.errors import MessageError
-from unrender.inputs import MAX_TOOLS, plain_messages, plain_tool, plain_tools
+from unrender.inputs import MAX_TOOLS, plain_messages, plain_response_format, plain_tool, plain_tools
 from unrender.messages import Message
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -161,13 +161,27 @@ def test_messages_of_sdks_become_plain():
     assert third == {"role": "assistant", "content": "Hi"}
 
 
-@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", "now"])
-def test_arguments_in_history_must_be_json_objects(arguments):
-    """Half a call in the history would poison every later turn: the error names its place."""
-    call = {"function": {"name": "f", "arguments": arguments}}
+def test_a_pydantic_model_is_a_response_format():
+    """A model's class stands for its JSON Schema, as it does among tools; data stay as they are."""
 
-    with pytest.raises(MessageError, match=r"messages\[0\].tool_calls\[0\].function.arguments: expected"):
-        plain_messages([{"role": "assistant", "content": "", "tool_calls": [call]}])
+    class Person(BaseModel):
+        """Somebody."""
+
+        name: str
+
+    format = plain_response_format(Person)
+
+    assert format["json_schema"]["name"] == "Person"
+    assert format["json_schema"]["schema"]["properties"] == {"name": {"type": "string"}}
+    assert plain_response_format({"type": "text"}) == {"type": "text"}
+
+
+def test_a_custom_tool_is_not_called_a_servers():
+    """The sentence says what to offer in its place."""
+    with pytest.raises(
+        MessageError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
+    ):
+        plain_tools([{"type": "custom", "custom": {"name": "run"}}])
 
 
 def test_plain_messages_are_not_copied():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, MessageError, TemplateError
+from unrender import ChatTemplate, MessageError, TemplateError, TemplateWarning
 from unrender.masks import AssistantMask, Written, assistant_mask
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -143,3 +143,29 @@ def test_a_refusal_is_the_templates_own():
 
     with pytest.raises(TemplateError, match="too long"):
         assistant_mask(refuses, CHAT)
+
+
+def test_tools_are_given_as_for_a_prompt():
+    """A template that insists on descriptions masks the tools that it also takes in a prompt, in the same words."""
+    source = "{% for t in tools or [] %}{{ t.function.description + '!' }}{% endfor %}" + MARKED
+    template = ChatTemplate.from_string(source)
+    bare = [{"type": "function", "function": {"name": "now"}}]
+
+    mask = assistant_mask(template, CHAT, tools=bare)
+
+    assert mask.text.startswith(template.prepare(CHAT[:1], tools=bare).prompt)
+    assert [mask.text[part.start : part.end] for part in mask.written] == ["Which city?<|end|>", "It is noon.<|end|>"]
+
+
+def test_what_is_described_in_words_is_in_the_mask():
+    """Tools that a template ignores, and calls that it drops, are written as `prepare` writes them."""
+    template = ChatTemplate.from_string(MARKED)
+    call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": '{"broken": '}}
+    chat = [CHAT[0], {"role": "assistant", "content": "", "tool_calls": [call]}]
+
+    with pytest.warns(TemplateWarning, match="tool_calls"):
+        mask = assistant_mask(template, chat, tools=[TOOL])
+
+    (part,) = mask.written
+    assert "broken" in mask.text[part.start : part.end]
+    assert mask.text.startswith(template.prepare(CHAT[:1], tools=[TOOL]).prompt)

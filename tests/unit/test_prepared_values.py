@@ -102,10 +102,9 @@ def test_deep_values_are_rendered(template):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000])
-def test_arguments_that_are_nested_too_deeply_are_refused(template, text):
-    """Arguments as JSON text that no reader reaches the end of: the error names the call."""
-    with pytest.raises(MessageError, match=r"messages\[1\]\.tool_calls\[0\]\.function\.arguments: nested too deeply"):
-        template.prepare(asked(text)["messages"])
+def test_arguments_that_are_nested_too_deeply_stay_text(template, text):
+    """Arguments as JSON text that no reader reaches the end of are what a model wrote: they are rendered as text."""
+    assert text in template.prepare(asked(text)["messages"]).prompt.replace("\\", "")
 
 
 def test_arguments_with_a_long_number_stay_text(template):

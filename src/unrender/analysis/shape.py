@@ -16,10 +16,13 @@ from itertools import count
 from typing import Any
 
 from unrender.analysis.capabilities import Capabilities, ReasoningPlace
+from unrender.earlier_calls import arguments_text, object_of
 from unrender.messages import REASONING_FIELDS
 
-_SHORT_ID = 9
+SHORT_ID = 9
 """Length of an id for templates that check it (`requires_short_id`)."""
+_OF_THE_STREAM = ("index", "status")
+"""Fields of a call as it was streamed, which a template that writes whole calls would show."""
 
 
 def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
@@ -100,9 +103,9 @@ def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, use
 
 
 def _short_id(call_id: str) -> str:
-    if len(call_id) == _SHORT_ID and call_id.isalnum():
+    if len(call_id) == SHORT_ID and call_id.isalnum() and call_id.isascii():
         return call_id
-    return hashlib.sha256(call_id.encode()).hexdigest()[:_SHORT_ID]
+    return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:SHORT_ID]
 
 
 def _shape_message(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
@@ -165,23 +168,17 @@ def _place_reasoning(message: dict[str, Any], reasoning: str, capabilities: Capa
 
 
 def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str, Any]:
+    call = {name: value for name, value in call.items() if name not in _OF_THE_STREAM}
     function = dict(_function(call))
     arguments = function.get("arguments")
     if capabilities.supports_object_arguments and isinstance(arguments, str):
-        function["arguments"] = _parse_arguments(arguments)
+        found = object_of(arguments_text(arguments))
+        function["arguments"] = arguments if found is None else found
     elif not capabilities.supports_object_arguments and not isinstance(arguments, str):
-        function["arguments"] = json.dumps(arguments or {}, ensure_ascii=False)
+        function["arguments"] = arguments_text(arguments)
     if capabilities.requires_flat_calls:
         return {**call, **function}
     return {**call, "type": call.get("type", "function"), "function": function}
-
-
-def _parse_arguments(arguments: str) -> Any:
-    try:
-        parsed = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return arguments
-    return parsed if isinstance(parsed, dict) else arguments
 
 
 def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ templates insist that roles alternate.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unrender.earlier_calls import values_of
 from unrender.format import Format
 from unrender.grammar.encode import encode_calls
 
@@ -43,12 +43,23 @@ def write_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return written
 
 
+def joined_messages(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the conversation with messages of the user that follow each other as one."""
+    joined: list[Mapping[str, Any]] = []
+    for message in messages:
+        if joined and message.get("role") == joined[-1].get("role") == "user":
+            joined[-1] = {**message, "content": _joined(joined[-1].get("content"), message.get("content"))}
+        else:
+            joined.append(message)
+    return joined
+
+
 def _with_calls_as_text(message: Mapping[str, Any], format: Format, before: int) -> Mapping[str, Any]:
     content, turn = message.get("content"), format.turn
     calls = [
         (
             str(_function(call).get("name")),
-            _values(_function(call).get("arguments")),
+            values_of(_function(call).get("arguments")),
             str(call.get("id") or f"call_{i}"),
         )
         for i, call in enumerate(_calls(message), start=before)
@@ -77,17 +88,6 @@ def _parts(content: Any) -> list[Any]:
     if isinstance(content, str | None):
         return [{"type": "text", "text": content}] if content else []
     return list(content)
-
-
-def _values(arguments: Any) -> Mapping[str, Any]:
-    """Return the arguments as values; text that is not a JSON object stays as one argument, so that nothing is lost."""
-    if isinstance(arguments, Mapping):
-        return arguments
-    try:
-        values = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        values = None
-    return values if isinstance(values, dict) else {"arguments": arguments}
 
 
 def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -70,9 +70,9 @@ class Instructions:
     def _example(self, tools: Sequence[Mapping[str, Any]]) -> str:
         functions = [tool["function"] for tool in tools]
         chosen = [function for function in functions if function["name"] == self.named]
-        speaking = [function for function in functions if (function.get("parameters") or {}).get("properties")]
+        speaking = [function for function in functions if _example_object(function.get("parameters"), 0)]
         function = (chosen or speaking or functions)[0]
-        values = _example_object(function.get("parameters") or {}, 0)
+        values = _example_object(function.get("parameters"), 0)
         return encode_calls([(function["name"], values, "call_1")], self.syntax).strip()
 
     def _several(self) -> Iterator[str]:
@@ -166,12 +166,12 @@ def _named(text: str) -> str:
     return names.get(text, f"`{text}`")
 
 
-def _example_object(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _example_object(schema: Any, depth: int) -> dict[str, Any]:
     """Return values for what is required, or for one property when nothing is."""
-    properties = schema.get("properties")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or depth > _DEEPEST:
         return {}
-    required = [name for name in properties if name in (schema.get("required") or ())]
+    required = [name for name in properties if name in _values(schema, "required")]
     return {name: _example_value(properties[name], depth + 1) for name in required or list(properties)[:1]}
 
 

@@ -10,6 +10,7 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from unrender.earlier_calls import arguments_text
 from unrender.gateway.ask import MOST_MESSAGES
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields, wrong
@@ -80,16 +81,15 @@ class Items:
             raise wrong(item.place("role"), "a role", None)
         texts = _texts(content, item.place("content"))
         if role == "assistant":
-            message = self._open(unless="tool_calls")
-            message["content"] += "".join(texts)
+            self._answer()["content"] += "".join(texts)
             return
         self._assistant = None
         parts = [{"type": "text", "text": text} for text in texts]
         self.messages.append({"role": role, "content": texts[0] if len(texts) == 1 else parts})
 
-    def _open(self, *, unless: str) -> dict[str, Any]:
-        """Return the assistant's message that goes on; a new one where that has what cannot come before."""
-        if self._assistant is None or self._assistant.get(unless):
+    def _answer(self) -> dict[str, Any]:
+        """Return the assistant's message that goes on, or a new one."""
+        if self._assistant is None:
             self._assistant = {"role": "assistant", "content": ""}
             self.messages.append(self._assistant)
         return self._assistant
@@ -102,11 +102,11 @@ class Items:
         if opaque and not text:
             self.unheeded.append(item.place("encrypted_content"))
         if text:
-            self._assistant = None
-            self._open(unless="")["reasoning_content"] = text
+            answer = self._answer()
+            answer["reasoning_content"] = "\n".join(filter(None, (answer.get("reasoning_content"), text)))
 
     def _function_call(self, item: Fields) -> None:
-        self._call(item, item.text("arguments") or "{}")
+        self._call(item, arguments_text(item.any("arguments")))
 
     def _custom_call(self, item: Fields) -> None:
         self._call(item, custom_arguments(item.text("input") or ""))
@@ -117,7 +117,7 @@ class Items:
             raise wrong(item.place("name"), "the tool's name", name)
         self._names[id] = name
         call = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-        self._open(unless="").setdefault("tool_calls", []).append(call)
+        self._answer().setdefault("tool_calls", []).append(call)
 
     def _output(self, item: Fields) -> None:
         id = item.text("call_id") or ""

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from unrender.earlier_calls import arguments_text
 from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, Ask
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.fields import Fields, wrong
@@ -159,10 +160,8 @@ class _Conversation:
     def _call(self, block: Fields) -> dict[str, Any]:
         id, name = block.text("id") or "", block.text("name") or ""
         self._names[id] = name
-        arguments = block.any("input")
-        if not isinstance(arguments, Mapping):
-            raise wrong(block.place("input"), "an object", arguments)
-        return {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        arguments = arguments_text(block.any("input"))
+        return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
     def _texts(self, content: Any, where: str) -> str:
         if isinstance(content, str):
