@@ -16,6 +16,7 @@ from typing import Any
 from unrender.analysis.allowance import Allowance
 from unrender.analysis.answers import Answers, render_answers, render_variants, render_written
 from unrender.analysis.asked import Turns, render_turns
+from unrender.analysis.beginnings import with_headers
 from unrender.analysis.beside import find_beside
 from unrender.analysis.claims import Proof, prove
 from unrender.analysis.content import find_content, find_tails, wrapper_end
@@ -30,6 +31,7 @@ from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.readback import MIXED, SAID, TOLD, Misread
 from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
 from unrender.analysis.result import Analysis
+from unrender.analysis.shape import SHORT_ID
 from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool, unlike_history
@@ -91,7 +93,10 @@ def _analyze(prober: Prober) -> Analysis:
     proof = prove(prober, complete(fmt, prober.words))
     fmt, told = _with_example(prober, proof.format)
     fmt, last = possible(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
-    given_up = (*found.given_up, *settled, *proof.given_up, *last, *_refuted(proof), *told)
+    fmt, unwritten = with_headers(fmt, turns)
+    if prober.capabilities.requires_short_id and Slot.ID in fmt.tools.function:
+        fmt = replace(fmt, tools=replace(fmt.tools, id_length=SHORT_ID))
+    given_up = (*found.given_up, *settled, *proof.given_up, *last, *unwritten, *_refuted(proof), *told)
     unlike = unlike_history(turns, found.frame, found.format.content.start)
     words = (*found.tools.diagnostics, *given_up, *unlike, *map(str, doubts), *_misread(proof.misread))
     diagnostics = tuple(dict.fromkeys(words))

@@ -209,14 +209,16 @@ def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
 def _find_ids(prober: Prober) -> dict[str, Any]:
     (short,) = make_calls(1)
     text = prober.answer(assistant(calls=[short])) or ""
-    long_id = prober.answer(assistant(calls=[replace(short, id=_LONG_ID)]))
-    with_result = prober.with_capabilities(supports_tool_role=True).answer(
-        assistant(calls=[short]), after=[result(short)]
-    )
+    long = replace(short, id=_LONG_ID)
+    told = prober.with_capabilities(supports_tool_role=True)
+    with_result = told.answer(assistant(calls=[short]), after=[result(short)])
+    refused = prober.answer(assistant(calls=[long])) is None
+    if with_result is not None and not refused:  # Some templates look at the ids of results alone.
+        refused = told.answer(assistant(calls=[long]), after=[result(long)]) is None
     two = prober.answer(assistant(calls=make_calls(2))) or ""
     return {
         "supports_call_id": short.id in text,
-        "requires_short_id": long_id is None,
+        "requires_short_id": refused,
         "supports_parallel_tool_calls": _names_calls(prober, two, 2),
         "supports_tool_role": with_result is not None and RESULT in with_result,
     }

@@ -16,7 +16,7 @@ from unrender.emit.resume import resume, resume_any
 from unrender.emit.sample import Sample, draw
 from unrender.emit.structural_tag import is_long, write_ebnf, write_structural_tag
 from unrender.emit.triggers import Trigger, opening, triggers
-from unrender.errors import SchemaWarning
+from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
 from unrender.grammar.budget import STANDARD, Budget
 from unrender.grammar.expansion import Expansion, Values, expand
@@ -49,10 +49,11 @@ class Answer:
     """What may be generated in one turn, after `begun`, which the prompt has already written.
 
     Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
-    known, the prompt begins the answer with something that the format does not write, a grammar made by hand is nested
+    known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
     too deep, or all tools together are more than `budget` allows.
 
-    A `SchemaWarning` names the tool, the path and the keyword of a tool's schema that is not enforced. There is also a
+    A `SchemaWarning` names the tool, the path and the keyword of a tool's schema that is not enforced, or what the prompt
+    has begun where the format writes no answer that begins so. There is also a
     `SchemaWarning` for a tool that is by itself more than the budget allows, so that its arguments may break its
     schema, and for Lark in which a lexer may lose answers.
     """
@@ -135,8 +136,7 @@ class Answer:
             return self._handmade(self.handmade, values)
         whole = assemble(self.format, self.request).writes
         if run is None:
-            expansion = expand(whole, values, self.budget)
-            return replace(expansion, grammar=self._resumed(expansion.grammar))
+            return self._resumed(expand(whole, values, self.budget))
         calls_alone = Sequence((run, ending(self.format)))
         expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget)
         both = expansion.grammar
@@ -146,8 +146,9 @@ class Answer:
         opener = opening(self.format.tools)
         if self.begun.endswith(opener):
             starts.append(starts[0] + opener)
-        options = (self._resumed(answer).root, *(resume(calls, start).root for start in starts))
-        return replace(expansion, grammar=Grammar(Choice(options), both.rules))
+        resumed = self._resumed(replace(expansion, grammar=answer))
+        options = (resumed.grammar.root, *(resume(calls, start).root for start in starts))
+        return replace(resumed, grammar=Grammar(Choice(options), both.rules))
 
     def _handmade(self, grammar: Grammar, values: Values) -> Expansion:
         """Return the rest of the answer that a grammar made by hand allows."""
@@ -156,15 +157,54 @@ class Answer:
         rest = resume(expansion.grammar, self.begun)
         return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
 
-    def _resumed(self, answer: Grammar) -> Grammar:
-        """Return what may follow the prompt; an empty block of reasoning may be written there in ways of its own."""
-        return (
-            resume_any(answer, (self.begun,)) or resume_any(answer, self._closed_block()) or resume(answer, self.begun)
-        )
+    @property
+    @bounded_nesting
+    def begins(self) -> bool:
+        """Whether the format writes answers that begin with what the prompt has begun."""
+        whole = expand(assemble(self.format, self.request).writes, Values.NATIVE, self.budget)
+        return self._after_begun(whole.grammar) is not None
 
-    def _closed_block(self) -> Iterator[str]:
-        """Yield what the format writes for a block that the prompt has opened and closed, with every joint after it."""
+    def _resumed(self, answer: Expansion) -> Expansion:
+        """Return what may follow the prompt, or what may follow something that is read alike where no answer begins so."""
+        rest = self._after_begun(answer.grammar)
+        if rest is not None:
+            return replace(answer, grammar=rest)
+        found = (resume_any(answer.grammar, (text,)) for text in self._read_alike())
+        lost = Unsupported(
+            path="prompt",
+            keyword=f"the beginning {self.begun!r:.80}",
+            reason="no answer of the format begins so; the grammar is that of what may follow there",
+        )
+        rest = next(rest for rest in found if rest is not None)
+        return replace(answer, grammar=rest, unsupported=(*answer.unsupported, lost))
+
+    def _after_begun(self, answer: Grammar) -> Grammar | None:
+        """Return what may follow the prompt; None where no answer begins so.
+
+        A block of reasoning may be begun there in ways of its own.
+        """
+        try:
+            return resume_any(answer, (self.begun,)) or resume_any(answer, self._block())
+        except GrammarError:  # It takes too many steps to read.
+            return None
+
+    def _read_alike(self) -> Iterator[str]:
+        """Yield beginnings after which a parser is where it is after this one: in reasoning, or in content."""
         markers, turn = self.format.reasoning, self.format.turn
+        opener = markers.start.strip()
+        if opener and opener in self.begun and not markers.closed_in(self.begun):
+            yield markers.start
+        yield turn.start_to_content + self.format.content.start
+        yield ""
+
+    def _block(self) -> Iterator[str]:
+        """Yield what the format writes for a block that the prompt has opened with other layout, or opened and closed.
+
+        A closed one has every joint after it.
+        """
+        markers, turn = self.format.reasoning, self.format.turn
+        if markers.start.strip() and self.begun.strip() == markers.start.strip():
+            yield markers.start
         words = self.begun.replace(markers.start.strip(), "", 1).strip()
         if words and words == markers.end.strip():
             joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))

@@ -15,7 +15,8 @@ MAX_INDEX = 1_000_000
 """Largest number of the first call."""
 MAX_DEPTH = 8
 """Most keys of an envelope's path."""
-
+LONGEST_ID = 64
+"""Most letters and digits of an id."""
 _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT, Slot.ANY)
 
 
@@ -25,6 +26,8 @@ def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
         if tools != CallSyntax():
             yield f"{where}.mode", "calls are described, and their mode is `none`"
         return
+    if not 0 <= tools.id_length <= LONGEST_ID:
+        yield f"{where}.id_length", f"expected a number from 0 to {LONGEST_ID}"
     if not 0 <= tools.index_start <= MAX_INDEX:
         yield f"{where}.index_start", f"expected a number from 0 to {MAX_INDEX}"
     yield from _function(tools, f"{where}.function")

@@ -176,6 +176,8 @@ class CallSyntax:
     id_parts: tuple[int, int] | None = None
     """The call's id is the text of `function[a:b]`, e.g. `functions.f:0`."""
     index_start: int = 0
+    id_length: int = 0
+    """How many letters and digits an id has where the template takes no others, e.g. 9; 0 where it takes any."""
     parallel: bool = True
     """More than one call may be written."""
     whole: bool = False

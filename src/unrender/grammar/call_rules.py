@@ -23,13 +23,16 @@ from unrender.grammar.spelling import EMPTY, Entry, Extra, chain
 from unrender.grammar.strings import JSON, WORDS, all_but
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
+_LETTERS_AND_DIGITS = (("0", "9"), ("A", "Z"), ("a", "z"))
 _COUNTER = Choice((Literal("0"), Sequence((Chars((("1", "9"),)), Chars((("0", "9"),), minimum=0, maximum=3)))))
 
 
 def call_node(call: Call, name: str, parameters: Reading, context: CallContext) -> Node:
     """Return the node of a call to the function `name`, whose arguments obey `parameters`."""
     argument = ArgumentWriter(call.arguments, name, parameters, context, after_arguments(call))
-    writer = _CallWriter(call.arguments, context, argument)
+    length = call.id_length
+    id = Chars(_LETTERS_AND_DIGITS, minimum=length, maximum=length) if length else _ID
+    writer = _CallWriter(call.arguments, context, argument, id)
     return Sequence(tuple(writer.part(part) for part in call.function))
 
 
@@ -38,6 +41,7 @@ class _CallWriter:
     arguments: Arguments
     context: CallContext
     argument: ArgumentWriter
+    id: Node
 
     @property
     def is_json_object(self) -> bool:
@@ -51,7 +55,7 @@ class _CallWriter:
             case Slot.ARGUMENTS:
                 return Tag(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
-                return Tag(Role.ID, _ID)
+                return Tag(Role.ID, self.id)
             case Slot.INDEX | Slot.COUNT:
                 return _COUNTER
             case Slot():

@@ -201,6 +201,7 @@ class Call:
     arguments: Arguments
     tools: tuple[Tool, ...] | None
     index_start: int = 0
+    id_length: int = 0
     followed_by: tuple[str, ...] = ()
     """The texts that may follow the call: those of its syntax, not what ends the turn."""
 
@@ -231,6 +232,7 @@ class Calls:
             arguments=syntax.arguments,
             tools=self.tools,
             index_start=syntax.index_start,
+            id_length=syntax.id_length,
             followed_by=self._after_call,
         )
         call = Sequence((Literal(syntax.call_start), function))

@@ -610,3 +610,17 @@ def test_tools_are_looked_for_after_an_answer_as_well():
     )
 
     assert discover(Prober(template=Template(source))).capabilities.supports_tools
+
+
+def test_ids_of_results_are_tried_as_well():
+    """A template may look at the ids of results alone, and demand nine characters of them."""
+    source = (
+        "{% for m in messages %}{% if m.role == 'tool' and m.tool_call_id | length != 9 %}{{ raise_exception('nine') }}"
+        "{% endif %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>"
+        "{{ {'name': c.function.name, 'arguments': c.function.arguments, 'id': c.id} | tojson }}</call>{% endfor %}"
+        "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    analysis = analyze(Template(source))
+
+    assert analysis.capabilities.requires_short_id
+    assert analysis.format.tools.id_length == 9

@@ -119,10 +119,30 @@ def test_generation_starts_where_the_prompt_ends(begun, texts):
     assert accepted(["<think>again</think>\nHi", *texts], begun) == texts
 
 
-def test_a_prompt_that_begins_something_else_is_an_error():
-    """What the format does not write cannot be continued."""
-    with pytest.raises(GrammarError, match="the prompt begins the answer with"):
-        Answer(format=FORMAT, request=Request(tools=TOOLS), begun="<call>nobody").gbnf()
+@pytest.mark.parametrize(
+    ("begun", "choice"),
+    [
+        (":", ToolChoice.REQUIRED),
+        ("<call>nobody", ToolChoice.REQUIRED),
+        ("<call>nobody", ToolChoice.AUTO),
+        ("<end>", ToolChoice.AUTO),
+        ("x" * 1_500_000 + "<call>", ToolChoice.AUTO),
+    ],
+    ids=lambda value: f"{value!r:.20}",
+)
+def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(begun, choice):
+    """Where no answer begins as the prompt does, what may follow is a warning's weaker claim; a sample is read as it was drawn."""
+    request = Request(tools=TOOLS, tool_choice=choice)
+    answer = Answer(format=FORMAT, request=request, begun=begun)
+    for dialect in ("gbnf", "lark", "structural_tag"):
+        with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
+            getattr(answer, dialect)()
+    for seed in range(5):
+        parser = Parser(FORMAT, request, begun=begun, strict=len(begun) < 2)
+        parser.finish(text=answer.sample(seed))
+
+    assert not answer.begins
+    assert parser.message.tool_calls or choice is ToolChoice.AUTO
 
 
 def test_tools_must_be_known_by_name():

@@ -1,0 +1,143 @@
+"""What we gave as an answer is accepted as history: by every template, through every API, however the model broke it off.
+
+Rules: answers are drawn from the template's own grammar, and broken. They come back as each API gave them, whole and as
+clients put streams together, with a result for every call and a new question.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from answers import PLAIN, QUESTION, all_template_paths, template_named
+
+from unrender.chat_template import ChatTemplate
+from unrender.errors import TemplateWarning
+from unrender.gateway.surfaces.chat import CHAT
+from unrender.gateway.surfaces.messages import MESSAGES
+from unrender.gateway.surfaces.responses import RESPONSES
+from unrender.gateway.surfaces.surface import Api, Head, Outcome
+from unrender.messages import ToolCall
+from unrender.parsing.completions import Usage
+from unrender.turn import Turn
+
+GO_ON = "Go on with zebras."
+FLAT = {**PLAIN["function"], "type": "function"}
+NATIVE = {"name": "get_weather", "input_schema": PLAIN["function"]["parameters"]}
+ASKED: Mapping[str, dict[str, Any]] = {
+    "chat": {"messages": QUESTION, "tools": [PLAIN]},
+    "responses": {"input": QUESTION, "tools": [FLAT]},
+    "messages": {"messages": QUESTION, "tools": [NATIVE], "max_tokens": 100},
+}
+BROKEN_ARGUMENTS = (
+    *(None, "", " ", "null", "[]", "5", '"5"', "[1]", "now", "{", '{"city": "Par', '{"city": "Paris", "days": 3'),
+    *('{"path": "a.txt"; "content": "x"}', '{"city": "Paris"} more', "[" * 100_000, '{"a": ' * 600 + "1" + "}" * 600),
+    *(5, 0.5, True, [], [1], {"city": "Paris"}),
+)
+
+
+def answers(turn: Turn) -> Iterator[str]:
+    """Yield an answer that calls, broken in many ways, and answers that say little."""
+    whole = turn.sample(3)
+    yield from ("", "Hm", whole, whole + "\nHm.", whole.replace('"', "'", 1), whole.replace(":", ";"))
+    yield from (whole[: len(whole) * part // 8] for part in range(1, 8))
+
+
+def taken(template: ChatTemplate, messages: Any) -> str:
+    """Return the prompt for a conversation; what a template cannot show is only a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", TemplateWarning)
+        return template.prepare(messages, tools=[PLAIN]).prompt
+
+
+def chat_results(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
+    return [{"role": "tool", "tool_call_id": call.id, "content": "A result."} for call in calls]
+
+
+def as_written(call: ToolCall, index: int) -> dict[str, Any]:
+    """Return a call as clients keep it that add up a stream's deltas."""
+    return call.to_openai() | {"index": index, "status": call.status.value}
+
+
+def as_block(call: ToolCall) -> dict[str, Any]:
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = call.arguments
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+
+
+def as_item(call: ToolCall) -> dict[str, Any]:
+    item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+    return item | {"id": "fc_1", "status": "incomplete"}
+
+
+def histories(api: Api, body: Mapping[str, Any], calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
+    """Yield requests that go on after an answer: as it was given whole, and with every call that was streamed."""
+    asked = dict(ASKED[api.name])
+    if api.name == "chat":
+        message = body["choices"][0]["message"]
+        streamed = {**message, "tool_calls": [as_written(call, i) for i, call in enumerate(calls)]}
+        for said in (message, streamed if calls else message | {"content": None}):
+            yield asked | {
+                "messages": [*QUESTION, said, *chat_results(calls), {"role": "user", "content": GO_ON}],
+            }
+    elif api.name == "messages":
+        results = [{"type": "tool_result", "tool_use_id": call.id, "content": "A result."} for call in calls]
+        blocks = [block for block in body["content"] if block["type"] != "tool_use"]
+        for said in (body["content"], [*blocks, *map(as_block, calls)]):
+            answered = {"role": "user", "content": [*results, {"type": "text", "text": GO_ON}]}
+            yield asked | {"messages": [*QUESTION, {"role": "assistant", "content": said}, answered]}
+    else:
+        outputs = [{"type": "function_call_output", "call_id": call.id, "output": "A result."} for call in calls]
+        items = [item for item in body["output"] if item["type"] != "function_call"]
+        for said in (body["output"], [*items, *map(as_item, calls)]):
+            yield asked | {"input": [*QUESTION, *said, *outputs, {"role": "user", "content": GO_ON}]}
+
+
+@pytest.mark.parametrize("name", all_template_paths())
+def test_an_answer_is_accepted_as_history(name):
+    """Whatever a model wrote, what we made of it is rendered in the next prompt, with the new question."""
+    template = template_named(name)
+    turn = template.prepare(QUESTION, tools=[PLAIN], tool_choice="required")
+    for text in answers(turn):
+        message = turn.parse(text)
+        conversation = [*QUESTION, message.to_openai(), *chat_results(message.tool_calls)]
+
+        assert GO_ON in taken(template, [*conversation, {"role": "user", "content": GO_ON}]), text
+
+
+@pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES], ids=lambda api: api.name)
+@pytest.mark.parametrize("name", all_template_paths())
+def test_an_answer_comes_back_through_its_api(name, api):
+    """An answer that an API gave is read by that API, and what it reads is rendered."""
+    template = template_named(name)
+    turn = template.prepare(QUESTION, tools=[PLAIN], tool_choice="required")
+    ask = api.read(ASKED[api.name])
+    for text in answers(turn):
+        parser = turn.parser()
+        surface = api.surface(ask, Head(id="answer_1", model="m", created=0))
+        surface.begin()
+        surface.frames(0, [*parser.feed(text), *parser.finish("length")])
+        surface.end(0, Outcome(message=parser.message, reason="length"))
+        surface.finish(Usage(prompt_tokens=1, completion_tokens=1))
+
+        for request in histories(api, surface.body(), parser.message.tool_calls):
+            assert GO_ON in taken(template, list(api.read(request).messages)), text
+
+
+@pytest.mark.parametrize("name", all_template_paths())
+def test_any_arguments_are_accepted_in_history(name):
+    """OpenAI's type for arguments is any text; what is not an object is rendered as far as the template can."""
+    template = template_named(name)
+    for arguments in BROKEN_ARGUMENTS:
+        function = {"name": "get_weather", "arguments": arguments}
+        call = {"id": "call_1", "type": "function", "status": "invalid", "function": function}
+        answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+        result = {"role": "tool", "tool_call_id": "call_1", "content": "A result."}
+
+        assert GO_ON in taken(template, [*QUESTION, answer, result, {"role": "user", "content": GO_ON}]), arguments
