@@ -49,6 +49,8 @@ def run_scanner(machine: Machine) -> Status:
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
         return FAILED
+    if call.name and (duplicate := scanner.duplicate):
+        machine.malformed(duplicate, "another argument")
     machine.scanner = None
     return DONE
 

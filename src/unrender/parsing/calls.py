@@ -35,6 +35,7 @@ from unrender.parsing.literals import (
     what_follows_arguments,
 )
 from unrender.parsing.machine import Instruction
+from unrender.parsing.other_fields import known_fields
 from unrender.parsing.slots import BeginCall, Commit, EndId, MarkId, ReadName, ReadWord, RepeatName, SkipWords
 from unrender.parsing.spelled import spelling_of
 from unrender.parsing.tail import FENCE, Tail
@@ -147,6 +148,7 @@ class CallCode:
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
+            known=known_fields(syntax, syntax.envelope),
             spelling=spelling_of(syntax),
         )
         # A list around one call is a list of one, where the syntax wants none.

@@ -45,6 +45,11 @@ class CodeValueScanner:
         """The fast path of raw text, once it is certain that the value is raw."""
         return self.raw.flow if self.settled else None
 
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in one object of the value; "" where none does."""
+        return self.raw.duplicate
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         if self.settled:

@@ -115,8 +115,9 @@ class SpelledArgument:
             return False
         call.key = key
         first = end + len(self.between)
-        stop, text, status = self.value.scanner(call, quoted=False).scan(buffer, first, final=False)
-        if status != DONE or stop == first or not buffer.startswith(self.closer, stop):
+        scanner = self.value.scanner(call, quoted=False)
+        stop, text, status = scanner.scan(buffer, first, final=False)
+        if status != DONE or stop == first or scanner.duplicate or not buffer.startswith(self.closer, stop):
             return False
         machine.take(Role.LAYOUT, at)
         machine.take_pieces(self.pieces)

@@ -18,6 +18,7 @@ from unrender.parsing.finder import Finder
 from unrender.parsing.flow import Taker
 from unrender.parsing.instructions import MAX_NAME, take_space
 from unrender.parsing.machine import Machine
+from unrender.parsing.other_fields import Field, settle
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.spelled import Spelling
 from unrender.parsing.values import DONE, FAILED, MORE, LiteralScanner, LiteralStyle, Status
@@ -26,6 +27,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 _SCALAR = re.compile(r"[^\s,}\]]+")
 _ARGUMENT_NAMES = frozenset(("arguments", "parameters"))
 """The two names that models use for the arguments, whichever the template shows."""
+_NULLS = ("null", "None")
 _HEADS = ("{", '"')
 """What arguments begin with: an object, or the text of one."""
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
@@ -37,7 +39,7 @@ LAST_STEP = _NEXT
 class EnvelopeState:
     """How far the object has been read."""
 
-    __slots__ = ("ids", "key", "path", "repeated", "scanner", "skips", "step")
+    __slots__ = ("held", "ids", "key", "others", "path", "repeated", "scanner", "skips", "step")
 
     def __init__(self) -> None:
         self.step: int = _OPEN
@@ -50,12 +52,17 @@ class EnvelopeState:
         """The field has been read before: its value is skipped."""
         self.repeated: str = ""
         """A repeated field before the name; it is reported once this is a call."""
+        self.others: tuple[Field, ...] = ()
+        """The fields so far that the format does not know."""
+        self.held: list[str] = []
+        """The value of such a field, as far as it is there."""
 
     def copy(self) -> EnvelopeState:
         """Return an independent state."""
         other = EnvelopeState()
         other.step, other.path, other.key = self.step, self.path, self.key
         other.ids, other.skips, other.repeated = self.ids, self.skips, self.repeated
+        other.others, other.held = self.others, list(self.held)
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 
@@ -68,6 +75,11 @@ class EnvelopeState:
     def flow(self) -> Taker | None:
         """The fast path of the current value; None when it has none."""
         return self.scanner.flow if self.scanner else None
+
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in one object of the current value; "" where none does."""
+        return self.scanner.duplicate if self.scanner else ""
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Let the scanner of the current value read as much as it can."""
@@ -90,6 +102,8 @@ class ReadEnvelope:
     strict: bool
     ends: Finder
     """What closes the call: where it comes, the object has ended, brace or not."""
+    known: frozenset[str] = frozenset()
+    """Other fields that the format itself writes."""
     spelling: Spelling | None = None
     """How the format spells the object up to the arguments; what is spelled so is read at once."""
 
@@ -241,10 +255,12 @@ class ReadEnvelope:
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = path, _KEY
             return False
+        ids = (field[: len(path)] for field in (fields.id_field, fields.gen_id_field))
+        state.skips = state.key in self.known or path in ids
         return self._ignore(state)
 
     def _ignore(self, state: EnvelopeState) -> bool:
-        """The value says nothing: it is read and left out."""
+        """The value is read and left out; what it says is settled when the whole object is there."""
         state.scanner = LiteralScanner(self.style)
         state.step = _SKIP
         return False
@@ -279,26 +295,46 @@ class ReadEnvelope:
         return False
 
     def _arguments(self, machine: Machine, state: EnvelopeState) -> bool:
-        head = machine.buffer[machine.at] if machine.at < len(machine.buffer) else ""
+        head = machine.buffer[machine.at : machine.at + 1]
         if head not in _HEADS:
-            return self._ignore(state)
+            return self._no_arguments(machine, state)
         state.scanner = LiteralScanner(self.style) if head == "{" else QuotedScanner(self.style)
         assert machine.call is not None
         machine.call.count = 1
         state.step = _SCAN
         return False
 
+    def _no_arguments(self, machine: Machine, state: EnvelopeState) -> bool:
+        """Instead of an object only null is read: a call without its arguments would be another call."""
+        rest = machine.buffer[machine.at : machine.at + len(_NULLS[0])]
+        if not machine.final and rest not in _NULLS and any(null.startswith(rest) for null in _NULLS):
+            return True
+        if rest in _NULLS:
+            machine.take(Role.MARKER, machine.at + len(rest))
+            state.step = _NEXT
+        else:
+            self._fail(machine, "a JSON object")
+        return False
+
     def _scan(self, machine: Machine, state: EnvelopeState) -> bool:
         status = run_scanner(machine)
         if status is DONE:
             machine.scanner = state
+            assert machine.call is not None
+            if not machine.call.name:
+                state.repeated = state.repeated or state.duplicate
             state.step = _NEXT
         return status is MORE
 
     def _skip(self, machine: Machine, state: EnvelopeState) -> bool:
-        end, _, status = state.scan(machine.buffer, machine.at, final=machine.final)
+        end, text, status = state.scan(machine.buffer, machine.at, final=machine.final)
         machine.take(Role.MARKER, end)
+        if not state.skips:
+            state.held.append(text)
         if status is DONE:
+            if not state.skips:
+                state.others = (*state.others, (state.key, "".join(state.held)))
+                state.held = []
             state.step = _NEXT
         elif status is FAILED or machine.final:
             self._fail(machine, "a JSON value")
@@ -311,7 +347,7 @@ class ReadEnvelope:
             return True
         if self.ends.at(machine.buffer, machine.at):
             machine.malformed("", "'}'")
-            return self._finish(machine)
+            return self._finish(machine, state, 0)
         return self._punctuation(machine, state, ",", _KEY)
 
     def _close(self, machine: Machine, state: EnvelopeState) -> bool:
@@ -321,16 +357,20 @@ class ReadEnvelope:
             machine.take(Role.MARKER, machine.at + 1)
             state.path, state.step = state.path[:-1], _NEXT
             return False
-        if call.name:
-            machine.take(Role.MARKER, machine.at + 1)
-        return self._finish(machine)
+        return self._finish(machine, state, 1)
 
-    def _finish(self, machine: Machine) -> bool:
+    def _finish(self, machine: Machine, state: EnvelopeState, size: int) -> bool:
+        """End the object; its closing brace has `size` characters."""
         call = machine.call
         assert call is not None
         if not call.name:
             self._fail(machine, "the tool's name")
             return False
+        name = self.fields.args_field[-1] if self.fields.args_field else state.key
+        if state.others and not settle(machine, state.others, name, takes=not self.strict):
+            self._fail(machine, repr(name))
+            return False
+        machine.take(Role.MARKER, machine.at + size)
         if call.count == 0:
             machine.arguments("{}")
         machine.start_call()

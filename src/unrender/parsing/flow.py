@@ -40,6 +40,11 @@ class Scanner(Protocol):
         """The fast path from the present place in the value; None when there is none."""
         ...
 
+    @property
+    def duplicate(self) -> str:
+        """A key that came twice in one object, in a value that is done; "" where none did."""
+        ...
+
     def copy(self) -> Scanner:
         """Return an independent scanner in the same state."""
         ...

@@ -41,6 +41,11 @@ class QuotedScanner:
     def flow(self) -> None:
         """None: every character may be half of an escape."""
 
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in one object inside; "" where none does."""
+        return self.inner.duplicate
+
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
         at = start if self.opened else start + 1

@@ -12,6 +12,7 @@ from unrender.parsing.coercion import STRING, coerce
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import ESCAPED, Taker
 from unrender.parsing.follow import Follow
+from unrender.parsing.keys import duplicate_key
 from unrender.parsing.values import DONE, MORE, LiteralScanner, LiteralStyle, Status
 
 _TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
@@ -23,7 +24,7 @@ _PUNCTUATION = frozenset('[]{},:"')
 class RawScanner:
     """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
 
-    __slots__ = ("begun", "blank", "finder", "head", "held", "is_string", "literal", "types")
+    __slots__ = ("begun", "blank", "duplicate", "finder", "head", "held", "is_string", "literal", "types")
 
     def __init__(self, finder: Finder | Follow, types: frozenset[str]) -> None:
         self.finder: Finder | Follow = finder
@@ -39,6 +40,8 @@ class RawScanner:
         self.blank: bool = False
         """The held text ends in space."""
         self.literal: LiteralScanner | None = None
+        self.duplicate: str = ""
+        """A key that comes twice in one object of the whole value."""
 
     @property
     def _changed(self) -> str:
@@ -92,7 +95,10 @@ class RawScanner:
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal is None:
             self.literal = self.structured()
-        return self.literal.scan(text, start, final=final)
+        end, said, status = self.literal.scan(text, start, final=final)
+        if status is DONE:
+            self.duplicate = self.literal.duplicate
+        return end, said, status
 
     @staticmethod
     def structured() -> LiteralScanner:
@@ -129,7 +135,9 @@ class RawScanner:
     def _finish(self) -> str:
         if self.is_string:
             return escape(self._decoded("", ended=True)) + '"'
-        return self._coerced("".join(self.held))
+        value = self._coerced("".join(self.held))
+        self.duplicate = duplicate_key(value)
+        return value
 
     def _decoded(self, text: str, *, ended: bool = False) -> str:
         """Return what a piece of a string stands for; when it has `ended`, what of it has waited for more."""

@@ -52,13 +52,14 @@ def spelling_of(syntax: CallSyntax) -> Spelling | None:
     before, after = _BEFORE.match(first), _AFTER.search(second)
     if not before or not after or before.end() != len(first) - 1 or after.start() != 1:
         return None
-    keys = _keys(before.group())
-    if keys != fields.name_field or (*keys[:-1], *_keys(after.group())) != fields.args_field:
+    keys = keys_in(before.group())
+    if keys != fields.name_field or (*keys[:-1], *keys_in(after.group())) != fields.args_field:
         return None
     return Spelling(before.group(), after.group())
 
 
-def _keys(text: str) -> tuple[str, ...]:
+def keys_in(text: str) -> tuple[str, ...]:
+    """Return the keys in a piece of a JSON object."""
     return tuple(json.loads(f'"{key}"') for key in _KEY.findall(text))
 
 

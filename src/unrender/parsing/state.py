@@ -284,14 +284,14 @@ def _read_call(saved: Saved, machine: Machine) -> CallState:
 
 _RAW = ("is_string", "begun", "head", "blank", "held")
 _SCANNERS: dict[type[Any], tuple[str, tuple[str, ...]]] = {
-    LiteralScanner: ("literal", ("state", "stack", "quote", "comma")),
+    LiteralScanner: ("literal", ("state", "stack", "quote", "comma", "keys")),
     QuotedScanner: ("quoted", ("opened", "done")),
     RawScanner: ("raw", _RAW),
     EscapedScanner: ("escaped", (*_RAW, "kept")),
     JoinedScanner: ("joined", _RAW),
     CodeValueScanner: ("code", ("held", "said", "closed", "settled")),
     XmlScanner: ("tags", ("depth", "begun", "held", "kept")),
-    EnvelopeState: ("envelope", ("step", "path", "key", "ids", "skips", "repeated")),
+    EnvelopeState: ("envelope", ("step", "path", "key", "ids", "skips", "repeated", "others", "held")),
 }
 
 
@@ -370,6 +370,7 @@ def _fill(scanner: Any, saved: Saved) -> None:
 
 def _fill_literal(scanner: LiteralScanner, saved: Saved) -> None:
     scanner.state = saved.number("state", VALUE, END)
+    scanner.keys = saved.text("keys")
     scanner.stack, scanner.comma, scanner.quote = saved.text("stack"), saved.text("comma"), saved.text("quote")
     saved.require("stack", set(scanner.stack) <= set("{[") and len(scanner.stack) <= MAX_DEPTH, "open brackets")
     saved.require("stack", bool(scanner.stack) or scanner.state in (VALUE, STRING, END), "an open bracket")
@@ -383,6 +384,10 @@ def _read_envelope(saved: Saved, instruction: ReadEnvelope) -> EnvelopeState:
     state.step = saved.number("step", 0, LAST_STEP)
     state.path, state.key = tuple(saved.texts("path")), saved.text("key")
     state.skips, state.repeated = saved.flag("skips"), saved.text("repeated")
+    others, state.held = saved.items("others"), saved.texts("held")
+    pairs = all(isinstance(item, list) and list(map(type, item)) == [str, str] for item in others)
+    saved.require("others", pairs, "a list of keys with their values")
+    state.others = tuple((key, value) for key, value in others)
     ids = saved.items("ids")
     saved.require("ids", all(isinstance(path, list) for path in ids), "a list of paths")
     state.ids = tuple(map(tuple, ids))

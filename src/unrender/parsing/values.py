@@ -16,6 +16,7 @@ from functools import lru_cache
 from unrender.parsing.atoms import MAX_WORD, MAY_GO_ON, escape, json_word, may_be_word, read_escape
 from unrender.parsing.delimiters import closing, closing_in_code
 from unrender.parsing.flow import JSON_STRING
+from unrender.parsing.keys import duplicate_of
 from unrender.parsing.wellformed import (
     COLON,
     END,
@@ -79,7 +80,7 @@ _BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
 class LiteralScanner:
     """Reads one JSON value (and, unless strict, Python literals and other notations) and gives its JSON text."""
 
-    __slots__ = ("comma", "quote", "stack", "state", "style")
+    __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
 
     def __init__(self, style: LiteralStyle) -> None:
         self.style: LiteralStyle = style
@@ -89,12 +90,14 @@ class LiteralScanner:
         self.quote: str = ""
         self.comma: str = ""
         """A comma and the space after it, held until the next item is seen: a trailing one leaves no trace."""
+        self.keys: str = ""
+        """The keys of the outermost object, as JSON writes them, without their first quotation marks."""
 
     def copy(self) -> LiteralScanner:
         """Return an independent scanner in the same state."""
         other = LiteralScanner(self.style)
         other.state, other.stack, other.quote = self.state, self.stack, self.quote
-        other.comma = self.comma
+        other.comma, other.keys = self.comma, self.keys
         return other
 
     @property
@@ -112,9 +115,16 @@ class LiteralScanner:
         read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
         if read is None:
             return None
-        taken, used, self.state, self.stack, self.comma = read
+        taken, used, self.state, self.stack, self.comma, keys = read
         self.quote = '"'
+        if keys:
+            self.keys += keys
         return taken, used
+
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in the outermost object; "" where none does."""
+        return duplicate_of(self.keys)
 
     @property
     def untouched(self) -> bool:
@@ -130,7 +140,9 @@ class LiteralScanner:
             if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
                 at = end
             elif self.state in (STRING, KEY_STRING):
+                size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
                 at, status = self._string(text, at, pieces, final)
+                self.keys += "".join(pieces[size:]) if size >= 0 else ""
             else:
                 at = self._space(text, at, pieces)
                 if at < len(text):
@@ -148,9 +160,10 @@ class LiteralScanner:
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Take JSON as it is; what is none, or not all there, is left to the single steps."""
-        at, state, stack, comma = well_formed(text, start, self.state, self.stack, MAX_DEPTH - LEVELS)
+        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_DEPTH - LEVELS)
         if at == start:
             return start
+        self.keys += keys
         if self.comma:
             # `[1, ]`: a comma before the end is left out, which no step of `well_formed` does.
             pieces.append(self.comma)
@@ -259,7 +272,9 @@ class LiteralScanner:
         if not final and MAY_GO_ON.match(text, end):
             return at, MORE
         self._flush_comma(pieces)
-        pieces.append(f'"{escape(text[at:end])}"')
+        key = f'{escape(text[at:end])}"'
+        self.keys += key if len(self.stack) == 1 else ""
+        pieces.append('"' + key)
         self.state = COLON
         return end, MORE
 
@@ -350,12 +365,12 @@ _STEPS = {
 
 
 @lru_cache(maxsize=4096)
-def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str] | None:
+def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
     """Return the JSON that `text` is, how much of it is decided, and state, brackets and comma after it.
 
     Models write the same few characters between their values again and again, in the same places.
     """
-    at, state, stack, last = well_formed(text, 0, state, stack, MAX_DEPTH - LEVELS)
+    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_DEPTH - LEVELS)
     if state == END:
         return None
     taken = ""
@@ -366,7 +381,7 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
         taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
         at = end
     begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
-    return (taken, at, state, stack, comma) if begun else None
+    return (taken, at, state, stack, comma, keys) if begun else None
 
 
 def _space_end(text: str, at: int) -> int:

@@ -60,20 +60,25 @@ _FOLLOWING: dict[str | None, int] = {
     "text": STRING,
     "key_text": KEY_STRING,
 }
+_KEYED = (FIRST_KEY, KEY, KEY_STRING)
+"""The states in which a key is read."""
 _OPENED = {"list": ("[", FIRST_ITEM), "object": ("{", FIRST_KEY)}
 _CLOSES = {"]": "[", "}": "{"}
 
 
-def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int]:
+def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple[int, int, str, int, str]:
     """Go on from `at` while the text is well-formed JSON.
 
     `stack` holds the brackets that are open; at most `depth` may be. Returns the position where that ends, the state
-    and the brackets there, and the position of a comma that nothing has followed yet (-1 if there is none).
+    and the brackets there, the position of a comma that nothing has followed yet (-1 if there is none), and the keys of
+    the outermost object, each without its first quotation mark.
     """
-    comma, size = -1, len(text)
+    comma, size, keys = -1, len(text), ""
     while at < size and (found := _STEPS[state].match(text, at)):
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
+            if state in _KEYED and len(stack) == 1:
+                keys += text[at:end] if state == KEY_STRING else found.group(kind)[1:].rstrip(": \t\n\r")
             state = _FOLLOWING[kind]
         elif kind == "comma":
             comma = end - 1
@@ -89,5 +94,5 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
             break
         at = end
         if state == NEXT and not stack:
-            return at, END, stack, -1
-    return at, state, stack, comma if state in (ITEM, KEY) else -1
+            return at, END, stack, -1, keys
+    return at, state, stack, comma if state in (ITEM, KEY) else -1, keys

@@ -17,6 +17,7 @@ from unrender.parsing.atoms import escape
 from unrender.parsing.coercion import STRING, ArgumentTypes, coerce
 from unrender.parsing.escaped import decoded
 from unrender.parsing.finder import Finder
+from unrender.parsing.keys import duplicate_key
 from unrender.parsing.values import MAX_DEPTH, Status
 
 _SPACE = re.compile(r"\s*")
@@ -43,7 +44,7 @@ class TagStyle:
 class XmlScanner:
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closers", "depth", "finder", "held", "kept", "key", "style", "types")
+    __slots__ = ("begun", "closers", "depth", "duplicate", "finder", "held", "kept", "key", "style", "types")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
         self.style: TagStyle = style
@@ -58,6 +59,8 @@ class XmlScanner:
         self.begun: bool = False
         self.kept: str = ""
         """What may be the beginning of an escape."""
+        self.duplicate: str = ""
+        """A key that comes twice in one object of the whole value."""
 
     def copy(self) -> XmlScanner:
         """Return an independent scanner in the same state."""
@@ -101,22 +104,45 @@ class XmlScanner:
     def _finish(self, streams: bool) -> str:
         if streams:
             return escape(self.kept) + '"'
-        return read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
+        value = read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
+        self.duplicate = duplicate_key(value)
+        return value
 
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
     """Return the inside of an element as JSON text."""
     elements = _elements(text, style) if style.item and depth < MAX_DEPTH // 8 else []
-    if not elements:
-        return _leaf(style.decoder.decode(text) if style.decoder else text, types.types_of(schema))
-    if all(name == style.item for name, _ in elements) and "object" not in types.types_of(schema):
-        inner = types.inner(schema, None)
-        return "[" + ", ".join(read_tree(body, style, types, inner, depth + 1) for _, body in elements) + "]"
-    pairs = [
-        f"{json.dumps(name, ensure_ascii=False)}: {read_tree(body, style, types, types.inner(schema, name), depth + 1)}"
-        for name, body in elements
-    ]
-    return "{" + ", ".join(pairs) + "}"
+    match _kind([name for name, _ in elements], style, types, schema):
+        case "array":
+            inner = types.inner(schema, None)
+            return "[" + ", ".join(read_tree(body, style, types, inner, depth + 1) for _, body in elements) + "]"
+        case "object":
+            pairs = [
+                f"{json.dumps(name, ensure_ascii=False)}: "
+                + read_tree(body, style, types, types.inner(schema, name), depth + 1)
+                for name, body in elements
+            ]
+            return "{" + ", ".join(pairs) + "}"
+    return _leaf(style.decoder.decode(text) if style.decoder else text, types.types_of(schema))
+
+
+def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:
+    """Return the JSON type of elements with these names; "" for text.
+
+    Several items are a list: an object could hold one of them. Where tags are like anybody's markup, and the schema allows
+    a string, elements are text unless it allows a list of items as well, or an object that has them.
+    """
+    if not names:
+        return ""
+    allowed = types.types_of(schema)
+    may_be_text = style.open == "<" and "string" in allowed
+    items = all(name == style.item for name in names)
+    if items and ("array" in allowed or not allowed or (len(names) > 1 and not may_be_text)):
+        return "array"
+    known = len(set(names)) == len(names) and all(types.inner(schema, name) is not None for name in names)
+    if may_be_text and not ("object" in allowed and known):
+        return ""
+    return "array" if items and "object" not in allowed else "object"
 
 
 def _leaf(text: str, types: frozenset[str]) -> str:

@@ -78,7 +78,8 @@ NOW = "now#call00000 "
         ("{'name': 'now', 'arguments': {'a': True}}", '{"a": true}'),
         ('{"name": "now"}', "{}"),
         ('{"name": "now", "arguments": null}', "{}"),
-        ('{"name": "now", "arguments": [1]}', "{}"),
+        ('{"name": "now", "arguments": None}', "{}"),
+        ('{"name": "now", "arguments": null, "parameters": {"a": 1}}', '{"a": 1}'),
         ('{"name": "now", "arguments": "{\\"a\\": 1}"}', '{"a": 1}'),
         ('{"name": "now", "arguments": ""}', "{}"),
         ('{"name": "now", "parameters": {"a": 1}}', '{"a": 1}'),
@@ -87,7 +88,7 @@ NOW = "now#call00000 "
         ('{"function": {"name": "now", "parameters": {"a": 1}}}', '{"a": 1}'),
         ('{"function": "now", "name": "now", "arguments": {"a": 1}}', '{"a": 1}'),
         ('{"n\\u0061me": "n\\u006fw", "arguments": {}}', "{}"),
-        ('{"name": "now", "more": {"name": "then", "arguments": [1, {"}": 2}]}, "arguments": {}}', "{}"),
+        ('{"name": "now", "more": ["name", "then", {"arguments": [1, {"}": 2}]}], "arguments": {}}', "{}"),
         ('{"name": "now", "arguments": {a: 1}}', '{"a": 1}'),
         ('{"name": "now", "arguments": {"a": 1},}', '{"a": 1}'),
     ],
@@ -133,12 +134,12 @@ def test_an_id_that_comes_last_is_waited_for() -> None:
         ('{"function": {"name": "now", "input": {"a": 1}}}', '{"a": 1}'),
         ('{"function": {"input": {"a": 1}, "name": "now"}}', '{"a": 1}'),
         ('{"function": {"name": "now", "parameters": {"a": 1}}}', '{"a": 1}'),
-        ('{"function": {"name": "now"}, "parameters": {"a": 1}}', "{}"),
-        ('{"function": {"name": "now"}, "input": {"a": 1}}', "{}"),
+        ('{"function": {"name": "now"}, "parameters": {"a": 1}}', "!parameters: 'input'! {\"a\": 1}"),
+        ('{"function": {"name": "now"}, "input": {"a": 1}}', "!input: 'input'! {\"a\": 1}"),
     ],
 )
 def test_fields_inside_fields(text: str, events: str) -> None:
-    """Each is found where the format has it, and the arguments under their usual names beside it."""
+    """Each is found where the format has it, and the arguments under their usual names beside it; elsewhere they are others."""
     assert read(text, envelope(NESTED)) == ("on", NOW + events)
 
 
@@ -176,6 +177,7 @@ def test_the_name_may_be_the_key(text: str, outcome: str, events: str) -> None:
         ('{"arguments": {}}', "the tool's name"),
         ("{}", "the tool's name"),
         ('{"arguments": {"a": !', "a JSON value"),
+        ('{"arguments": 5, "name": "now"}', "a JSON object"),
         ('{"more": !', "a JSON value"),
         ('{"more": [1]; ', "','"),
         ('{"id": , ', "the call's id"),
@@ -378,17 +380,19 @@ def test_a_new_state_has_read_nothing() -> None:
     state = EnvelopeState()
     found = {name: getattr(state, name) for name in EnvelopeState.__slots__}
 
-    assert found == {"ids": (), "key": "", "path": (), "repeated": "", "scanner": None, "skips": False, "step": 0}
+    texts = {"key": "", "repeated": "", "scanner": None, "skips": False, "step": 0}
+    assert found == {"held": [], "ids": (), "others": (), "path": (), **texts}
 
 
 def test_a_state_is_copied_with_its_scanner() -> None:
     """The copy goes on alone."""
     state = EnvelopeState()
     state.step, state.path, state.key, state.ids = 4, ("function",), "name", (("id",),)
+    state.others, state.held = (("args", "1"),), ["2"]
     state.skips, state.repeated, state.scanner = True, "id", LiteralScanner(envelope().style)
     state.scan('{"a": "', 0, final=False)
     other = state.copy()
-    names = ("step", "path", "key", "ids", "skips", "repeated", "in_value")
+    names = ("step", "path", "key", "ids", "skips", "repeated", "in_value", "others", "held")
 
     assert [getattr(other, name) for name in names] == [getattr(state, name) for name in names]
     assert other.scan('b"}', 0, final=False) == (3, 'b"}', 1)

@@ -13,6 +13,7 @@ from properties.families import (
     COUNTED,
     JSON_ENVELOPE,
     KEY_AND_VALUE,
+    NESTED_TAGS,
     REPEATED,
     TAG_AND_JSON,
     TAGGED,
@@ -30,7 +31,15 @@ from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
 CONTRACT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "leniency.md"
-REQUEST = Request(tools=(*TOOLS, Tool(name="wetter_für_zürich")))
+EITHER = {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "object"}]}
+PICK = Tool(
+    name="pick",
+    parameters={
+        "type": "object",
+        "properties": {"either": EITHER, "text": {"anyOf": [{"type": "string"}, {"type": "object"}]}},
+    },
+)
+REQUEST = Request(tools=(*TOOLS, Tool(name="wetter_für_zürich"), PICK))
 NOW: tuple[str, dict[str, Any]] = ("now", {})
 ROME: tuple[str, dict[str, Any]] = ("now", {"city": "Rome"})
 
@@ -59,11 +68,34 @@ def invoke(*arguments: tuple[str, str]) -> str:
     return f'<invoke name="now">\n{written}</invoke>'
 
 
+def pick(*tags: str, mark: str = "]<]ns[>[") -> str:
+    inside = "".join(text if text.isalnum() else mark + text for text in tags)
+    return f'{mark}<tool_call>\n{mark}<invoke name="pick">{inside}{mark}</invoke>\n{mark}</tool_call>'
+
+
+def plain(part: Any) -> Any:
+    """Return the part of a format with tags that have no mark of their own."""
+    return part if isinstance(part, Slot) else part.replace("]<]ns[>[", "")
+
+
 ARROWS = replace(
     TAG_AND_JSON,
     format=Format(
         turn=TAG_AND_JSON.format.turn,
         tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)),
+    ),
+)
+_NESTED = NESTED_TAGS.format.tools
+PLAIN_TAGS = replace(
+    NESTED_TAGS,
+    format=Format(
+        tools=replace(
+            _NESTED,
+            section_start=plain(_NESTED.section_start),
+            section_end=plain(_NESTED.section_end),
+            function=tuple(map(plain, _NESTED.function)),
+            arguments=replace(_NESTED.arguments, entry=tuple(map(plain, _NESTED.arguments.entry))),
+        )
     ),
 )
 UNSPACED = replace(
@@ -156,6 +188,26 @@ ROWS = (
     ),
     Row(name="other fields", output=call('{"id": 7, "name": "now", "arguments": {}, "why": [1]}'), calls=(NOW,)),
     Row(
+        name="other fields that may be arguments",
+        output=call('{"name": "now", "input": {"city": "Oslo"}, "arguments": {"city": "Rome"}}'),
+        calls=(ROME,),
+        reported=True,
+    ),
+    Row(
+        name="arguments under another name",
+        output=call('{"name": "now", "args": {"city": "Rome"}}'),
+        calls=(ROME,),
+        reported=True,
+    ),
+    Row(
+        name="no object for arguments",
+        output=call('{"name": "now", "arguments": ["Rome"]}'),
+        content=call('{"name": "now", "arguments": ["Rome"]}'),
+        calls=(("now", ""),),
+        status="invalid",
+        reported=True,
+    ),
+    Row(
         name="arguments as a string",
         output=call(r'{"name": "now", "arguments": "{\"city\": \"Rome\"}"}'),
         calls=(ROME,),
@@ -183,6 +235,25 @@ ROWS = (
         ),
         calls=(ROME,),
         reported=True,
+    ),
+    Row(
+        name="key twice in an argument",
+        family=NESTED_TAGS,
+        output=pick("<either>", "<a>", "1", "</a>", "<a>", "2", "</a>", "</either>"),
+        calls=(("pick", {"either": {"a": 2}}),),
+        reported=True,
+    ),
+    Row(
+        name="list or object",
+        family=NESTED_TAGS,
+        output=pick("<either>", "<item>", "1", "</item>", "<item>", "2", "</item>", "</either>"),
+        calls=(("pick", {"either": [1, 2]}),),
+    ),
+    Row(
+        name="tags or text",
+        family=PLAIN_TAGS,
+        output=pick("<text>", "<b>", "1", "</b>", "</text>", mark=""),
+        calls=(("pick", {"text": "<b>1</b>"}),),
     ),
     Row(
         name="items as arguments",

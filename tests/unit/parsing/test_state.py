@@ -138,7 +138,10 @@ def test_a_state_holds_what_its_version_says() -> None:
                 "ids": [],
                 "skips": False,
                 "repeated": "",
-                "inner": {"kind": "literal", "state": 7, "stack": "{[", "quote": '"', "comma": "", "inner": None},
+                "others": [],
+                "held": [],
+                "inner": {"kind": "literal", "state": 7, "stack": "{[", "quote": '"', "comma": "", "keys": 'a"'}
+                | {"inner": None},
             },
         },
     }
@@ -185,7 +188,8 @@ def test_a_state_holds_the_ways_back_and_what_waits_for_them() -> None:
                 "kind": "quoted",
                 "opened": True,
                 "done": False,
-                "inner": {"kind": "literal", "state": 8, "stack": "{", "quote": '"', "comma": "", "inner": None},
+                "inner": {"kind": "literal", "state": 8, "stack": "{", "quote": '"', "comma": "", "keys": "a"}
+                | {"inner": None},
             },
         ),
         (
@@ -203,7 +207,8 @@ def test_a_state_holds_the_ways_back_and_what_waits_for_them() -> None:
                 "head": "",
                 "blank": False,
                 "held": [],
-                "inner": {"kind": "literal", "state": 2, "stack": "{[", "quote": '"', "comma": ",", "inner": None},
+                "inner": {"kind": "literal", "state": 2, "stack": "{[", "quote": '"', "comma": ",", "keys": 'a"'}
+                | {"inner": None},
             },
         ),
         (
@@ -234,7 +239,7 @@ def test_a_state_holds_the_ways_back_and_what_waits_for_them() -> None:
         (
             TAG_AND_JSON,
             "<function=now>{'a': 1, ",
-            {"kind": "literal", "state": 4, "stack": "{", "quote": '"', "comma": ", ", "inner": None},
+            {"kind": "literal", "state": 4, "stack": "{", "quote": '"', "comma": ", ", "keys": 'a"', "inner": None},
         ),
     ],
 )

@@ -59,7 +59,24 @@ from unrender.parsing.wellformed import (
 )
 def test_it_stops_where_json_does(text: str, state: int, stack: str, expected: tuple[int, int, str, int]) -> None:
     """Where it ends, the state there, the open brackets, and a comma without a follower."""
-    assert well_formed(text, 0, state, stack, 9) == expected
+    assert well_formed(text, 0, state, stack, 9)[:4] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "stack", "keys"),
+    [
+        ('"a": {"b": 1}, "c" :2, "d"', FIRST_KEY, "{", 'a"c"d"'),
+        ('"a:": 1, "\\"": 2', KEY, "{", 'a:"\\""'),
+        ('"hal', KEY, "{", "hal"),
+        ('f of it": 1', KEY_STRING, "{", 'f of it"'),
+        ('"a": 1', FIRST_KEY, "[{", ""),
+        ('": "b"', STRING, "{", ""),
+        ('"a"', VALUE, "{", ""),
+    ],
+)
+def test_the_keys_of_the_outermost_object(text: str, state: int, stack: str, keys: str) -> None:
+    """As they are written, without their first quotation marks; a key that is cut off as far as it is there."""
+    assert well_formed(text, 0, state, stack, 9)[4] == keys
 
 
 @pytest.mark.parametrize(
