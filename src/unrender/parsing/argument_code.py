@@ -117,7 +117,8 @@ class ArgumentCode:
                 self.value = self._value(i)
                 self.code.emit(self.value)
             elif isinstance(part, Slot):
-                self.code.emit(ReadWord(part, _stops(entry, i)))
+                words = tuple(word for _, word in self.arguments.codec.types) if part is Slot.TYPE else ()
+                self.code.emit(ReadWord(part, _stops(entry, i), tuple(dict.fromkeys(words))))
             else:
                 self.code.emit(*self._entry_literal(entry, i, part, raw))
         self.code.emit(Jump(between))

@@ -103,6 +103,8 @@ class ReadWord:
 
     slot: Slot
     stops: Finder
+    types: tuple[str, ...] = ()
+    """The words for types that the format has."""
 
     def step(self, machine: Machine) -> bool:
         ends = _word_ends(machine, self.stops)
@@ -118,6 +120,8 @@ class ReadWord:
             call.id = word
         elif self.slot is Slot.TYPE:
             call.kind = word
+            if self.types and word not in self.types:
+                machine.malformed(word, " or ".join(map(repr, self.types)))
         machine.take(Role.ID if self.slot is not Slot.TYPE else Role.MARKER, ends[0])
         machine.pc += 1
         return False

@@ -1,0 +1,319 @@
+"""Judges whether arguments are kept: what a template writes of known values is read as these, and nothing mutilated is lost.
+
+Rules: no code is shared with what is judged; the rendering is the truth about what is written. Values hold *needles*, words
+that come nowhere else. Every needle in the text must be in the content, in the reasoning, or in the arguments of a complete
+call, as a reader of JSON sees them; else an event must say that something is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender import CallStatus, ChatTemplate, Malformed
+from unrender.analysis import shape_context, shape_messages
+
+STRING: dict[str, Any] = {"type": "string"}
+INTEGER: dict[str, Any] = {"type": "integer"}
+NULL: dict[str, Any] = {"type": "null"}
+OBJECT: dict[str, Any] = {"type": "object"}
+NAMED = {"type": "object", "properties": {"city": STRING, "days": INTEGER}, "required": ["city"]}
+STRINGS = {"type": "array", "items": STRING}
+MIXED = {"type": "array", "items": {"anyOf": [INTEGER, STRING, {"type": "array", "items": INTEGER}, OBJECT]}}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "anything": {},
+    "string": STRING,
+    "integer": INTEGER,
+    "strings": STRINGS,
+    "object": OBJECT,
+    "named": NAMED,
+    "mixed": MIXED,
+    "list": {"type": "array"},
+    "string or null": {"type": ["string", "null"]},
+    "integer or string": {"oneOf": [INTEGER, STRING]},
+    "list or object": {"anyOf": [STRINGS, OBJECT]},
+    "string or object": {"anyOf": [STRING, NAMED]},
+    "string or list": {"anyOf": [STRING, STRINGS]},
+    "string, list or object": {"anyOf": [STRINGS, STRING, NAMED]},
+    "list, object or null": {"type": ["array", "object", "null"]},
+    "reference": {"$ref": "#/$defs/either"},
+    "nullable reference": {"anyOf": [{"$ref": "#/$defs/either"}, NULL]},
+}
+EITHER = {"either": {"oneOf": [STRINGS, NAMED]}}
+SAID = "zebra crossing?"
+
+
+def words(rng: random.Random) -> Iterator[str]:
+    """Yield needles, one unlike the other."""
+    for number in range(10_000):
+        yield f"q{''.join(rng.choices('bcdfghjkmpvwz', k=4))}{number}x"
+
+
+def values(needle: Iterator[str], rng: random.Random) -> Iterator[Any]:
+    """Yield values of all kinds, full of needles."""
+    text = next(needle)
+    number = rng.randrange(10**7, 10**8)
+    yield from (text, f"{text} {next(needle)}", f"<b>{text}</b>", f'"{text}"', f"{text}, {next(needle)}", f" {text}\n")
+    yield from (f"<item>{text}</item>", f'{{"city": "{text}"}}', f"[{text}]", f'["{text}"]', f"&lt;{text}&amp;", "")
+    yield from (number, str(number), [text], [text, next(needle)], [number, text], [[text], [next(needle), number]])
+    yield from (
+        {"city": text},
+        {"city": text, "days": number},
+        {next(needle): {"city": [text, {"deep": next(needle)}]}},
+    )
+    yield from ({"l": [1, [number, text], {"t": next(needle)}]}, [{"city": text}, {"city": next(needle)}], None, True)
+
+
+def fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a value is one of the schema's: of the few keywords that the table has."""
+    if "$ref" in schema:
+        schema = EITHER["either"]
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options:
+        return any(fits(value, option) for option in options)
+    wanted = schema.get("type")
+    kinds = [wanted] if isinstance(wanted, str) else wanted or []
+    if kinds and _kind(value) not in kinds:
+        return False
+    if isinstance(value, list):
+        return all(fits(item, schema.get("items", {})) for item in value)
+    if isinstance(value, dict):
+        named = schema.get("properties", {})
+        return all(key in value for key in schema.get("required", [])) and all(
+            fits(item, named.get(key, {})) for key, item in value.items()
+        )
+    return True
+
+
+def _kind(value: Any) -> str:
+    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
+    return names[type(value)]
+
+
+def tool(schema: dict[str, Any]) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": {"first": schema, "second": schema, "note": STRING},
+        "$defs": EITHER,
+    }
+    return {"type": "function", "function": {"name": "book_trip", "description": "Book.", "parameters": parameters}}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A call as a template writes it."""
+
+    schema: str
+    prompt: str
+    text: str
+    arguments: dict[str, Any]
+    start: int = 0
+    """Where in the text the arguments begin: up to there it is the same for all."""
+    end: int = 0
+    """Where they end."""
+
+
+def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Written | None:
+    """Return what a template adds to its prompt for one call; None where it does not show it."""
+    tools = [tool(SCHEMAS[schema])]
+    called = {"name": "book_trip", "arguments": json.dumps(arguments, ensure_ascii=False)}
+    answer = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "call00001", "type": "function", "function": called}],
+    }
+    asked = [{"role": "user", "content": SAID}]
+    context = shape_context(tools, chat.capabilities, thinking=False)
+    renderings = [
+        chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
+        for messages, ask in ((asked, True), ([*asked, answer], False))
+    ]
+    prompt, full = (rendering.text for rendering in renderings)
+    if any(rendering.error is not None for rendering in renderings) or not prompt or not full:
+        return None
+    at = next((i for i, (a, b) in enumerate(zip(prompt, full, strict=False)) if a != b), min(len(prompt), len(full)))
+    if at <= prompt.rfind(SAID) or "book_trip" not in full[at:]:
+        return None
+    return Written(schema, full[:at], full[at:], arguments)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read: the text of the message with its ids, the arguments of complete calls, and the words that events name."""
+
+    said: str
+    calls: tuple[dict[str, Any], ...]
+    named: tuple[str, ...]
+
+    def holds(self, needle: str) -> bool:
+        shown = [self.said, *(json.dumps(call, ensure_ascii=False) for call in self.calls)]
+        return any(needle in text for text in shown)
+
+
+def read(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> Reading:
+    """Read a text, in pieces of any size."""
+    parser = chat.parser(tools=[tool(SCHEMAS[call.schema])], prompt=call.prompt)
+    events = []
+    most = rng.choice((1, 5, 40, len(text)))
+    while text:
+        size = rng.randint(1, most)
+        events += parser.feed(text[:size])
+        text = text[size:]
+    events += parser.finish()
+    message = parser.message
+    whole = [json.loads(made.arguments) for made in message.tool_calls if made.status is CallStatus.COMPLETE]
+    named = [event.text for event in events if isinstance(event, Malformed) and re.search(r"\w", event.text)]
+    ids = "".join(made.id for made in message.tool_calls)
+    return Reading(message.content + message.reasoning + ids, tuple(whole), tuple(named))
+
+
+def calls(chat: ChatTemplate, rng: random.Random, budget: int) -> Iterator[Written]:
+    """Yield calls with values of all kinds that fit a schema; values that are written alike one after the other."""
+    pairs = [(name, i) for name in SCHEMAS for i in range(25)]
+    rng.shuffle(pairs)
+    needle = words(rng)
+    for name, i in pairs:
+        if budget <= 0:
+            return
+        value, other = list(values(needle, rng))[i], next(needle)
+        if fits(value, SCHEMAS[name]):
+            budget -= 1
+            arguments = {"first": value, "note": other} if rng.random() < 0.7 else {"note": other, "second": value}
+            found, empty = written(chat, name, arguments), written(chat, name, {"note": ""})
+            if found is not None and empty is not None:
+                yield replace(found, **_arguments_of(found.text, empty.text))
+
+
+def _arguments_of(text: str, other: str) -> dict[str, int]:
+    """Return where the arguments are in `text`, which differs from `other` in them alone."""
+    start, end, size = 0, len(text), min(len(text), len(other))
+    while start < size and text[start] == other[start]:
+        start += 1
+    while len(text) - end < size and text[end - 1] == other[end - 1 - len(text)]:
+        end -= 1
+    return {"start": start, "end": end}
+
+
+def twins(call: Written, chat: ChatTemplate) -> Iterator[dict[str, Any]]:
+    """Yield other arguments that the template writes in the same way: nobody can tell which were meant."""
+    for key, value in call.arguments.items():
+        for other in _likenesses(value):
+            arguments = {**call.arguments, key: other}
+            alike = written(chat, call.schema, arguments)
+            if alike is not None and alike.text == call.text:
+                yield arguments
+        rest = {name: item for name, item in call.arguments.items() if name != key}
+        alike = written(chat, call.schema, rest)
+        if alike is not None and alike.text == call.text:
+            yield rest
+
+
+def _likenesses(value: Any) -> Iterator[Any]:
+    """Yield values that may be written alike."""
+    if isinstance(value, str):
+        yield from (value.strip(), value.rstrip("\n"), value.strip("\n"), [value], {}, [], None)
+        with contextlib.suppress(ValueError):
+            yield json.loads(value)
+        yield from ([value.removeprefix("<item>").removesuffix("</item>")], re.split(r", ?", value))
+        if found := re.fullmatch(r"<(\w+)>(.*)</\1>", value):
+            yield {found[1]: found[2]}
+    else:
+        yield from (json.dumps(value, ensure_ascii=False), json.dumps(value), str(value), "", "null")
+    if isinstance(value, list):
+        yield from (", ".join(map(str, value)), ",".join(map(str, value)))
+        yield ",".join(json.dumps(item) for item in value)
+        yield [_markup(item) for item in value]
+        if len(value) == 1:
+            yield value[0]
+    if isinstance(value, dict) and len(value) == 1:
+        yield from (list(value.values()), _markup(value))
+
+
+def _markup(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return "".join(f"<{key}>{item}</{key}>" for key, item in value.items())
+
+
+NEEDLE = re.compile(r"q[bcdfghjkmpvwz]{4}\d+x")
+PIECES = re.compile(r"([\s<>{}\[\]():,|=\"'/\\]+)")
+OTHER_NAMES = ("args", "input", "argumnts", "kwargs", "params")
+
+
+def mutated(call: Written, rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield texts that are not quite what the template writes, with how they were made."""
+    text = call.text
+    for name in ("arguments", "parameters"):
+        if f'"{name}"' in text:
+            yield "renamed", text.replace(f'"{name}"', f'"{rng.choice(OTHER_NAMES)}"')
+            yield "beside", text.replace(f'"{name}"', f'"{rng.choice(OTHER_NAMES)}": {{"a": "qbbbb0x"}}, "{name}"')
+            yield "number", re.sub(rf'"{name}": *\{{', f'"{name}": 5{{', text)
+    whole = json.dumps(call.arguments, ensure_ascii=False)
+    if whole in text:
+        for other in (
+            f"[{whole}]",
+            json.dumps(json.dumps(whole)),
+            '"qbbbb1x"',
+            "5",
+            f'{{"arguments": {whole}}}',
+            whole + whole,
+        ):
+            yield "arguments", text.replace(whole, other)
+        yield "flat", re.sub(r'"\w+": *' + re.escape(whole), whole[1:-1].replace("\\", "\\\\"), text)
+    head, pieces, tail = text[: call.start], PIECES.split(text[call.start : call.end]), text[call.end :]
+    for number in range(4):
+        at, size = rng.randrange(len(pieces)), rng.choice((1, 1, 2, 3, 5, 8, 13))
+        stretch = "".join(pieces[at : at + size])
+        again = NEEDLE.sub(f"qbbbb{number + 2}x", stretch)
+        before, after = head + "".join(pieces[:at]), "".join(pieces[at + size :]) + tail
+        yield "doubled", before + stretch + again + after
+        yield "inserted", before + f"qbbbb{number + 6}x" + stretch + after
+        if not NEEDLE.search(stretch):
+            yield "left out", before + after
+        following = "".join(pieces[at + size : at + 2 * size])
+        yield "swapped", before + following + stretch + "".join(pieces[at + 2 * size :]) + tail
+
+
+def misread(chat: ChatTemplate, call: Written, rng: random.Random) -> str:
+    """Return how a call is read otherwise than it was meant; "" where it is not.
+
+    Where no call was read, its text is there instead.
+    """
+    reading = read(chat, call, call.text, rng)
+    if not reading.calls:
+        return _told(call, call.text, [needle for needle in NEEDLE.findall(call.text) if not reading.holds(needle)])
+    if any(_same(reading.calls, (meant,)) for meant in (call.arguments, *twins(call, chat))):
+        return ""
+    return f"{call.schema}: {call.arguments} were read as {reading.calls}, from {call.text!r}"
+
+
+def _same(read: Any, meant: Any) -> bool:
+    """Return whether a value is what was meant; text that is JSON may be read as such where the schema admits it."""
+    if isinstance(meant, str) and not isinstance(read, str):
+        try:
+            return bool(json.loads(meant) == read)
+        except ValueError:
+            return False
+    if isinstance(meant, str) and meant == json.dumps(read):
+        return True
+    if isinstance(meant, dict) and isinstance(read, dict):
+        return meant.keys() == read.keys() and all(_same(read[key], meant[key]) for key in meant)
+    if isinstance(meant, list | tuple) and isinstance(read, list | tuple):
+        return len(meant) == len(read) and all(map(_same, read, meant))
+    return type(read) is type(meant) and read == meant
+
+
+def lost(chat: ChatTemplate, call: Written, text: str, rng: random.Random) -> str:
+    """Return what was lost of a text in silence; "" for nothing, and where an event names what was left out."""
+    reading = read(chat, call, text, rng)
+    gone = [needle for needle in NEEDLE.findall(text) if not reading.holds(needle)]
+    return "" if reading.named else _told(call, text, gone)
+
+
+def _told(call: Written, text: str, gone: list[str]) -> str:
+    return f"{call.schema}: {', '.join(gone)} lost of {text!r}" if gone else ""
