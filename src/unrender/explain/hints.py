@@ -236,6 +236,23 @@ def _typing(case: Case) -> Iterator[Found]:
             yield f"{call.name}: {complaint}", "The call was read as it stands; constrain generation to prevent this"
 
 
+def _unknown_field(case: Case) -> Iterator[Found]:
+    """A call's JSON object has fields that the format does not know."""
+    tools = case.reading.turn.format
+    envelopes = [syntax.envelope for syntax in (tools.tools, *tools.tolerated) if syntax.envelope]
+    names = {repr(fields.args_field[-1]) for fields in envelopes if fields.args_field}
+    for event in case.reading.malformed:
+        if event.expected in names and event.text.strip("}"):
+            text = f"{event.text!r} is not a key of this format; what it holds was read as the call's arguments"
+        elif event.expected in names:
+            text = f"a call has no {event.expected}, and more than one other object, or arguments beside its name"
+        elif event.expected == "another field":
+            text = f"{event.text!r} was left out of a call: this format has no such key, or the call has it twice"
+        else:
+            continue
+        yield text, f"Arguments belong under {' or '.join(sorted(names))}; constrain generation to prevent this"
+
+
 HINTS: Mapping[str, Callable[[Case], Iterator[Found]]] = MappingProxyType(
     {
         "no-tools-offered": _no_tools,
@@ -249,6 +266,7 @@ HINTS: Mapping[str, Callable[[Case], Iterator[Found]]] = MappingProxyType(
         "truncated": _truncated,
         "reasoning-not-closed": _open_reasoning,
         "closer-without-opener": _lone_closer,
+        "unknown-field": _unknown_field,
         "schema-mismatch": _typing,
     }
 )

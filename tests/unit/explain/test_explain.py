@@ -232,6 +232,19 @@ def test_arguments_that_do_not_fit_the_schema(arguments, complaint):
     assert complaint in hints(explained(output))["schema-mismatch"]
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (CALL.replace('"arguments"', '"args"'), "'args' is not a key of this format"),
+        (CALL.replace('"arguments": {"city": "Rome"}', '"city": "Rome"'), "a call has no 'arguments'"),
+        (CALL.replace('"arguments"', '"args": {}, "arguments"'), "'args' was left out"),
+    ],
+)
+def test_a_field_that_the_format_does_not_know(call, said):
+    """It is named, whether it was read as the arguments, was left out, or ended the call."""
+    assert said in hints(explained(call))["unknown-field"]
+
+
 def test_tool_without_properties_takes_any():
     """A schema that names no arguments is not a reason to complain about any."""
     tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
