@@ -1,7 +1,7 @@
 """Decides what the fields of a call's JSON object say that the format does not know: `{"name": "now", "args": {"city": "Rome"}}`.
 
 Rules: arguments are never lost in silence. Where a call has none, one object under another name is taken for them, and
-reported; anything else that may be arguments ends the call. Beside arguments, what could have been some is reported.
+reported; anything else that may be arguments ends the call. Beside arguments every such field is left out and reported.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ def settle(machine: Machine, others: Iterable[Field], name: str, *, takes: bool)
     objects = {key: found for key, value in others if (found := _object_in(value))}
     # A field named like one of the tool's own arguments is that argument, in the wrong place.
     own = {key for key, _ in others if call.tool and call.types.schema(key) is not None}
-    if call.count:
-        said = [key for key, _ in others if key in objects or key in own - METADATA]
-    else:
-        said = [key for key, _ in others if key in objects or key in own or key not in METADATA]
+    silent = METADATA if call.count else METADATA - own
+    said = [key for key, _ in others if key in objects or key not in silent]
     if call.count or not said:
         for key in said:
             machine.malformed(key, "another field")

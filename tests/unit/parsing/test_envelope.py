@@ -88,7 +88,7 @@ NOW = "now#call00000 "
         ('{"function": {"name": "now", "parameters": {"a": 1}}}', '{"a": 1}'),
         ('{"function": "now", "name": "now", "arguments": {"a": 1}}', '{"a": 1}'),
         ('{"n\\u0061me": "n\\u006fw", "arguments": {}}', "{}"),
-        ('{"name": "now", "more": ["name", "then", {"arguments": [1, {"}": 2}]}], "arguments": {}}', "{}"),
+        ('{"name": "now", "type": ["name", "then", {"arguments": [1, {"}": 2}]}], "arguments": {}}', "{}"),
         ('{"name": "now", "arguments": {a: 1}}', '{"a": 1}'),
         ('{"name": "now", "arguments": {"a": 1},}', '{"a": 1}'),
     ],

@@ -186,10 +186,12 @@ ROWS = (
         output=call('{"type": "function", "function": {"name": "now", "arguments": {"city": "Rome"}}}'),
         calls=(ROME,),
     ),
-    Row(name="other fields", output=call('{"id": 7, "name": "now", "arguments": {}, "why": [1]}'), calls=(NOW,)),
     Row(
-        name="other fields that may be arguments",
-        output=call('{"name": "now", "input": {"city": "Oslo"}, "arguments": {"city": "Rome"}}'),
+        name="other fields", output=call('{"id": 7, "name": "now", "arguments": {}, "type": "function"}'), calls=(NOW,)
+    ),
+    Row(
+        name="unknown fields",
+        output=call('{"name": "now", "input": {"city": "Oslo"}, "arguments": {"city": "Rome"}, "why": [1]}'),
         calls=(ROME,),
         reported=True,
     ),

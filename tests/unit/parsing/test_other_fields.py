@@ -56,12 +56,12 @@ def read(fields: str, *, tools: tuple[Tool, ...] | None = TOOLS, whole: bool = F
         ('"args": {"city": "Rome"}, "name": "now", "arguments": {}', "{}", ["args: another field"]),
         ('"name": "now", "arguments": {}, "args": "{\\"city\\": \\"Rome\\"}"', "{}", ["args: another field"]),
         ('"name": "now", "arguments": {}, "city": "Rome"', "{}", ["city: another field"]),
-        ('"name": "now", "arguments": {}, "why": [1], "type": "function", "note": "{x}"', "{}", []),
+        ('"name": "now", "arguments": {}, "why": [1], "type": "function"', "{}", ["why: another field"]),
         ('"id": 7, "name": "now", "index": 0, "kind": {"a": 1}', "{}", []),
     ],
 )
 def test_what_is_read_beside_the_name(fields: str, arguments: str, reported: list[str]) -> None:
-    """Arguments under another name are taken where there are none, and whatever could have been arguments is reported."""
+    """Arguments under another name are taken where there are none; beside them, all is reported but metadata."""
     message, found = read(fields)
 
     assert (message.content, [(call.status, call.arguments) for call in message.tool_calls], found) == (
