@@ -17,6 +17,7 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, replace
 
 from unrender.emit.costs import ENDLESS, cost, rule_costs
+from unrender.emit.distinct import repeats_a_key
 from unrender.emit.lowering import Lowered, Stopped, lower
 from unrender.emit.nesting import bounded_nesting
 from unrender.errors import GrammarError
@@ -65,6 +66,8 @@ _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
 LONGEST = 1_000_000
 """Characters that a drawn text may have; schemas can ask for strings that are longer."""
 
+_REDRAWS = 20
+"""Times that a text is drawn again because an object of it has a key twice."""
 
 _OPENERS = dict(zip(Role, MARKS, strict=False))
 _CLOSER = MARKS[-1]
@@ -109,8 +112,16 @@ def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
     Sample(text='Hi', parts=(Part(role=<Role.CONTENT: 'content'>, start=0, end=2),))
     """
     lowered = lower(_marked(grammar), for_lexer=False)
-    walk = _Walk(lowered, random.Random(seed), budget)  # noqa: S311 - nothing secret is drawn
-    return _unmarked(walk.drawn())
+    drawn = _unmarked(_Walk(lowered, _random(seed), budget).drawn())
+    for again in range(_REDRAWS):
+        if not repeats_a_key(drawn.text):
+            break
+        drawn = _unmarked(_Walk(lowered, _random(f"{seed} {again}"), budget).drawn())
+    return drawn
+
+
+def _random(seed: int | str) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - nothing secret is drawn
 
 
 def _marked(grammar: Grammar) -> Grammar:
