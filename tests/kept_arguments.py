@@ -44,7 +44,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "reference": {"$ref": "#/$defs/either"},
     "nullable reference": {"anyOf": [{"$ref": "#/$defs/either"}, NULL]},
 }
-EITHER = {"either": {"oneOf": [STRINGS, NAMED]}}
+EITHER: dict[str, dict[str, Any]] = {"either": {"oneOf": [STRINGS, NAMED]}}
 SAID = "zebra crossing?"
 
 
@@ -83,7 +83,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
     if isinstance(value, list):
         return all(fits(item, schema.get("items", {})) for item in value)
     if isinstance(value, dict):
-        named = schema.get("properties", {})
+        named: dict[str, Any] = schema.get("properties", {})
         return all(key in value for key in schema.get("required", [])) and all(
             fits(item, named.get(key, {})) for key, item in value.items()
         )
@@ -122,12 +122,12 @@ def written(chat: ChatTemplate, schema: str, arguments: dict[str, Any]) -> Writt
     """Return what a template adds to its prompt for one call; None where it does not show it."""
     tools = [tool(SCHEMAS[schema])]
     called = {"name": "book_trip", "arguments": json.dumps(arguments, ensure_ascii=False)}
-    answer = {
+    answer: dict[str, Any] = {
         "role": "assistant",
         "content": "",
         "tool_calls": [{"id": "call00001", "type": "function", "function": called}],
     }
-    asked = [{"role": "user", "content": SAID}]
+    asked: list[dict[str, Any]] = [{"role": "user", "content": SAID}]
     context = shape_context(tools, chat.capabilities, thinking=False)
     renderings = [
         chat.template.render(shape_messages(messages, chat.capabilities), add_generation_prompt=ask, **context)
@@ -186,17 +186,18 @@ def calls(chat: ChatTemplate, rng: random.Random, budget: int) -> Iterator[Writt
             arguments = {"first": value, "note": other} if rng.random() < 0.7 else {"note": other, "second": value}
             found, empty = written(chat, name, arguments), written(chat, name, {"note": ""})
             if found is not None and empty is not None:
-                yield replace(found, **_arguments_of(found.text, empty.text))
+                start, end = _arguments_in(found.text, empty.text)
+                yield replace(found, start=start, end=end)
 
 
-def _arguments_of(text: str, other: str) -> dict[str, int]:
+def _arguments_in(text: str, other: str) -> tuple[int, int]:
     """Return where the arguments are in `text`, which differs from `other` in them alone."""
     start, end, size = 0, len(text), min(len(text), len(other))
     while start < size and text[start] == other[start]:
         start += 1
     while len(text) - end < size and text[end - 1] == other[end - 1 - len(text)]:
         end -= 1
-    return {"start": start, "end": end}
+    return start, end
 
 
 def twins(call: Written, chat: ChatTemplate) -> Iterator[dict[str, Any]]:

@@ -78,7 +78,7 @@ def well_formed(text: str, at: int, state: int, stack: str, depth: int) -> tuple
         kind, end = found.lastgroup, found.end()
         if kind in _FOLLOWING:
             if state in _KEYED and len(stack) == 1:
-                keys += text[at:end] if state == KEY_STRING else found.group(kind)[1:].rstrip(": \t\n\r")
+                keys += text[at:end] if state == KEY_STRING else found.group(str(kind))[1:].rstrip(": \t\n\r")
             state = _FOLLOWING[kind]
         elif kind == "comma":
             comma = end - 1
