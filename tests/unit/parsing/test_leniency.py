@@ -206,7 +206,7 @@ ROWS = (
         output=call('{"name": "now", "arguments": ["Rome"]}'),
         content=call('{"name": "now", "arguments": ["Rome"]}'),
         calls=(("now", ""),),
-        status="invalid",
+        dead="invalid",
         reported=True,
     ),
     Row(

@@ -93,7 +93,7 @@ def test_what_cannot_be_read_for_sure(fields: str) -> None:
     """The call is dead, and all of its text is content."""
     message, found = read(fields)
 
-    assert [call.status for call in message.tool_calls] == [CallStatus.INVALID]
+    assert [call.status for call in message.dead_calls] == [CallStatus.INVALID]
     assert message.content == f"Hi<call>{{{fields}}}</call>"
     assert found
 
@@ -110,7 +110,7 @@ def test_any_field_may_be_an_argument_of_a_tool_that_nobody_knows() -> None:
     flat, _ = read('"name": "any", "city": "Rome"', tools=None)
     taken, found = read('"name": "any", "city": {"a": 1}', tools=None)
 
-    assert [call.status for call in flat.tool_calls] == [CallStatus.INVALID]
+    assert [call.status for call in flat.dead_calls] == [CallStatus.INVALID]
     assert [(call.arguments, found) for call in taken.tool_calls] == [('{"a": 1}', ["city: 'arguments'"])]
 
 
