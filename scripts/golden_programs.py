@@ -35,7 +35,7 @@ from properties.families import (
     TYPED,
 )
 
-from unrender.explain.listing import listing
+from unrender.explain.disassembly import listing
 from unrender.format import (
     Arguments,
     CallSyntax,

@@ -246,7 +246,7 @@ def _run_anew(own: Iterable[Path], mutant: Mutant, code: CodeType, *, golden: bo
         if (getattr(module, "__file__", None) or "").startswith(str(ROOT)) and name != "__main__":
             del sys.modules[name]
     sys.meta_path.insert(0, Mutated(f"unrender.{mutant.module}", code))
-    tests = [*map(str, own), *([f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"] if golden else [])]
+    tests = [*map(str, own), *([f"{_UNIT}/analysis/test_derivation.py::{_GOLDEN}"] if golden else [])]
     chosen = [*_OPTIONS, "-x", "-m", "not slow", "-k", f"not ({' or '.join(sorted(_SLOW))})"]
     # Most are noticed by the first few, and to collect the others takes seconds.
     parts = [part for part in (tests[:3], tests[3:]) if part]
@@ -303,7 +303,7 @@ def main() -> None:
     begun = time.monotonic()
     trials = Trials(sample, check=not options.trust, golden=not options.own)
     tests = [str(test) for path in chosen for test in own_tests(path, alone=options.own)]
-    golden = f"{_UNIT}/analysis/test_analyze.py::{_GOLDEN}"
+    golden = f"{_UNIT}/analysis/test_derivation.py::{_GOLDEN}"
     asked = [golden] if any(map(trials.asks_golden, chosen)) else []
     _silence()
     pytest.main([*_OPTIONS, *dict.fromkeys([*tests, *asked])], plugins=[trials, _Teller(trials.told)])

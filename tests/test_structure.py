@@ -152,6 +152,37 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
+def bound_by(module: Path) -> set[str]:
+    """Return the names that a module binds: what it imports, defines, assigns, and exports, lazily or not."""
+    found: set[str] = set()
+    inside = {id(node) for function in functions(module) for node in ast.walk(function) if node is not function}
+    for node in ast.walk(tree_of(module)):
+        if id(node) in inside:
+            continue
+        if isinstance(node, Function | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found | set(getattr(importlib.import_module(f"unrender.{name_of(module)}".rstrip(".")), "__all__", ()))
+
+
+def modules_beside(package: Path) -> set[str]:
+    """Return the names of the modules and packages in the folder of an `__init__.py`."""
+    return {path.stem for path in package.parent.glob("*.py")} | {
+        path.parent.name for path in package.parent.glob("*/__init__.py")
+    }
+
+
+def test_no_name_is_that_of_a_module_beside_it() -> None:
+    """A name of a package is never a submodule of it as well: importing the submodule puts it in place of the name."""
+    packages = [path for path in MODULES if path.name == "__init__.py"]
+    shadowed = {relative(path): bound_by(path) & modules_beside(path) for path in packages}
+
+    assert {path: names for path, names in shadowed.items() if names} == {}
+
+
 @cache
 def imported_by(path: Path) -> frozenset[str]:
     """Return the modules of the package that a file imports, and names that may be such modules."""

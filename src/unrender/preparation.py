@@ -215,7 +215,7 @@ def ended(format: Format, eos_token: str) -> Format:
 @lru_cache(maxsize=64)
 def with_tokens_of(format: Format, made: Identity) -> Format:
     """Return the format with the special tokens of a grammar made by hand, and those in its own ends of a turn."""
-    from unrender.analysis.analyze import special_tokens  # noqa: PLC0415 -- loaded when it is used
+    from unrender.analysis.derivation import special_tokens  # noqa: PLC0415 -- loaded when it is used
 
     texts = (*literals_of(made.grammar), *ends_of(format.turn))
     return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))

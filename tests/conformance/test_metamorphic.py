@@ -70,7 +70,7 @@ def derived(template: Template) -> Format:
 @pytest.mark.parametrize("name", OWN)
 def test_renamed_tags_rename_the_format(name, monkeypatch):
     """The Format of the renamed template is the renamed Format; what is declared for markers of certain names is left out."""
-    monkeypatch.setattr(import_module("unrender.analysis.analyze"), "complete", lambda format, source: format)
+    monkeypatch.setattr(import_module("unrender.analysis.derivation"), "complete", lambda format, source: format)
     source = PATHS[name].read_text(encoding="utf-8")
     words = renamings(source)
 
@@ -139,7 +139,7 @@ def words_of(value: Any) -> list[str]:
 
 
 def check_renamed_output(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("unrender.analysis.analyze"), "complete", lambda format, source: format)
+    monkeypatch.setattr(import_module("unrender.analysis.derivation"), "complete", lambda format, source: format)
     source = PATHS[name].read_text(encoding="utf-8")
     format = derived(Template(source)).to_dict()
     old = [word for word in dict.fromkeys(words_of(format)) if word.lower() not in PAIRED and word not in PROBED]

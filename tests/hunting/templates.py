@@ -25,7 +25,7 @@ from hunting.tally import Failure, Tally, keep_failure, spent
 from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate
-from unrender.analysis.analyze import UNEXPECTED
+from unrender.analysis.derivation import UNEXPECTED
 from unrender.analysis.tools import NOT_RENDERED
 from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
 from unrender.parsing.ids import numbered_id

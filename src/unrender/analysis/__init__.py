@@ -16,7 +16,7 @@ from unrender.analysis.result import Analysis, Evidence
 from unrender.analysis.shape import shape_context, shape_messages
 
 if TYPE_CHECKING:
-    from unrender.analysis.analyze import analyze
+    from unrender.analysis.derivation import analyze
 
 __all__ = ["Analysis", "Capabilities", "Evidence", "ReasoningPlace", "analyze", "shape_context", "shape_messages"]
 
@@ -25,6 +25,6 @@ def __getattr__(name: str) -> Any:
     # What analyses is loaded when it is wanted: a process that finds its analyses on disk never wants it.
     if name != "analyze":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = importlib.import_module("unrender.analysis.analyze").analyze
+    found = importlib.import_module("unrender.analysis.derivation").analyze
     globals()[name] = found
     return found

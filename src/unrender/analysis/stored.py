@@ -22,7 +22,7 @@ from unrender.analysis.result import Analysis, Evidence
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.format.data import decode, encode
-from unrender.formats.folders import folders
+from unrender.formats.locations import folders
 from unrender.template.budget import Limits
 from unrender.template.rendering import Template
 from unrender.version import __version__

@@ -4,9 +4,9 @@ Rules: everything here is found with the public parser, by reading the same outp
 call syntax, a tolerance less, markers taken away, no list of tools, other chunks. Nothing is guessed from a model's name.
 """
 
-from unrender.explain.explain import explain
-from unrender.explain.listing import Line, listing
-from unrender.explain.replay import Difference, Replay, Step, replay
+from unrender.explain.disassembly import Line, listing
+from unrender.explain.explanation import explain
+from unrender.explain.recording import Difference, Replay, Step, replay
 from unrender.explain.report import Explanation, Hint, Nearest, Stop
 
 __all__ = [

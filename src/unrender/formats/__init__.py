@@ -15,7 +15,7 @@ from pathlib import Path
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file
-from unrender.formats.folders import folders
+from unrender.formats.locations import folders
 
 __all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared_file"]
 

@@ -110,7 +110,7 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
     known = {item.name: item for item in declared_formats() if item.format.tools.mode is not ToolMode.NONE}
     if name not in known:
         raise MessageError(f"tool_format: expected one of {[AUTO, NONE, *sorted(known)]}, found {name!r}")
-    from unrender.analysis.analyze import preserved_tokens  # noqa: PLC0415 -- loaded when it is used
+    from unrender.analysis.derivation import preserved_tokens  # noqa: PLC0415 -- loaded when it is used
 
     spoken = _speaking(format, known[name])
     spoken = replace(spoken, preserved_tokens=preserved_tokens(spoken, source))

@@ -5,6 +5,6 @@ OpenAI's form. What a template refuses is a finding of its own and hides no othe
 """
 
 from unrender.lint.conversations import OpenAIMessage
-from unrender.lint.lint import RULES, Finding, Rule, Severity, lint
+from unrender.lint.findings import RULES, Finding, Rule, Severity, lint
 
 __all__ = ["RULES", "Finding", "OpenAIMessage", "Rule", "Severity", "lint"]

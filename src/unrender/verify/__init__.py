@@ -6,7 +6,7 @@ render is not observable, and the report says so.
 
 from unrender.verify.check import verify, verify_format
 from unrender.verify.difference import diff
-from unrender.verify.markdown import markdown
+from unrender.verify.document import markdown
 from unrender.verify.report import CapabilityFinding, Counterexample, Report, Verdict
 
 __all__ = ["CapabilityFinding", "Counterexample", "Report", "Verdict", "diff", "markdown", "verify", "verify_format"]

@@ -9,7 +9,7 @@ import pytest
 
 from unrender import ChatTemplate
 from unrender.analysis.allowance import Allowance, Spent
-from unrender.analysis.analyze import UNEXPECTED, analyze
+from unrender.analysis.derivation import UNEXPECTED, analyze
 from unrender.errors import FormatWarning, TemplateError
 from unrender.format import ReasoningMode
 from unrender.template.budget import Limits

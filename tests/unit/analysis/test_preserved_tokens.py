@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unrender.analysis.analyze import preserved_tokens, special_tokens
+from unrender.analysis.derivation import preserved_tokens, special_tokens
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 
 

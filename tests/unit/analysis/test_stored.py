@@ -12,7 +12,7 @@ from unrender import ChatTemplate, analysis, preparation
 from unrender.analysis import stored
 from unrender.analysis.result import Analysis, Evidence, Shown
 from unrender.format import Format
-from unrender.formats.folders import VARIABLE as OWN_FORMATS
+from unrender.formats.locations import VARIABLE as OWN_FORMATS
 from unrender.template.budget import Limits
 from unrender.template.rendering import Template
 

@@ -207,7 +207,7 @@ def test_pickle_needs_no_analysis(reader):
     """What is sent to a worker holds the derived format, so that the worker analyses nothing."""
     sent = pickle.dumps(reader)
 
-    with patch("unrender.analysis.analyze.analyze", side_effect=AssertionError("analysed")):
+    with patch("unrender.analysis.derivation.analyze", side_effect=AssertionError("analysed")):
         assert pickle.loads(sent)({"text": [CALL]})["reasoning"] == ["rain?"]
 
 

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 
 from unrender.analysis import analyze
-from unrender.analysis.analyze import UNEXPECTED
+from unrender.analysis.derivation import UNEXPECTED
 from unrender.analysis.probes import carries_needle
 from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.template.rendering import Template
