@@ -56,7 +56,8 @@ class ChatTemplate:
     of each rendering, of the analysis, and of the grammars of one turn.
 
     Raises `TemplateError` when the source does not compile, or is larger than the bounds allow, and `GrammarError` when
-    the grammar cannot be read. Analysis raises on no template that compiles.
+    the grammar cannot be read. Analysis raises on no template that compiles; it raises `FormatError`, naming the file,
+    when one of the user's declared formats is malformed.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 Invariants:
 - A decision rests on where needles are in renderings; no code path knows a model's name or a marker's spelling.
 - No needle is left in a marker; the Format does not depend on needles, BOS, EOS or the date.
-- The analysis raises nothing: what it cannot determine it leaves out, and says so.
+- No template makes it raise: what it cannot determine it leaves out, and says so.
 """
 
 from __future__ import annotations

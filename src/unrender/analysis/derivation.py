@@ -36,6 +36,7 @@ from unrender.analysis.split import is_tag, lexemes
 from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
 from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool, unlike_history
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.formats import declared_formats
 from unrender.template.rendering import Template
 
 UNEXPECTED = "analysis met what it does not understand"
@@ -59,12 +60,14 @@ class _Findings:
 
 
 def analyze(template: Template, allowance: Allowance = Allowance()) -> Analysis:  # noqa: B008 -- frozen
-    """Derive format and capabilities of a template by rendering probes and comparing. Raises nothing.
+    """Derive format and capabilities of a template by rendering probes and comparing. No template raises an error.
 
     What cannot be determined is left at its default and explained in `diagnostics`. The result does not depend on the
     template's BOS and EOS tokens, on the clock, or on the probes' own words. The analysis ends within the `allowance`:
-    what it does not reach keeps its default, and a diagnostic says which limit was met.
+    what it does not reach keeps its default, and a diagnostic says which limit was met. Raises `FormatError`, naming the
+    file, when a declared format of the user's is malformed.
     """
+    declared_formats()  # Not below: a user's mistake is no surprise of the template's.
     prober = Prober.within(allowance, template)
     try:
         return _analyze(prober)

@@ -1,9 +1,12 @@
 """Keeps analyses on disk: a template's analysis is made once on a machine, and read by every later process.
 
 Strategy: one JSON file for each template, in the user's cache folder, named by a digest of all that decides the analysis:
-the template with its tokens, this release's code, and the users' declared formats. A file that does not say exactly what
+the template with its tokens, the code that analyses, and the users' declared formats. A file that does not say exactly what
 this release would write is ignored, and written anew; so is any error of the file system, since nothing depends on it.
 Files are data: they are checked as a `Format` from anywhere is, and nothing in them is executed.
+
+Rules: the folder is the user's, and anything may lie in it. Nothing is removed or replaced but regular files that have our
+names and begin with our words; nothing else is even opened.
 """
 
 from __future__ import annotations
@@ -11,18 +14,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import jinja2
+import markupsafe
 
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.result import Analysis, Evidence
 from unrender.errors import FormatError
+from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
 from unrender.format.data import decode, encode
-from unrender.formats.locations import folders
+from unrender.formats import texts_of_users
 from unrender.template.budget import Limits
 from unrender.template.rendering import Template
 from unrender.version import __version__
@@ -33,9 +44,15 @@ MOST_FILES = 256
 """Analyses that are kept; beyond that, those that were written first go."""
 LARGEST_FILE = 1_000_000
 """Bytes of a file that is read or written."""
+MOST_ENTRIES = 10_000
+"""Entries of the folder that are looked at when files are removed: it may be full of other people's."""
 _OFF = frozenset({"off", "0", "false", "no"})
-_DECIDING = ("analysis", "format", "formats", "grammar", "parsing", "template")
-"""The packages whose code decides what is found."""
+_OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
+"""The names of our files; what a stopped process left ends in `.tmp`."""
+_FIRST_WORDS = '{"unrender": "analysis", '
+"""What each of our files begins with."""
+_CODE = (Path(__file__).parents[1], *(Path(str(package.__file__)).parent for package in (jinja2, markupsafe)))
+"""The packages that analyse: nothing else is loaded for it, beside Python's own modules."""
 
 
 def cache_folder() -> Path | None:
@@ -44,38 +61,33 @@ def cache_folder() -> Path | None:
     if named.lower() in _OFF:
         return None
     if named:
-        return Path(named)
-    home = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(home) if home else Path.home() / ".cache") / "unrender"
-    except RuntimeError:  # There is nobody's home.
-        return None
+        return named_path(named)
+    folder = user_folder("XDG_CACHE_HOME", ".cache")
+    return folder and folder / "unrender"
 
 
 def load(template: Template) -> Analysis | None:
     """Return the stored analysis of a template; None when nothing is stored, or when it cannot be trusted."""
-    path = _path(template)
     try:
-        if path is None or path.stat().st_size > LARGEST_FILE:
-            return None
-        return _read(json.loads(path.read_text(encoding="utf-8")))
+        path = _path(template)
+        return path and _read(json.loads(read_regular(path, most=LARGEST_FILE)))
     except (OSError, ValueError, RecursionError, FormatError):
         return None
 
 
 def store(template: Template, analysis: Analysis) -> None:
     """Keep an analysis on disk, completely or not at all. An analysis that stopped early is not kept."""
-    path = _path(template)
-    if path is None or analysis.stopped_early:
+    if analysis.stopped_early:
         return
     text = json.dumps(_written(analysis), ensure_ascii=True)
-    if len(text) > LARGEST_FILE:
-        return
     try:
+        path = _path(template)
+        if path is None or len(text) > LARGEST_FILE:
+            return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(path, text)
         _prune(path.parent)
-    except OSError:
+    except (OSError, FormatError):
         return
 
 
@@ -84,27 +96,28 @@ def _path(template: Template) -> Path | None:
     folder = cache_folder()
     if folder is None or template.limits != Limits():
         return None
-    parts = "\n".join((template.digest, _release(), *_stamps(folders())))
-    return folder / f"{hashlib.sha256(parts.encode(errors='surrogatepass')).hexdigest()[:40]}.json"
+    parts = json.dumps([template.digest, _release(), [[str(path), text] for path, text in texts_of_users()]])
+    return folder / f"unrender-{hashlib.sha256(parts.encode()).hexdigest()[:40]}.json"
 
 
 @cache
 def _release() -> str:
-    """Return what names this release's code, also where it is edited in place."""
-    root = Path(__file__).resolve().parent.parent
-    return "\n".join((__version__, *_stamps(tuple(root / package for package in _DECIDING))))
+    """Return what names the code that analyses, also where it is edited in place: all of it, so that none is forgotten."""
+    files = (f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in code_files())
+    return "\n".join((__version__, sys.version, *files))
 
 
-def _stamps(found: tuple[Path, ...]) -> Iterator[str]:
-    for folder in found:
-        for file in sorted(os.scandir(folder), key=lambda file: file.name):
-            if file.name.endswith((".py", ".json")):
-                status = file.stat()
-                yield f"{folder}/{file.name} {status.st_size} {status.st_mtime_ns}"
+def code_files() -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the files of the packages that analyse, whatever is in them, but for what Python has compiled."""
+    for package in _CODE:
+        for folder, below, names in os.walk(package):
+            below[:] = sorted(name for name in below if name != "__pycache__")
+            for path in (Path(folder, name) for name in sorted(names)):
+                yield str(path), path.stat()
 
 
 def _written(analysis: Analysis) -> dict[str, Any]:
-    return {**encode(analysis), "format": analysis.format.to_dict()}
+    return {"unrender": "analysis", **encode(analysis), "format": analysis.format.to_dict()}
 
 
 def _read(data: Any) -> Analysis:
@@ -127,7 +140,9 @@ def _read(data: Any) -> Analysis:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file in one step: others see the old one or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    if not _is_free(path):
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.stem}-", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -137,8 +152,25 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
+def _is_free(path: Path) -> bool:
+    """Return whether nothing is there, or a regular file: with this name it is ours, even if it was damaged."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
 def _prune(folder: Path) -> None:
-    """Remove the oldest files beyond the number that is kept."""
-    files = [file for file in os.scandir(folder) if file.name.endswith((".json", ".tmp"))]
+    """Remove the oldest of our files beyond the number that is kept."""
+    with os.scandir(folder) as entries:
+        ours = [entry for entry in islice(entries, MOST_ENTRIES) if _OURS.fullmatch(entry.name)]
+    files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MOST_FILES]:
-        Path(file.path).unlink(missing_ok=True)
+        if _begins_as_ours(Path(file.path)):
+            Path(file.path).unlink(missing_ok=True)
+
+
+def _begins_as_ours(path: Path) -> bool:
+    """Return whether a file begins with our words, or with as many of them as a stopped process has written."""
+    with path.open("rb") as file:
+        return _FIRST_WORDS.encode().startswith(file.read(len(_FIRST_WORDS)))

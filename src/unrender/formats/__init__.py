@@ -14,10 +14,13 @@ from pathlib import Path
 
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file
+from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file, read_text_of
 from unrender.formats.locations import folders
 
 __all__ = ["Declared", "Signs", "declared_format", "declared_formats", "read_declared_file"]
+
+Text = tuple[Path, str]
+"""A file, and what was in it when it was read."""
 
 
 def declared_formats() -> tuple[Declared, ...]:
@@ -25,7 +28,7 @@ def declared_formats() -> tuple[Declared, ...]:
 
     Files are read once in a process. Raises `FormatError`, naming the file, when one is malformed or its name is taken.
     """
-    return _all(folders())
+    return _all(texts_of_users())
 
 
 def declared_format(name: str) -> Format:
@@ -39,11 +42,25 @@ def declared_format(name: str) -> Format:
     return known[name]
 
 
+def texts_of_users() -> tuple[Text, ...]:
+    """Return the users' files, as this process has read them: `declared_formats` is made of these texts.
+
+    Raises `FormatError`, naming the file, when one cannot be read.
+    """
+    return _texts(folders())
+
+
 @lru_cache(maxsize=8)
-def _all(found: tuple[Path, ...]) -> tuple[Declared, ...]:
+def _texts(found: tuple[Path, ...]) -> tuple[Text, ...]:
+    paths = [path for folder in found for path in sorted(folder.glob("*.json"))]
+    return tuple((path, read_text_of(path)) for path in paths)
+
+
+@lru_cache(maxsize=8)
+def _all(texts: tuple[Text, ...]) -> tuple[Declared, ...]:
     known = {declared.name: declared for declared in _own()}
-    for path in [path for folder in found for path in sorted(folder.glob("*.json"))]:
-        declared = read_declared_file(path)
+    for path, text in texts:
+        declared = read_declared(text, where=str(path), origin=str(path))
         if declared.name in known:
             taken = known[declared.name].origin or "unrender's own"
             raise FormatError(f"{path}: name: expected one that is not taken, found {declared.name!r} ({taken})")

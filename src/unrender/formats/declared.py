@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from unrender.errors import FormatError
+from unrender.files import read_regular
 from unrender.format import Format
 
+LARGEST_FILE = 1_000_000
+"""Bytes of a user's file; the library's own have at most a few thousand."""
 _KEYS = {"name", "why", "format", "evidence"}
 
 
@@ -65,11 +68,15 @@ def read_declared(text: str, *, where: str, origin: str = "") -> Declared:
 
 def read_declared_file(path: Path) -> Declared:
     """Return the declared format in a user's file. Raises `FormatError`, naming the file, when there is none."""
+    return read_declared(read_text_of(path), where=str(path), origin=str(path))
+
+
+def read_text_of(path: Path) -> str:
+    """Return what is in a user's file. Raises `FormatError`, naming the file, when it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return read_regular(path, most=LARGEST_FILE).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected a readable file of UTF-8 text: {error}") from None
-    return read_declared(text, where=str(path), origin=str(path))
 
 
 def _sentence(data: Mapping[str, Any], key: str, where: str) -> str:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from unrender.errors import FormatError
+from unrender.files import named_path, user_folder
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -31,20 +32,17 @@ def folders() -> tuple[Path, ...]:
 
 def _named() -> Iterator[Path]:
     for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-        path = Path(name)
-        if not path.is_dir():
+        path = named_path(name)
+        if path is None or not path.is_dir():
             raise FormatError(f"{VARIABLE}: expected folders, found {name!r}")
-        yield path.absolute()
+        yield path
 
 
 def _own() -> Iterator[Path]:
     """Yield the folder in the user's configuration, if it is there."""
-    home = os.environ.get("XDG_CONFIG_HOME")
-    try:
-        path = (Path(home) if home else Path.home() / ".config") / "unrender" / "formats"
-    except RuntimeError:  # There is nobody's home.
-        return
-    if path.is_dir():
+    configuration = user_folder("XDG_CONFIG_HOME", ".config")
+    path = configuration and configuration / "unrender" / "formats"
+    if path and path.is_dir():
         yield path
 
 
@@ -56,7 +54,10 @@ def _installed() -> tuple[Path, ...]:
 
 
 def _folder(point: EntryPoint) -> Path:
-    target = point.load()
+    try:
+        target = point.load()
+    except Exception as error:
+        raise FormatError(f"entry point {point.name!r} of {GROUP}: {type(error).__name__}: {error}") from error
     path = Path(str(files(target))) if isinstance(target, ModuleType) else Path(target)
     if not path.is_dir():
         raise FormatError(

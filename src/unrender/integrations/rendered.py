@@ -19,6 +19,7 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, SchemaWarning, TemplateError
+from unrender.files import named_path
 from unrender.format import Reasoning
 from unrender.grammar.nodes import Role
 from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
@@ -46,7 +47,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
     """
     eos, bos = str(getattr(tokenizer, "eos_token", "") or ""), str(getattr(tokenizer, "bos_token", "") or "")
     if path := os.environ.get(TEMPLATE):
-        return ChatTemplate.from_file(path, bos_token=bos, eos_token=eos)
+        return ChatTemplate.from_file(named_path(path) or path, bos_token=bos, eos_token=eos)
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             f"expected a tokenizer with a Jinja chat template, found {type(tokenizer).__name__} without one; "

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from unrender import ChatTemplate, analysis, preparation
 from unrender.analysis import stored
 from unrender.analysis.result import Analysis, Evidence, Shown
+from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats.locations import VARIABLE as OWN_FORMATS
 from unrender.template.budget import Limits
@@ -153,8 +157,9 @@ def test_what_decides_an_analysis_decides_its_file(folder, monkeypatch, tmp_path
     assert stored.load(Template(SOURCE + " ")) is None
     assert stored.load(Template(SOURCE, eos_token="</s>")) is None
     assert stored.load(Template(SOURCE, limits=Limits(steps=10))) is None
-    (tmp_path / "own.json").write_text("{}")
-    monkeypatch.setenv(OWN_FORMATS, str(tmp_path))
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "own.json").write_text("{}")
+    monkeypatch.setenv(OWN_FORMATS, str(tmp_path / "own"))
     assert stored.load(Template(SOURCE)) is None
     monkeypatch.delenv(OWN_FORMATS)
     monkeypatch.setattr(stored, "_release", lambda: "another")
@@ -187,20 +192,140 @@ def test_the_number_of_files_is_bounded(folder, monkeypatch):
     assert stored.load(Template(SOURCE + "0")) is None
 
 
+OURS = "unrender-" + "0" * 40
+FOREIGN = {
+    "notes.txt": "{}",
+    "settings.json": "{}",
+    "left.tmp": "",
+    f"{OURS}.json": '{"name": "of another program with names like ours"}',
+    f"{OURS}-abc.tmp": "the same",
+}
+LEFT = {
+    f"{OURS}-a_b1.tmp": "",
+    f"{OURS}-c2.tmp": '{"unrender": "ana',
+    f"{OURS[:-1]}1.json": '{"unrender": "analysis", "x',
+}
+"""What stopped processes leave, and an old analysis."""
+
+
 def test_only_its_own_files_are_removed(folder, monkeypatch):
-    """What a stopped process left goes with the oldest; a file that is not the cache's own stays."""
+    """What is too much and has our names and our first words goes; whatever others keep in the folder stays."""
     monkeypatch.setattr(stored, "MOST_FILES", 1)
     folder.mkdir()
-    for name in ("notes.txt", "left.tmp"):
-        (folder / name).write_text("")
+    for name, text in {**FOREIGN, **LEFT}.items():
+        (folder / name).write_text(text)
         os.utime(folder / name, (0, 0))
 
     stored.store(Template(SOURCE), Analysis(format=Format(), capabilities=analysis.Capabilities()))
 
-    assert sorted(path.suffix for path in files(folder)) == [".json", ".txt"]
+    assert {path.name for path in files(folder)} == {*FOREIGN, stored._path(Template(SOURCE)).name}
 
 
-@pytest.mark.parametrize("package", ["analysis", "format", "formats", "grammar", "parsing", "template"])
-def test_code_that_decides_names_the_release(package):
-    """Each package whose code decides what is found is in what names the release."""
-    assert f"/unrender/{package}/__init__.py " in stored._release()
+IN_THE_WAY = {
+    "a pipe": os.mkfifo,
+    "a folder": lambda path: path.mkdir(),
+    "an endless device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a link to others' data": lambda path: path.symlink_to(path.parent / "precious.json"),
+    "a huge file": lambda path: (path.touch(), os.truncate(path, 10**12)),
+    "what nobody may read": lambda path: path.touch(0o000),
+}
+
+
+@pytest.mark.parametrize("put", IN_THE_WAY.values(), ids=IN_THE_WAY)
+@pytest.mark.timeout(30)
+def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
+    """The result is that without a cache; nothing waits, nothing is read whole, and what is not our file stays."""
+    monkeypatch.setattr(stored, "MOST_FILES", 0)
+    folder.mkdir()
+    (folder / "precious.json").write_text("{}")
+    path = stored._path(Template(SOURCE))
+    put(path)
+    before = path.lstat().st_mode
+
+    assert ChatTemplate.from_string(SOURCE).analysis == ChatTemplate.from_string(SOURCE, cache=False).analysis
+    assert (folder / "precious.json").read_text() == "{}"
+    assert not os.path.lexists(path) or path.lstat().st_mode == before or path.is_file()
+
+
+def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
+    """A folder's name that is not a folder's, or that nobody may write, is as no cache."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    for name in ("pipe", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):
+        monkeypatch.setenv(stored.VARIABLE, name if "~" in name else str(tmp_path / name))
+        preparation.analysis_of.cache_clear()
+        assert ChatTemplate.from_string(SOURCE).format.version
+
+
+def test_home_is_where_the_user_lives(tmp_path, monkeypatch):
+    """`~` is the user's home, as in a shell; a relative folder of XDG's is ignored, as its specification says."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(stored.VARIABLE, "~/kept")
+    assert stored.cache_folder() == tmp_path / "kept"
+
+    monkeypatch.delenv(stored.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert stored.cache_folder() == tmp_path / ".cache" / "unrender"
+
+
+def test_files_that_change_while_a_process_runs_are_not_mixed_up(folder, monkeypatch, tmp_path):
+    """What is kept under the digest of a declared format was made with that one, not with what a file says later."""
+    own = tmp_path / "own"
+    own.mkdir()
+    declared = {"name": "own", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}
+    (own / "own.json").write_text(json.dumps(declared))
+    monkeypatch.setenv(OWN_FORMATS, str(own))
+    assert ChatTemplate.from_string("{# another #}" + SOURCE).format.ignored == ("<|one|>",)
+
+    (own / "own.json").write_text(json.dumps(declared).replace("one", "two"))
+    ChatTemplate.from_string(SOURCE).analysis  # noqa: B018 -- it is kept
+
+    code = f"from unrender import ChatTemplate; print(ChatTemplate.from_string({SOURCE!r}).format.ignored)"
+    later = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert later.stdout == "('<|two|>',)\n"
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_malformed_declared_file_is_said(folder, monkeypatch, tmp_path, cache):
+    """It is an error that names file and field, never a format that lacks what was declared; valid files change nothing."""
+    own = tmp_path / "own"
+    own.mkdir()
+    valid = {"name": "o1", "why": "So it is.", "evidence": {}, "format": {"version": 1, "ignored": ["<|one|>"]}}
+    (own / "o1.json").write_text(json.dumps(valid))
+    (own / "o2.json").write_text(json.dumps({"name": "o2", "evidence": {}, "format": {"version": 1}}))
+    monkeypatch.setenv(OWN_FORMATS, str(own))
+    template = ChatTemplate.from_string(SOURCE, cache=cache)
+
+    for _ in range(2):
+        with pytest.raises(FormatError, match=r"o2\.json: why: expected a text, found None"):
+            template.prepare([{"role": "user", "content": "Hi"}])
+        with pytest.raises(FormatError, match=r"o2\.json: why: "):
+            template.format  # noqa: B018 -- it is asked for
+
+
+LOADED = """
+import sys
+before = set(sys.modules)
+from pathlib import Path
+from unrender import ChatTemplate
+for path in sys.argv[1:]:
+    ChatTemplate.from_string(Path(path).read_text(encoding="utf-8")).analysis
+print(*(getattr(sys.modules[name], "__file__", None) or "" for name in set(sys.modules) - before), sep="\\n")
+"""
+
+
+def test_all_code_that_analyses_names_the_release():
+    """Every module that an analysis loads in a fresh process, but Python's own, is in the digest; so is all data beside it."""
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, *map(str, TEMPLATES[::10])], capture_output=True, text=True, check=True
+    )
+    own = Path(sysconfig.get_paths()["stdlib"])
+    loaded = [Path(line) for line in run.stdout.split("\n") if line]
+    others = {path for path in loaded if own not in path.parents or "site-packages" in path.parts}
+    named = {Path(path) for path, _ in stored.code_files()}
+
+    assert {path.parts[-3] for path in others} >= {"unrender"}
+    assert others - named == set()
+    assert {path.suffix for path in named} >= {".py", ".json"}
+    assert all(f"{path} " in stored._release() for path in named)

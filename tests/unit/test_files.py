@@ -1,0 +1,58 @@
+"""The user's folders, and files of folders in which anything may lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from unrender.files import named_path, read_regular, user_folder
+
+
+def test_a_named_path_is_absolute(tmp_path, monkeypatch):
+    """`~` is the home, as in a shell; what is relative is so to where the process is; no such home is no path."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    assert named_path("~/a") == tmp_path / "a"
+    assert named_path("b/c") == tmp_path / "b" / "c"
+    assert named_path("/d") == Path("/d")
+    assert named_path("~nobody-has-this-name/a") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("/kept", "/kept"), ("", "/home/of/u/.usual"), ("kept", "/home/of/u/.usual")]
+)
+def test_a_users_folder_is_where_xdg_says(monkeypatch, value, found):
+    """Without a word, or with a relative one, which the specification calls invalid, it is in the home."""
+    monkeypatch.setenv("HOME", "/home/of/u")
+    monkeypatch.setenv("XDG_SOMETHING", value)
+
+    assert user_folder("XDG_SOMETHING", ".usual") == Path(found)
+
+
+def test_a_regular_file_is_read(tmp_path):
+    """As bytes, also through a link, up to what is expected."""
+    (tmp_path / "file").write_bytes(b"four")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+
+    assert read_regular(tmp_path / "file", most=4) == read_regular(tmp_path / "link", most=4) == b"four"
+    with pytest.raises(OSError, match="expected at most 3 bytes, found 4"):
+        read_regular(tmp_path / "file", most=3)
+
+
+@pytest.mark.timeout(30)
+def test_nothing_else_is_read(tmp_path):
+    """A pipe would wait, a device would not end."""
+    os.mkfifo(tmp_path / "pipe")
+
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero"), tmp_path / "nothing"):
+        with pytest.raises(OSError, match="expected a regular file|No such file"):
+            read_regular(path, most=10)
+
+
+def test_a_file_that_seems_empty_and_is_not_is_refused():
+    """Some systems show endless files as regular ones of no size."""
+    with pytest.raises(OSError, match="and it grows"):
+        read_regular(Path("/proc/self/maps"), most=10)
