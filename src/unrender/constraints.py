@@ -11,6 +11,7 @@ from unrender.cache import Cache
 from unrender.emit.answer import Answer, Dialect, Written, warn_of
 from unrender.emit.triggers import Trigger
 from unrender.format import Format
+from unrender.frozen import thawed
 from unrender.grammar.budget import STANDARD, Budget
 from unrender.grammar.handmade import Identity
 from unrender.grammar.nodes import Grammar
@@ -50,7 +51,7 @@ def triggers(format: Format, request: Request, begun: str) -> tuple[Trigger, ...
 def _immutable(answer: Answer, dialect: Dialect) -> Written:
     """Return the answer in a dialect, a structural tag as bytes, which nobody can change."""
     written = answer.written(dialect)
-    return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(written.said))
+    return written if isinstance(written.said, str) else replace(written, said=marshal.dumps(thawed(written.said)))
 
 
 def _cached(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[[Any], int]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from unrender.cache import content_key
 from unrender.errors import MessageError
+from unrender.frozen import frozen, thawed
 from unrender.json_values import check_values
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -91,7 +92,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A function that the model may call; `parameters` is the JSON Schema of its arguments."""
+    """A function that the model may call; `parameters` is the JSON Schema of its arguments, copied and frozen."""
 
     name: str
     parameters: JsonSchema = field(default_factory=dict)
@@ -99,11 +100,14 @@ class Tool:
     strict: bool = False
     _key: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", frozen(self.parameters))
+
     @property
     def key(self) -> bytes:
         """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
         if self._key is None:
-            key = content_key((self.name, self.description, self.parameters, self.strict))
+            key = content_key((self.name, self.description, thawed(self.parameters), self.strict))
             object.__setattr__(self, "_key", key)
             return key
         return self._key
@@ -138,8 +142,8 @@ class Tool:
         )
 
     def to_openai(self) -> dict[str, Any]:
-        """Return the tool as OpenAI's `tools` element."""
-        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        """Return the tool as OpenAI's `tools` element, a copy that the caller may change."""
+        function = {"name": self.name, "description": self.description, "parameters": thawed(self.parameters)}
         return {"type": "function", "function": function}
 
 
@@ -167,7 +171,8 @@ class ToolChoice(StrEnum):
 class Request:
     """What may be said in one turn: the tools, whether one must be called, and the schema of the content.
 
-    `tools` is None when the tools are not known (any name counts as a tool), empty when there are none.
+    `tools` is None when the tools are not known (any name counts as a tool), empty when there are none. The schema is
+    copied and frozen.
     """
 
     tools: tuple[Tool, ...] | None = ()
@@ -176,6 +181,11 @@ class Request:
     parallel_tool_calls: bool = True
     response_schema: JsonSchema | None = None
     reasoning_format: Literal["auto", "none"] = "auto"
+    _key: Hashable | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.response_schema is not None:
+            object.__setattr__(self, "response_schema", frozen(self.response_schema))
 
     @property
     def calls_allowed(self) -> bool:
@@ -190,8 +200,13 @@ class Request:
     @property
     def key(self) -> Hashable | None:
         """A value for caches that differs for any two different requests; None when a schema is not plain data."""
+        if self._key is None:
+            object.__setattr__(self, "_key", self._made_key())  # Nothing of a request can change, so its key cannot.
+        return self._key
+
+    def _made_key(self) -> Hashable | None:
         tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
-        schema = content_key(self.response_schema)
+        schema = content_key(thawed(self.response_schema))
         if not schema or (tools and not all(tools)):
             return None
         said = (self.tool_choice, self.named_tool, self.parallel_tool_calls, self.reasoning_format)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from unrender.cache import Cache, content_key
@@ -52,14 +52,5 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
         written = marshal.dumps(plain, 2)
     except ValueError:
         return Offer(plain=plain, tools=read)
-    return _offers.made(written, lambda: _copied(written, read), lambda _: len(written))
-
-
-def _copied(written: bytes, read: tuple[Tool, ...]) -> Offer:
-    """Return the tools of a copy, which have been checked already."""
-    plain = marshal.loads(written)  # noqa: S302 -- written by `_read`
-    schemas = [tool["function"].get("parameters") for tool in plain]
-    own = (
-        tool if schema is None else replace(tool, parameters=schema) for tool, schema in zip(read, schemas, strict=True)
-    )
-    return Offer(plain=plain, tools=tuple(own), key=written)
+    own = marshal.loads(written)  # noqa: S302 -- written just now
+    return _offers.made(written, lambda: Offer(plain=own, tools=read, key=written), lambda _: len(written))

@@ -14,6 +14,7 @@ from typing import Any
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import shape_context, shape_messages
 from unrender.errors import MessageError, TemplateWarning
+from unrender.frozen import frozen
 from unrender.template.rendering import Template
 
 THINKING = "enable_thinking"
@@ -48,14 +49,17 @@ def variables_of(template: Template, capabilities: Capabilities) -> Mapping[str,
     """Return the variables that a template reads, by name, without those that every rendering has."""
     names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
     kept = (_prompt(template, capabilities), None)  # A value that the template refuses changes nothing.
-    return {
-        name: Variable(
-            name=name,
-            default=template.defaults.get(name),
-            changes=tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in kept),
-        )
-        for name in names
-    }
+    found: Mapping[str, Variable] = frozen(
+        {
+            name: Variable(
+                name=name,
+                default=template.defaults.get(name),
+                changes=tuple(value for value in _TRIED if _prompt(template, capabilities, {name: value}) not in kept),
+            )
+            for name in names
+        }
+    )
+    return found
 
 
 def check_variables(

@@ -20,6 +20,7 @@ from typing import Any
 
 from unrender.cache import Cache, content_key
 from unrender.errors import GrammarError
+from unrender.frozen import FrozenDict, thawed
 from unrender.grammar import shapes
 from unrender.grammar.admission import admits, as_json, canonical, exclusive
 from unrender.grammar.complements import ANNOTATIONS
@@ -76,6 +77,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     Raises `GrammarError` when a keyword's value is not JSON Schema, e.g. a broken regular expression or a `$ref` that
     leads nowhere; the message names the path. No schema takes longer than the budgets of this module allow.
     """
+    schema = thawed(schema) if isinstance(schema, FrozenDict) else schema
     key = content_key(schema)
     found = _readings.get((key, longest, at)) if key else None
     if found is None:

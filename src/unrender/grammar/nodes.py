@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, get_args
 
 from unrender.format import Arguments, CallSyntax, Skeleton, Slot
+from unrender.frozen import frozen
 from unrender.messages import JsonSchema, Tool
 
 
@@ -168,19 +169,25 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """One JSON value that obeys the schema (None: any)."""
+    """One JSON value that obeys the schema (None: any), which is copied and frozen."""
 
     schema: JsonSchema | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", frozen(self.schema))
 
 
 @dataclass(frozen=True, slots=True)
 class PythonValue:
     """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`.
 
-    It obeys the schema (None: any).
+    It obeys the schema (None: any), which is copied and frozen.
     """
 
     schema: JsonSchema | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", frozen(self.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +291,13 @@ Node = (
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s refer to."""
+    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s refer to, copied and frozen."""
 
     root: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", frozen(self.rules))
 
 
 _HOLDERS: Mapping[type, tuple[str, ...]] = {

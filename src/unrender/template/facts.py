@@ -10,6 +10,8 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.idtracking import VAR_LOAD_RESOLVE
 
+from unrender.frozen import frozen
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -30,7 +32,7 @@ def read_facts(tree: nodes.Template) -> Facts:
     return Facts(
         string_constants=tuple(_strings(found)),
         attribute_names=frozenset(_attribute_names(found)),
-        defaults=dict(_defaults(found)),
+        defaults=frozen(dict(_defaults(found))),
     )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender.errors import TemplateError
+from unrender.frozen import frozen
 from unrender.template import gguf
 
 _log = logging.getLogger("unrender.template")
@@ -56,6 +57,8 @@ class LoadedTemplates:
     """Where this was read, for error messages."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", frozen(self.sources))
+        object.__setattr__(self, "response_template", frozen(self.response_template))
         _log.debug("templates %s read from %r", sorted(self.sources), self.origin)
 
     @property

@@ -1,0 +1,82 @@
+"""Copies data so that nobody can change it, and back into data of one's own.
+
+What several requests share, and what caches go by, is frozen on its way in: nothing that is handed out can change what
+comes later. Frozen lists and dicts are lists and dicts: they are read, compared and written as JSON as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise TypeError("this is shared and cannot be changed; copy it with `unrender.frozen.thawed`")
+
+
+class FrozenDict(dict[Any, Any]):
+    """A dict that cannot be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+class FrozenList(list[Any]):
+    """A list that cannot be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)
+
+
+def frozen(value: Any) -> Any:
+    """Return a copy of lists, tuples and mappings, however nested, that cannot be changed; anything else as it is.
+
+    >>> frozen({"a": [1]}) == {"a": [1]}
+    True
+    >>> frozen({"a": [1]})["a"].append(2)
+    Traceback (most recent call last):
+    TypeError: this is shared and cannot be changed; copy it with `unrender.frozen.thawed`
+    """
+    return value if type(value) in _FROZEN else _copied(value, FrozenDict, FrozenList)
+
+
+def thawed(value: Any) -> Any:
+    """Return a copy of lists, tuples and mappings, however nested, that is the caller's own to change."""
+    return _copied(value, dict, list)
+
+
+_FROZEN = frozenset((FrozenDict, FrozenList))
+
+
+def _copied(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]) -> Any:
+    """Copy each part once, without recursion: what is shared, or holds itself, does so in the copy as well."""
+    done = _ATOMS | (_FROZEN & {mapping, sequence})
+    top = [value]
+    waiting: list[Any] = [top]
+    known: dict[int, tuple[Any, Any]] = {}
+    """By id: a part, which lives on so that its id is not used again, and its copy."""
+    while waiting:
+        holder = waiting.pop()
+        put = dict.__setitem__ if isinstance(holder, dict) else list.__setitem__
+        for key, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
+            if type(item) in done:
+                continue
+            if id(item) not in known:
+                if isinstance(item, Mapping):
+                    known[id(item)] = item, mapping(item)
+                elif isinstance(item, list | tuple):
+                    known[id(item)] = item, sequence(item)
+                else:
+                    continue
+                waiting.append(known[id(item)][1])
+            put(holder, key, known[id(item)][1])
+    return top[0]
