@@ -7,12 +7,19 @@ threads at once may be made twice; they are equal, and one of them is kept.
 from __future__ import annotations
 
 import marshal
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
+
+_lock = Lock()
+"""One for all caches, held for moments."""
+# A forked child has only the thread that forked: if another one held the lock, the child would wait for it for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Cache(Generic[Value]):
@@ -25,11 +32,10 @@ class Cache(Generic[Value]):
         self.limit = limit
         self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._weight = 0
-        self._lock = Lock()
 
     def get(self, key: Hashable) -> Value | None:
         """Return the value that is kept under `key`, or None."""
-        with self._lock:
+        with _lock:
             found = self._kept.get(key)
             if found is None:
                 return None
@@ -40,7 +46,7 @@ class Cache(Generic[Value]):
         """Keep `value` under `key`. While the total is over the limit, drop the value that was unused for longest."""
         if weight > self.limit // 4:
             return
-        with self._lock:
+        with _lock:
             _, before = self._kept.pop(key, (None, 0))
             self._kept[key] = (value, weight)
             self._weight += weight - before
@@ -58,7 +64,7 @@ class Cache(Generic[Value]):
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
+        with _lock:
             self._kept.clear()
             self._weight = 0
 

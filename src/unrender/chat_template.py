@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -71,7 +70,7 @@ class ChatTemplate:
     ) -> None:
         self._loaded = loaded
         self._cache = cache
-        self._given_format = format
+        self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
             from unrender.parsing.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
@@ -192,15 +191,11 @@ class ChatTemplate:
         Findings that do not hold for the template's own answers are left out, each with a `FormatWarning`. There is no
         warning with a grammar made by hand, since that says how answers are written.
         """
-        return self._known_format
-
-    @cached_property
-    def _known_format(self) -> Format:
-        if self._given_format:
-            return self._given_format
-        for claim in self.analysis.given_up if self._grammar is None else ():
-            warnings.warn(claim, FormatWarning, stacklevel=4)
-        return self.analysis.format
+        if self._format is None:
+            for claim in self.analysis.given_up if self._grammar is None else ():
+                warnings.warn(claim, FormatWarning, stacklevel=2)
+            self._format = self.analysis.format
+        return self._format
 
     @property
     def grammar(self) -> Grammar | None:

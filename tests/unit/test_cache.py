@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -89,3 +91,43 @@ def test_values_that_hold_each_other_many_times_have_a_key_at_once():
 
     assert content_key(endless)
     assert content_key(shared)
+
+
+FORKS = """
+import os, signal, sys, threading
+from unrender.cache import Cache
+
+sys.setswitchinterval(1e-6)
+cache, stop = Cache(limit=1000), threading.Event()
+
+def work(number):
+    for i in range(10**9):
+        if stop.is_set():
+            return
+        cache.put((number, i % 50), "x", 10)
+        cache.get((number, i % 7))
+
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+for thread in threads:
+    thread.start()
+ended = []
+for _ in range(100):
+    child = os.fork()
+    if not child:
+        signal.alarm(5)
+        cache.put("a", 1, 1)
+        os._exit(0 if cache.get("a") == 1 and cache._weight == sum(weight for _, weight in cache._kept.values()) else 1)
+    ended.append(os.waitpid(child, 0)[1])
+    if ended[-1]:
+        break
+stop.set()
+print(sum(ended))
+"""
+
+
+@pytest.mark.timeout(60)
+def test_a_forked_child_can_use_what_its_parents_threads_were_using():
+    """No lock stays locked in the child, and the weight is that of what is kept."""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, check=True)
+
+    assert run.stdout == "0\n"

@@ -31,6 +31,7 @@ from unrender.emit.response_patterns import (
 )
 from unrender.errors import ExportError
 from unrender.format import Format, ReasoningMode, Slot, ToolMode
+from unrender.frozen import thawed
 
 
 class Target(StrEnum):
@@ -77,7 +78,7 @@ def response_template(format: Format, *, target: Target | str = Target.TRANSFORM
     format = _inlined(format)
     regions = dict(_fields(format, REASONING_NAMES[Target(target)]))
     template = {"version": 1, "defaults": {"role": "assistant"}, **_anchor(format), "fields": regions}
-    return Exported(template=template, omissions=omissions(format))
+    return Exported(template=thawed(template), omissions=omissions(format))
 
 
 def _inlined(format: Format) -> Format:

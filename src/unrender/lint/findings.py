@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
+from unrender.frozen import thawed
 from unrender.lint import losses, prompts, refusals
 from unrender.lint.conversations import OpenAIMessage, Subject
 from unrender.lint.shown import Shown
@@ -96,7 +97,7 @@ def _finding(rule: Rule, shown: Shown) -> Finding:
         text=shown.text,
         harm=rule.harm,
         fix=rule.fix,
-        messages=tuple(shown.messages),
+        messages=tuple(thawed(shown.messages)),
         excerpt=shown.excerpt,
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from unrender.format import CallSyntax, Part, Slot
+from unrender.frozen import FrozenDict
 from unrender.grammar.nodes import Calls
 from unrender.parsing.argument_code import ArgumentCode
 from unrender.parsing.arguments import DropEmpty
@@ -247,4 +248,6 @@ class CallCode:
         marks = Finder([*closers, *section, opener, separator, FENCE, *excess])
         after = ends[len(ends.rstrip()) :]
         optional = self.ends & {*closers, *section}
-        self.code.put(self.tail, Tail(closers, section, openers, optional, excess, separator, after, marks, self.hub))
+        self.code.put(
+            self.tail, Tail(closers, section, FrozenDict(openers), optional, excess, separator, after, marks, self.hub)
+        )

@@ -30,7 +30,7 @@ class Finder:
         )
         self.guarded: frozenset[str] = frozenset(guarded)
         self.longest: int = max(map(len, self.literals), default=0) + bool(self.guarded)
-        self.sorted: list[str] = sorted(self.literals)
+        self.sorted: tuple[str, ...] = tuple(sorted(self.literals))
         never = r"(?!)"
         self.pattern: re.Pattern[str] = re.compile(
             "|".join(self._expression(text, text) for text in self.literals) or never

@@ -46,7 +46,7 @@ class Follow:
         """What closes a call."""
         texts = [part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot)]
         self.closed: bool = any(map(str.strip, texts))
-        self.fences: list[str] = [_FENCE] if any(_FENCE in text for text in texts) else []
+        self.fences: tuple[str, ...] = (_FENCE,) if any(_FENCE in text for text in texts) else ()
         """The Markdown fence, where one closes the call."""
         self._named: dict[tuple[str, ...], Follow] = {}
 

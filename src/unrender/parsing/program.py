@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from unrender.frozen import FrozenDict
 from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
 from unrender.grammar.nodes import Calls, Role
 from unrender.parsing.broken import BrokenRun, TextRun
@@ -134,7 +135,8 @@ class _Compiler:
             reported = variant in hub.reported and otherwise == run
             table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
         self.code.put(
-            hub.at, Text(hub.role, finder, table, hub.end, self.trail, Flow(finder.literals, last=self.trail))
+            hub.at,
+            Text(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
         )
 
     @staticmethod
@@ -235,7 +237,7 @@ class _Compiler:
         """Return where an answer begins that may begin with reasoning which the format does not have."""
         heads = tuple(self.undeclared)
         longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
-        return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), dict(self.undeclared), begin))
+        return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
 
     def _inner(self, hub: _Hub, block: Block, entries: list[Entry]) -> _Hub:
         """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""

@@ -1,0 +1,131 @@
+"""What a process did before changes no result: each step of a shuffled session gives what it gives in a fresh process.
+
+A session runs in a process of its own, with half of its templates cached on disk, in one of the `WAYS`: in turn, in threads, or in a
+forked child whose parent's threads are at work; with a vandal, which changes whatever it is given as far as it lets itself be changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import remembering
+from vendor import all_vendor_templates
+
+TESTS = Path(__file__).resolve().parents[1]
+OWN = sorted((TESTS / "templates").rglob("*.jinja"))
+ALL = [*OWN, *all_vendor_templates().values()]
+QUICK = sorted(set(remembering.OPERATIONS) - remembering.SLOW)
+Step = tuple[str, str]
+
+
+def results(steps: list[Step], way: str, cache: Path | None = None, *, vandal: bool = False) -> list[str]:
+    """Return what the steps give in a new process."""
+    asked = json.dumps({"steps": steps, "way": way, "vandal": vandal})
+    run = subprocess.run(
+        [sys.executable, str(TESTS / "remembering.py")],
+        input=asked,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "UNRENDER_CACHE": str(cache or "off")},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    found: list[str] = json.loads(run.stdout)
+    return found
+
+
+def differing(steps: list[Step], expected: dict[Step, str], folder: Path, *, seed: int) -> list[str]:
+    """Return the steps that give something else in some session than in a fresh process."""
+    drawn = random.Random(seed)
+    kept = [path for path in sorted({path for path, _ in steps}) if drawn.random() < 0.5]
+    found = []
+    for way in ("alone", "threads", "forked"):
+        cache, vandal = folder / way, drawn.random() < 0.5
+        results([(path, "analysed") for path in kept], "alone", cache)
+        session = drawn.sample(steps * 2, len(steps) * 2)
+        given = results(session, way, cache, vandal=vandal)
+        assert len(given) == len(session), f"the child of the session {way!r} ended early"
+        found += [
+            f"{way}, vandal: {vandal}, {Path(step[0]).stem}, {step[1]}:\n{_about(expected[step], text)}"
+            for step, text in zip(session, given, strict=True)
+            if text != expected[step]
+        ]
+    return found
+
+
+def _about(expected: str, found: str) -> str:
+    at = max(0, len(os.path.commonprefix([expected, found])) - 60)
+    return f"  fresh   {expected[at : at + 160]}\n  session {found[at : at + 160]}"
+
+
+def test_a_session_gives_what_fresh_processes_give(tmp_path):
+    """A few templates, and a few things to do with each."""
+    drawn = random.Random(22)
+    steps = [
+        (str(path), operation)
+        for path in [*drawn.sample(OWN, 3), *drawn.sample(ALL, 3)]
+        for operation in drawn.sample(QUICK, 5)
+    ]
+    expected = dict(zip(steps, results(steps, "fresh"), strict=True))
+
+    assert differing(steps, expected, tmp_path, seed=22) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("part", range(12))
+def test_every_template_and_operation(tmp_path, part):
+    """All templates at hand, all operations, three seeds."""
+    paths = random.Random(0).sample(ALL, len(ALL))[part::12]
+    steps = [(str(path), operation) for path in paths for operation in remembering.OPERATIONS]
+    expected = dict(zip(steps, results(steps, "fresh"), strict=True))
+
+    assert [line for seed in range(3) for line in differing(steps, expected, tmp_path / str(seed), seed=seed)] == []
+
+
+OLD = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+
+
+@pytest.mark.parametrize("operation", ["described", "verified"])
+def test_what_is_found_on_disk_breaks_nothing_after_it(tmp_path, operation):
+    """A template that is analysed after one from disk was used, whatever that loaded first."""
+    for name, source in (("old", OLD), ("new", f"{OLD} ")):
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    results([(old, "analysed")], "alone", tmp_path / "cache")
+
+    assert results([(old, operation), (new, "analysed")], "alone", tmp_path / "cache") == results(
+        [(old, operation), (new, "analysed")], "fresh"
+    )
+
+
+def test_what_is_handed_out_is_out_of_reach_of_caches(tmp_path):
+    """Everything that can be reached from arguments and results is changed; later results are those of a fresh process."""
+    path = TESTS / "templates" / "tagged-repr.jinja"
+    steps = [(str(path), operation) for operation in QUICK]
+
+    assert dict(zip(steps * 2, results(steps * 2, "alone", vandal=True), strict=True)) == dict(
+        zip(steps, results(steps, "fresh"), strict=True)
+    )
+
+
+def test_the_vandal_reaches_what_it_should():
+    """It finds lists and dicts in arguments, in results, and in what their properties and methods give."""
+    held = remembering.Held()
+    template = held.got(remembering.importlib.import_module("unrender").ChatTemplate.from_file(OWN[0]))
+    turn = remembering._turn(template, held, tools=remembering.TOOLS)
+    parser = held.got(turn.parser())
+
+    reached = list(map(id, remembering.reachable(held)))
+
+    assert {id(turn.request.tools[0].parameters["properties"]), id(template.loaded.sources), id(held[1])} <= set(
+        reached
+    )
+    assert id(template.variables) in reached
+    assert any(id(step.table) in reached for step in parser.program if hasattr(step, "table"))

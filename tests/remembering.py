@@ -1,0 +1,339 @@
+"""Runs steps in this process, in one order and way, and prints what each gave: the judge of `properties/test_memory.py`.
+
+python remembering.py < {"steps": [[TEMPLATE, OPERATION], …], "way": a name in WAYS, "vandal": bool} > [RESULT, …]
+
+Rules: a result is text that says all of it, so that results of two processes can be compared; random ids are never used. As a
+vandal, whatever an operation was given or has returned is changed afterwards, as far as it lets itself be changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is the weather in Rome?"},
+]
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "Tell the weather",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "where"},
+                    "days": {"type": "integer", "minimum": 1, "maximum": 99},
+                    "tags": {"type": "array", "items": {"enum": ["wind", "rain"]}, "maxItems": 3},
+                },
+                "required": ["city"],
+            },
+        },
+    },
+    {"type": "function", "function": {"name": "now", "description": "Tell the time", "parameters": {"type": "object"}}},
+]
+SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {"name": "answer", "schema": {"type": "object", "properties": {"a": {"enum": [1, "one", None]}}}},
+}
+BROKEN = (
+    '<tool_call>{"name": "get_weather", "arguments": {"city": ',
+    "</think>Well.",
+    "[TOOL_CALLS]",
+    "{",
+    "plain text",
+)
+"""Answers that mean something in some format, and are wrong in most."""
+LONGEST = 600
+"""Seconds for the steps of a child."""
+LOADED = ("preparation", "analysis.derivation", "emit.answer", "constraints", "verify", "lint", "explain", "masks")
+"""Modules that load all others."""
+
+Operation = Callable[[Any, "Held"], Any]
+
+
+class Held(list[Any]):
+    """What a caller has in hand: arguments that it gave, and objects that it got."""
+
+    def given(self, value: Any) -> Any:
+        """Return an argument, the caller's own."""
+        return self.got(copy.deepcopy(value))
+
+    def got(self, value: Any) -> Any:
+        """Return an object that came back."""
+        self.append(value)
+        return value
+
+
+def _turn(template: Any, held: Held, **arguments: Any) -> Any:
+    messages = held.given(arguments.pop("messages", MESSAGES))
+    return held.got(template.prepare(messages, **{name: held.given(value) for name, value in arguments.items()}))
+
+
+def _prepared(**arguments: Any) -> Operation:
+    def operate(template: Any, held: Held) -> Any:
+        turn = _turn(template, held, **arguments)
+        said = (turn.stop, turn.preserved_tokens, turn.begun, turn.known_ids, turn.thinking)
+        return turn.prompt, said, turn.request, turn.injected and turn.injected.text, turn.triggers
+
+    return operate
+
+
+def _written(dialect: str, **arguments: Any) -> Operation:
+    return lambda template, held: held.got(getattr(_turn(template, held, **arguments), dialect)())
+
+
+def _read(template: Any, held: Held) -> Any:
+    from unrender.parsing.ids import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
+
+    turn = _turn(template, held, tools=TOOLS)
+    texts = [turn.sample(seed) for seed in range(3)] + [turn.begun + text for text in BROKEN]
+    return [list(_reads(turn, text, numbered_id, held)) for text in texts]
+
+
+def _reads(turn: Any, text: str, ids: Any, held: Held) -> Iterator[Any]:
+    parser = held.got(turn.parser(ids=ids))
+    events = [event for at in range(0, len(text), 7) for event in parser.feed(text[at : at + 7])]
+    yield text, events, held.got(parser.state()), parser.finish(), held.got(parser.message).to_openai()
+    yield held.got(turn.parse(text, ids=ids).to_openai())
+
+
+def _by_hand(template: Any, held: Held) -> Any:
+    from unrender import ChatTemplate, grammar  # noqa: PLC0415
+
+    name, arguments = grammar.name(grammar.chars("a-z_", 1, None)), grammar.arguments(grammar.json_value())
+    call = grammar.tool_call(grammar.sequence("@", name, " ", grammar.cut(), arguments))
+    root = grammar.sequence(grammar.content(grammar.until("@")), grammar.zero_or_more(grammar.ref("call")))
+    made = grammar.Grammar(root, {"call": call})
+    other = ChatTemplate.from_string(template.template.source, grammar=held.got(made))
+    turn = _turn(other, held, tools=TOOLS)
+    return turn.prompt, turn.gbnf(), turn.sample(1)
+
+
+def _analysed(template: Any, held: Held) -> Any:
+    found = held.got(template.analysis)
+    return held.got(template.format.to_dict()), template.capabilities, found.given_up, found.diagnostics, found.evidence
+
+
+def _loaded(template: Any, held: Held) -> Any:
+    facts = template.template.variables, template.template.defaults, template.template.string_constants
+    return held.got(template.loaded).sources, held.got(facts), held.got(template.variables)
+
+
+def _masked(template: Any, held: Held) -> Any:
+    from unrender import assistant_mask  # noqa: PLC0415
+
+    return held.got(assistant_mask(template, held.given([*MESSAGES, {"role": "assistant", "content": "Sunny."}])))
+
+
+def _explained(template: Any, held: Held) -> Any:
+    from unrender.explain import explain  # noqa: PLC0415
+
+    return str(held.got(explain(template, BROKEN[0], tools=held.given(TOOLS))))
+
+
+def _linted(template: Any, held: Held) -> Any:
+    from unrender.lint import lint  # noqa: PLC0415
+
+    return held.got(lint(template))
+
+
+def _verified(template: Any, held: Held) -> Any:
+    from unrender.verify import verify  # noqa: PLC0415
+
+    return held.got(verify(template, samples=2))
+
+
+def _declared(template: Any, held: Held) -> Any:
+    from unrender.formats import declared_formats  # noqa: PLC0415
+
+    return held.got(declared_formats())
+
+
+OPERATIONS: dict[str, Operation] = {
+    "analysed": _analysed,
+    "loaded": _loaded,
+    "prepared": _prepared(),
+    "prepared with tools": _prepared(tools=TOOLS),
+    "described": _prepared(tools=TOOLS, tool_format="tool-call-json"),
+    "required": _prepared(tools=TOOLS, tool_choice="required", parallel_tool_calls=False),
+    "thinking": _prepared(enable_thinking=True),
+    "not thinking": _prepared(tools=TOOLS[:1], enable_thinking=False),
+    "continued": _prepared(
+        messages=[*MESSAGES, {"role": "assistant", "content": "It is"}], continue_final_message=True
+    ),
+    "gbnf": _written("gbnf", tools=TOOLS),
+    "gbnf of one tool": _written("gbnf", tools=TOOLS[:1], tool_choice="required"),
+    "gbnf of a schema": _written("gbnf", response_format=SCHEMA),
+    "lark": _written("lark", tools=TOOLS),
+    "structural tag": _written("structural_tag", tools=TOOLS),
+    "read": _read,
+    "by hand": _by_hand,
+    "masked": _masked,
+    "explained": _explained,
+    "exported": lambda template, held: held.got(template.response_template()),
+    "declared": _declared,
+    "linted": _linted,
+    "verified": _verified,
+}
+SLOW = {"linted", "verified"}
+
+
+def said(value: Any) -> Any:
+    """Return all that a value says, as JSON data: dataclasses with their fields, sets sorted."""
+    if isinstance(value, Enum) or value is None or isinstance(value, str | bool | int | float):
+        return [type(value).__name__, str(value)] if isinstance(value, Enum) else value
+    if is_dataclass(value):
+        return [type(value).__name__, {f.name: said(getattr(value, f.name)) for f in fields(value) if f.name[0] != "_"}]
+    if isinstance(value, Mapping):
+        return {str(key): said(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    if isinstance(value, list | tuple):
+        return [said(item) for item in value]
+    return type(value).__name__
+
+
+def run(step: tuple[str, str], *, vandal: bool) -> str:
+    """Return all that an operation gives for a template: its result, its warnings, or its error."""
+    from unrender import ChatTemplate, UnrenderError  # noqa: PLC0415
+
+    path, operation = step
+    held = Held()
+    try:
+        template = held.got(ChatTemplate.from_string(Path(path).read_text(encoding="utf-8"), eos_token="</s>"))
+        result = said(OPERATIONS[operation](template, held))
+    except UnrenderError as error:
+        result = [type(error).__name__, str(error)]
+    text = json.dumps(result)
+    if vandal:
+        for part in list(reachable(held)):
+            change(part)
+    return text
+
+
+def reachable(value: Any) -> Iterator[Any]:
+    """Yield every list, dict and set that can be reached from a value by public names, its own or its objects'."""
+    waiting, seen, kept = [value], set[int](), []
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen or isinstance(found, str | bytes | int | float | type | None):
+            continue
+        seen.add(id(found))
+        kept.append(found)  # An id must not be used again.
+        if isinstance(found, list | dict | set | bytearray):
+            yield found
+        if isinstance(found, Mapping):
+            waiting += [*found.keys(), *found.values()]
+        elif isinstance(found, list | tuple | set | frozenset):
+            waiting += found
+        elif type(found).__module__.startswith("unrender"):
+            waiting += _attributes(found)
+
+
+def _attributes(found: Any) -> Iterator[Any]:
+    for name in dir(found):
+        if not name.startswith("_"):
+            with_errors = (AttributeError, ValueError, TypeError, RuntimeError, IndexError, KeyError)
+            try:
+                value = getattr(found, name)
+                yield value() if name in ("to_openai", "to_dict", "state") else value
+            except with_errors:
+                continue
+
+
+def change(part: Any) -> None:
+    """Change a list, a dict or a set, if it lets itself be changed."""
+    try:
+        if isinstance(part, dict):
+            part.clear()
+            part["EVIL"] = {"type": "string"}
+        elif isinstance(part, set):
+            part.add("EVIL")
+        elif isinstance(part, Held):
+            return
+        else:
+            part[:] = ["EVIL"] * (len(part) + 1)
+    except TypeError:  # It is frozen, or a bytearray.
+        return
+
+
+def _alone(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
+    return [act(step) for step in steps]
+
+
+def _in_threads(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
+    sys.setswitchinterval(1e-4)
+    with ThreadPoolExecutor(6) as pool:
+        return list(pool.map(act, steps))
+
+
+def _in_child(work: Callable[[], list[str]]) -> list[str]:
+    """Return what the work gives in a child of this process; nothing, after `LONGEST` seconds."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Later Pythons warn of what is tested here.
+        child = os.fork()
+    if child == 0:
+        signal.alarm(LONGEST)
+        with os.fdopen(write, "w") as pipe:
+            json.dump(work(), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else []
+
+
+def _fresh(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
+    """Run each step in a process of its own, which has done nothing before but to load code."""
+    for name in LOADED:
+        importlib.import_module(f"unrender.{name}")
+    return [found for step in steps for found in _in_child(lambda step=step: [act(step)])]  # type: ignore[misc]
+
+
+def _forked(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
+    """Run the steps in a child, made while threads of the parent, which has run half of them, are at work."""
+    _alone(steps[::2], act)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            act(steps[0])
+
+    busy = [threading.Thread(target=work) for _ in range(2)]
+    for thread in busy:
+        thread.start()
+    found = _in_child(lambda: _alone(steps, act))
+    stop.set()
+    return found
+
+
+WAYS = {"fresh": _fresh, "alone": _alone, "threads": _in_threads, "forked": _forked}
+
+
+def main() -> None:
+    """Run what standard input says."""
+    warnings.simplefilter("ignore")
+    asked = json.load(sys.stdin)
+    found = WAYS[asked["way"]](asked["steps"], lambda step: run(step, vandal=asked["vandal"]))
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
