@@ -282,8 +282,8 @@ def _in_threads(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
         return list(pool.map(act, steps))
 
 
-def _in_child(work: Callable[[], list[str]]) -> list[str]:
-    """Return what the work gives in a child of this process; nothing, after `LONGEST` seconds."""
+def _in_child(work: Callable[[], list[str]], *, made: Callable[[], None] = lambda: None) -> list[str]:
+    """Return what the work gives in a child of this process; nothing, after `LONGEST` seconds. `made` is called once it is."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Later Pythons warn of what is tested here.
@@ -293,6 +293,7 @@ def _in_child(work: Callable[[], list[str]]) -> list[str]:
         with os.fdopen(write, "w") as pipe:
             json.dump(work(), pipe)
         os._exit(0)
+    made()
     os.close(write)
     with os.fdopen(read) as pipe:
         text = pipe.read()
@@ -319,9 +320,7 @@ def _forked(steps: list[Any], act: Callable[[Any], str]) -> list[str]:
     busy = [threading.Thread(target=work) for _ in range(2)]
     for thread in busy:
         thread.start()
-    found = _in_child(lambda: _alone(steps, act))
-    stop.set()
-    return found
+    return _in_child(lambda: _alone(steps, act), made=stop.set)
 
 
 WAYS = {"fresh": _fresh, "alone": _alone, "threads": _in_threads, "forked": _forked}

@@ -68,8 +68,9 @@ def _decode_tuple(args: tuple[Any, ...], data: Any, *, where: str) -> Any:
 def _decode_enum(kind: type[StrEnum], data: Any, *, where: str) -> StrEnum:
     if kind is Slot and isinstance(data, dict):
         data = data.get("slot")
-    if data not in list(kind):
-        raise FormatError(f"expected one of {[str(item) for item in kind]}, found {shown(data)}", where)
+    values = [item.value for item in kind]
+    if data not in values:
+        raise FormatError(f"expected one of {values}, found {shown(data)}", where)
     return kind(data)
 
 

@@ -84,6 +84,16 @@ class Slot(StrEnum):
     TYPE = "type"
     """A word that says the value's JSON type, e.g. the `true` of `string="true"`."""
 
+    # A skeleton holds texts as well: the text "key" is no hole, and no format with the one is equal to one with the other.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
 
 Part = str | Slot
 Skeleton = tuple[Part, ...]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
+from unrender.errors import FormatError
 from unrender.format import (
     Arguments,
     CallIdPosition,
     CallSyntax,
     Codec,
     Envelope,
+    Format,
     Reasoning,
     Skeleton,
     Slot,
     Strings,
+    ToolMode,
     Typing,
 )
 
@@ -141,3 +145,15 @@ def test_an_end_within_the_start(markers: dict[str, str], expected: bool) -> Non
 def test_a_name_that_is_a_key(field: dict[str, Any], expected: bool) -> None:
     """A name without a field of its own is the key of its arguments."""
     assert Envelope(**field).name_is_key is expected
+
+
+def test_a_slot_is_no_text():
+    """Texts that read like the names of slots are literals: formats that differ in that are different."""
+    assert Slot.KEY != "key"
+    assert (Slot.KEY, "=") != ("key", "=")
+    assert ("key", Slot.KEY).count(Slot.KEY) == 1
+    assert {Slot.KEY: 1}[Slot.KEY] == 1
+    assert pickle.loads(pickle.dumps(Slot.KEY)) is Slot.KEY
+
+    with pytest.raises(FormatError, match="expected the slot `name`"):
+        Format(tools=CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="<f>", function=("name", Slot.ARGUMENTS)))
