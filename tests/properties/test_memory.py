@@ -17,6 +17,8 @@ import pytest
 import remembering
 from vendor import all_vendor_templates
 
+from unrender import ChatTemplate
+
 TESTS = Path(__file__).resolve().parents[1]
 OWN = sorted((TESTS / "templates").rglob("*.jinja"))
 ALL = [*OWN, *all_vendor_templates().values()]
@@ -118,7 +120,7 @@ def test_what_is_handed_out_is_out_of_reach_of_caches(tmp_path):
 def test_the_vandal_reaches_what_it_should():
     """It finds lists and dicts in arguments, in results, and in what their properties and methods give."""
     held = remembering.Held()
-    template = held.got(remembering.importlib.import_module("unrender").ChatTemplate.from_file(OWN[0]))
+    template = held.got(ChatTemplate.from_file(OWN[0]))
     turn = remembering._turn(template, held, tools=remembering.TOOLS)
     parser = held.got(turn.parser())
 

@@ -13,7 +13,7 @@ import pytest
 
 from unrender.frozen import FrozenDict, FrozenList, frozen, thawed
 
-DATA = {"a": [1, {"b": None}], "c": {"d": ["e"]}}
+DATA: dict[str, Any] = {"a": [1, {"b": None}], "c": {"d": ["e"]}}
 CHANGES: dict[str, Callable[[Any], Any]] = {
     "set": lambda data: data.__setitem__("a", 1),
     "delete": lambda data: data.__delitem__("a"),

@@ -70,7 +70,7 @@ def load(template: Template) -> Analysis | None:
     """Return the stored analysis of a template; None when nothing is stored, or when it cannot be trusted."""
     try:
         path = _path(template)
-        return path and _read(json.loads(read_regular(path, most=LARGEST_FILE)))
+        return None if path is None else _read(json.loads(read_regular(path, most=LARGEST_FILE)))
     except (OSError, ValueError, RecursionError, FormatError):
         return None
 

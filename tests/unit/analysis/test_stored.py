@@ -227,7 +227,7 @@ IN_THE_WAY = {
     "an endless device": lambda path: path.symlink_to("/dev/zero"),
     "a link to nothing": lambda path: path.symlink_to("nothing"),
     "a link to others' data": lambda path: path.symlink_to(path.parent / "precious.json"),
-    "a huge file": lambda path: (path.touch(), os.truncate(path, 10**12)),
+    "a huge file": lambda path: path.write_text("") or os.truncate(path, 10**12),
     "what nobody may read": lambda path: path.touch(0o000),
 }
 

@@ -254,9 +254,9 @@ def test_what_is_known_of_a_syntax() -> None:
     fenced = replace(CALLS, section_end="]\n```")
 
     assert [(f.closed, f.in_code, f.fences) for f in (Follow(CALLS), Follow(OPTIONS), Follow(fenced))] == [
-        (True, True, []),
-        (False, False, []),
-        (True, True, ["```"]),
+        (True, True, ()),
+        (False, False, ()),
+        (True, True, ("```",)),
     ]
     assert Follow.needed(CALLS)
     assert not Follow.needed(replace(CALLS, arguments=Arguments()))
