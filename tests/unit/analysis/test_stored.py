@@ -221,13 +221,19 @@ def test_only_its_own_files_are_removed(folder, monkeypatch):
     assert {path.name for path in files(folder)} == {*FOREIGN, stored._path(Template(SOURCE)).name}
 
 
+def sparse(path):
+    """Make a file of a terabyte that takes no place."""
+    path.touch()
+    os.truncate(path, 10**12)
+
+
 IN_THE_WAY = {
     "a pipe": os.mkfifo,
     "a folder": lambda path: path.mkdir(),
     "an endless device": lambda path: path.symlink_to("/dev/zero"),
     "a link to nothing": lambda path: path.symlink_to("nothing"),
     "a link to others' data": lambda path: path.symlink_to(path.parent / "precious.json"),
-    "a huge file": lambda path: path.write_text("") or os.truncate(path, 10**12),
+    "a huge file": sparse,
     "what nobody may read": lambda path: path.touch(0o000),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 MINE = {"name": "mine", "why": "It is said.", "evidence": {"all": ["<|x|>"]}, "format": {"version": 1}}
 
 
@@ -37,3 +39,31 @@ def test_files_are_checked(run):
     assert run("declared", "mine.json", "bad.json").exit_code == 1
     assert run("declared", "-", text=json.dumps(MINE)).exit_code == 0
     assert "malformed  bad.json: why: expected a text, found ''" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("format",),
+        ("inspect",),
+        ("lint",),
+        ("verify",),
+        ("parse",),
+        ("export",),
+        ("explain", "answer.txt"),
+    ],
+    ids=" ".join,
+)
+def test_a_malformed_file_in_effect_ends_every_command(run, monkeypatch, command):
+    """The sentence names file and field, and the exit code says that the input cannot be used."""
+    Path("formats").mkdir()
+    Path("formats/bad.json").write_text(json.dumps({**MINE, "why": ""}), encoding="utf-8")
+    monkeypatch.setenv("UNRENDER_FORMATS", "formats")
+    Path("t.jinja").write_text("{{ messages[-1].content }}", encoding="utf-8")
+    Path("answer.txt").write_text("Hi", encoding="utf-8")
+    name, *more = command
+
+    result = run(name, "t.jinja", *more)
+
+    assert result.exit_code == 2
+    assert "bad.json: why: expected a text, found ''" in " ".join(result.stderr.split("\n"))
