@@ -91,8 +91,7 @@ class Slot(StrEnum):
     def __ne__(self, other: object) -> bool:
         return self is not other
 
-    def __hash__(self) -> int:
-        return super().__hash__()
+    __hash__ = str.__hash__
 
 
 Part = str | Slot
