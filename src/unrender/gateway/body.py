@@ -24,25 +24,32 @@ class Gone(Exception):
     """The client has closed the connection."""
 
 
-async def read_json(receive: Receive, most: int) -> Any:
-    """Return the body's JSON. Raises `Failure` for more than `most` bytes or what is not JSON, `Gone` for half a body."""
-    data = await _read(receive, most)
+async def read_json(receive: Receive, most: int, seconds: float) -> Any:
+    """Return the body's JSON.
+
+    Raises `Failure` for more than `most` bytes, for one that takes more than `seconds`, and for what is not JSON; `Gone`
+    for half a body.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            data = await _read(receive, most)
+    except TimeoutError:
+        raise Failure(Kind.TOO_SLOW, f"body: expected all of it within {seconds:g} seconds") from None
     return _parsed(data) if len(data) <= _QUICK else await asyncio.to_thread(_parsed, data)
 
 
 async def _read(receive: Receive, most: int) -> bytes:
     parts: list[bytes] = []
     size, more = 0, True
-    while more and size <= 2 * most:
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
         part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
-        if size <= most:
-            parts.append(part)
-    if size > most:  # read on a little, since many clients listen only when they have said all
-        raise Failure(Kind.TOO_LARGE, f"body: expected at most {most} bytes, found more")
+        if size > most:
+            raise Failure(Kind.TOO_LARGE, f"body: expected at most {most} bytes, found more")
+        parts.append(part)
     return b"".join(parts)
 
 

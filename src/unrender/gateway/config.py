@@ -228,6 +228,7 @@ def _limits(fields: Fields) -> GatewayLimits:
     limits = GatewayLimits(
         **_given(
             body=fields.integer("body", 1, 10**12),
+            upload=fields.number("upload", 0.01, _LONG),
             streams=fields.integer("streams", 0, 10**9),
             stored=fields.integer("stored", 0, 10**12),
             seconds=fields.number("seconds", 0.01, _LONG),

@@ -112,10 +112,9 @@ class Exchange:
 
     async def _run(self) -> None:
         gateway = self._gateway
-        gateway.keys.check(self._headers)
-        ask = self._read(await read_json(self._receive, gateway.limits.body))
-        model = gateway.models.find(ask.model)
-        gateway.keys.check(self._headers, model.name)
+        opened = gateway.keys.opened(self._headers)
+        ask = self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
+        model = gateway.models.find(ask.model, opened)
         self._record.model = model.name
         with gateway.slot():
             watcher = asyncio.create_task(self._watch(asyncio.current_task()))

@@ -16,6 +16,8 @@ class Kind(StrEnum):
     NOT_FOUND = "not_found"
     WRONG_METHOD = "wrong_method"
     TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
+    """The request did not come in time."""
     BUSY = "busy"
     ENGINE = "engine"
     """The engine cannot be reached, refuses, or breaks off."""
@@ -29,6 +31,7 @@ STATUSES = {
     Kind.NOT_FOUND: 404,
     Kind.WRONG_METHOD: 405,
     Kind.TOO_LARGE: 413,
+    Kind.TOO_SLOW: 408,
     Kind.BUSY: 503,
     Kind.ENGINE: 502,
     Kind.TIMEOUT: 504,

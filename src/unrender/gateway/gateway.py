@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.metrics import Metrics
-from unrender.gateway.models import Model, Models
+from unrender.gateway.models import ALL, Model, Models
 from unrender.gateway.stored import Stored
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class GatewayLimits:
 
     body: int = 32_000_000
     """Bytes of a request."""
+    upload: float = 60.0
+    """Seconds that a request's body may take to come."""
     streams: int = 1024
     """Answers at a time; more are refused, none waits."""
     stored: int = 0
@@ -42,13 +44,13 @@ class Keys:
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """A key → the names of the models it opens; "*" for all."""
 
-    def check(self, headers: Mapping[bytes, bytes], model: str | None = None) -> None:
-        """Raise `Failure` unless the request has a key that gives access to the model.
+    def opened(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
+        """Return the names of the models that the request's key opens; "*" for all. Raises `Failure` without a valid key.
 
         It takes the same time for all keys.
         """
         if not self.models:
-            return
+            return ALL
         given = sha256(_given(headers)).digest()
         opened: frozenset[str] | None = None
         for key, models in self.models.items():
@@ -56,8 +58,7 @@ class Keys:
                 opened = models
         if opened is None:
             raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
-        if model is not None and not opened & {model, "*"}:
-            raise Failure(Kind.NOT_FOUND, f"model: {model!r} is not open to this API key", param="model")
+        return opened
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:
         """Return an identifier of the sender of a request; it is the same for everybody when no key is needed."""

@@ -13,6 +13,9 @@ from unrender.gateway.promises import Calls
 from unrender.gateway.turns import Turns
 from unrender.turn import Turn
 
+ALL = frozenset("*")
+"""The names of all models, as keys open them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
@@ -91,16 +94,20 @@ class Models:
             await self.idle.wait()
         await asyncio.gather(*(model.backend.close() for model in self.all if not any(model is one for one in kept)))
 
-    def find(self, name: str) -> Model:
-        """Return the model with this name; without a name, the only model. Raises `Failure` when there is none."""
-        if not name and len(self.all) == 1:
-            return self.all[0]
+    def among(self, opened: frozenset[str]) -> list[Model]:
+        """Return the models whose names are among these."""
+        return [model for model in self.all if opened & {model.name, "*"}]
+
+    def find(self, name: str, opened: frozenset[str] = ALL) -> Model:
+        """Return the model with this name; without a name, the only model. Raises `Failure` when none of `opened` is it."""
+        known = self.among(opened)
+        if not name and len(known) == 1:
+            return known[0]
         model = self._named.get(name) or (self._named.get("*") if name else None)
-        if model is None:
-            known = [model.name for model in self.all]
+        if model is None or not any(model is one for one in known):
             raise Failure(
                 Kind.NOT_FOUND,
-                f"model: expected one of {known}, found {name!r:.80}",
+                f"model: expected one of {[one.name for one in known]}, found {name!r:.80}",
                 param="model",
                 code="model_not_found",
             )

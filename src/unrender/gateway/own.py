@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -22,6 +22,7 @@ from unrender.parsing.events import Malformed
 
 _log = logging.getLogger("unrender.gateway")
 
+Answering = Callable[[Request], Awaitable[Response]]
 _CHARACTERS = 4
 """Characters of a token, roughly."""
 
@@ -34,20 +35,25 @@ class Own:
         self.paths: Sequence[Path] = ()
         """All paths of the gateway."""
 
-    def _check(self, request: Request, model: str | None = None) -> None:
-        self._gateway.keys.check(dict(request.scope["headers"]), model)
+    def keyed(self, endpoint: Answering) -> Answering:
+        """Return an endpoint that looks at the key before anything else: before the body, too."""
+
+        async def checked(request: Request) -> Response:
+            self._opened(request)
+            return await endpoint(request)
+
+        return checked
+
+    def _opened(self, request: Request) -> frozenset[str]:
+        return self._gateway.keys.opened(dict(request.scope["headers"]))
 
     def _model(self, request: Request, name: str) -> Model:
-        self._check(request)
-        model = self._gateway.models.find(name)
-        self._check(request, model.name)
-        return model
+        return self._gateway.models.find(name, self._opened(request))
 
     async def models(self, request: Request) -> Response:
-        """List the models, in the fields that each API's clients look for."""
-        self._check(request)
-        listed = [described(model) for model in self._gateway.models]
-        first, last = listed[0]["id"], listed[-1]["id"]
+        """List the models that the key opens, in the fields that each API's clients look for."""
+        listed = [described(model) for model in self._gateway.models.among(self._opened(request))]
+        first, last = (listed[0]["id"], listed[-1]["id"]) if listed else (None, None)
         body = {
             "object": "list",
             "data": listed,
@@ -96,7 +102,7 @@ class Own:
 
     async def count(self, request: Request) -> Response:
         """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
-        ask = messages.read_conversation(await read_json(request.receive, self._gateway.limits.body))
+        ask = messages.read_conversation(await self._read(request))
         model = self._model(request, ask.model)
         turn, _ = await model.turns.turn(ask)
         counted = await model.backend.count(turn.prompt)
@@ -119,7 +125,6 @@ class Own:
 
     def _stored(self, request: Request) -> tuple[bytes, str]:
         """Return whose answer is asked for, and its id."""
-        self._check(request)
         return self._gateway.keys.owner(dict(request.scope["headers"])), request.path_params["id"]
 
     async def openapi(self, _: Request) -> Response:
@@ -154,8 +159,11 @@ class Own:
         """Return for each model why it cannot answer, None where it can; an engine is tried when it is first there."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
 
+    async def _read(self, request: Request) -> Any:
+        return await read_json(request.receive, self._gateway.limits.body, self._gateway.limits.upload)
+
     async def _body(self, request: Request) -> dict[str, Any]:
-        body = await read_json(request.receive, self._gateway.limits.body)
+        body = await self._read(request)
         if not isinstance(body, dict):
             raise invalid(f"body: expected an object, found {type(body).__name__}")
         return body

@@ -14,9 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from unrender.gateway.body import Gone
+from unrender.gateway.exchange import Endpoint
 from unrender.gateway.failure import STATUSES, Failure, Kind
 from unrender.gateway.gateway import Gateway, GatewayLimits, Keys
 from unrender.gateway.models import Model, Models
+from unrender.gateway.openapi import Path
 from unrender.gateway.own import Own, answered
 from unrender.gateway.paths import listed
 from unrender.gateway.surfaces import chat, messages
@@ -51,11 +54,21 @@ def app(
         await gateway.models.retire()
 
     own.paths = listed(gateway, own)
-    routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in own.paths]
-    handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Exception: _defect}
+    routes = [Route(path.path, _keyed(path, own), methods=[path.method]) for path in own.paths]
+    handlers: dict[Any, Any] = {HTTPException: _no_such_path, Failure: _refused, Gone: _left, Exception: _defect}
     application = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     application.state.gateway = gateway
     return application
+
+
+def _keyed(path: Path, own: Own) -> Any:
+    """Return what answers a path, with a look at the key first; an `Exchange` looks itself, since it counts refusals."""
+    return path.endpoint if path.open or isinstance(path.endpoint, Endpoint) else own.keyed(path.endpoint)
+
+
+async def _left(_: Request, __: Exception) -> Response:
+    """Answer nobody: the client has gone."""
+    return Response(status_code=STATUSES[Kind.INVALID])
 
 
 async def _refused(request: Request, failure: Failure) -> Response:

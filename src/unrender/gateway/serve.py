@@ -22,6 +22,7 @@ import uvicorn
 
 from unrender.errors import UnrenderError
 from unrender.gateway.config import Config
+from unrender.gateway.door import Door
 from unrender.gateway.failure import Failure
 from unrender.gateway.gateway import Gateway
 
@@ -102,6 +103,8 @@ def server(
         log_config=None,
         access_log=False,
         server_header=False,
+        http=Door,
+        ws="none",
         timeout_graceful_shutdown=_LAST,
     )
     return Server(config, application.state.gateway, drain, settings)

@@ -16,7 +16,7 @@ def read(*parts, most=1000):
     async def receive():
         return messages.pop(0) if messages else {"type": "http.disconnect"}
 
-    return asyncio.run(read_json(receive, most))
+    return asyncio.run(read_json(receive, most, 5.0))
 
 
 def test_json_is_read():
@@ -47,13 +47,24 @@ def test_what_is_not_json_is_refused(body):
 
 
 def test_large_body_is_refused_early():
-    """Far more bytes than allowed are refused before all of them are there; a little more are read and let go."""
-    with pytest.raises(Failure, match="at most 10 bytes"):
-        read(b"12345678", b"1234567", most=10)
+    """More bytes than allowed are refused before all of them are there."""
     with pytest.raises(Failure, match="at most 10 bytes") as caught:
-        read(b"12345678", b"12345678", b"12345678", b"never read", most=10)
+        read(b"12345678", b"12345678", b"never read", most=10)
 
     assert caught.value.status == 413
+
+
+def test_slow_body_is_refused():
+    """A body that comes a byte at a time has no more time than any other."""
+
+    async def receive():
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    with pytest.raises(Failure, match=r"within 0\.2 seconds") as caught:
+        asyncio.run(read_json(receive, 1000, 0.2))
+
+    assert caught.value.status == 408
 
 
 def test_half_a_body_is_nobody():
@@ -63,4 +74,4 @@ def test_half_a_body_is_nobody():
         return {"type": "http.disconnect"}
 
     with pytest.raises(Gone):
-        asyncio.run(read_json(receive, 10))
+        asyncio.run(read_json(receive, 10, 5.0))

@@ -1,0 +1,133 @@
+"""Speaks HTTP with one client: passes on what can be read in one way only, in time, and closes what is left half done.
+
+Rules: bytes reach uvicorn's protocol after `Framing` has taken them. Whoever is answered before its body is whole is not read any
+more: what still comes is thrown away for a moment, so that the client can read its answer, and the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from unrender.gateway.framing import Framing, Refused
+
+HEAD_SECONDS = 10.0
+"""Seconds from a connection, or the first byte of a request, to the end of its head."""
+_LINGER_SECONDS = 5.0
+"""How long what nobody reads any more is thrown away, before the connection is closed."""
+_LATE = Refused(408, f"expected the head of a request within {HEAD_SECONDS:g} seconds")
+
+
+class Door(H11Protocol):
+    """One connection."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._framing = Framing()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deaf = False
+        """Nothing that comes is read any more."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, but not for ever."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the client."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what was checked; where the rest is wrong, answer that and close."""
+        if self._deaf:
+            return
+        taken = self._framing.take(data)
+        if taken:
+            super().data_received(taken)
+        else:
+            self._unset_keepalive_if_required()
+        if self._framing.refused is not None:
+            self._refuse(self._framing.refused)
+        elif not self._framing.between or self._framing.empty:
+            self._stop_waiting()
+        elif self._timer is None:
+            self._wait()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, unless this one's body is still on its way."""
+        if self._deaf or self.transport.is_closing():
+            return
+        if not self._framing.between and self.cycle.more_body:
+            self.server_state.total_requests += 1
+            self._linger()
+            return
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what uvicorn's parser does not take after all."""
+        self._refuse(Refused(400, msg))
+
+    def _refuse(self, refused: Refused) -> None:
+        """Say why, unless an answer is on its way, and end the connection after that answer."""
+        if self._deaf:
+            return
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started or not cycle.more_body:  # what is wrong comes after it
+                self._deaf = True
+                cycle.keep_alive = False
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.write(_answer(refused))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Throw away what still comes, for a moment, then close: a client that is sending reads its answer only after that."""
+        self._deaf = True
+        self._stop_waiting()
+        self._unset_keepalive_if_required()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.flow.resume_reading()
+        self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def eof_received(self) -> None:
+        """Let the transport close: nobody listens for more."""
+
+    def shutdown(self) -> None:
+        """End at once where nobody reads any more, else after the answer that is on its way."""
+        if self._deaf and (self.cycle is None or self.cycle.response_complete or self.cycle.disconnected):
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def _wait(self) -> None:
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._late)
+
+    def _late(self) -> None:
+        """Refuse half a head; a connection that nothing came over is only closed."""
+        if self._framing.empty:
+            self.transport.close()
+        else:
+            self._refuse(_LATE)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _answer(refused: Refused) -> bytes:
+    """Return a whole response, in the form of OpenAI's errors, since no path is known yet."""
+    body = json.dumps({"error": {"message": refused.why, "type": "invalid_request_error", "param": None, "code": None}})
+    head = (
+        f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return (head + body).encode()

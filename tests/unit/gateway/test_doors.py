@@ -1,0 +1,160 @@
+"""Who comes in, on every path: keys before bodies, bodies in time and within bounds, and each key only its own models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+import pytest
+from live import ASKED, listening, request
+from serving import Told, browser, served, template
+
+from unrender.gateway import GatewayLimits, Keys, Model, Turns, app
+
+KEYS = Keys(models={"good": frozenset({"m"})})
+OPEN = {"/health", "/ready", "/metrics", "/openapi.json"}
+"""The paths without a key."""
+GOOD = "authorization: Bearer good\r\n"
+
+
+def routes():
+    """Return the method and the path of every route, its parameters filled in."""
+    listed = served(Told("Hi")).routes
+    return [
+        (method, route.path.replace("{id}", "x").replace("{name:path}", "m"))
+        for route in listed
+        for method in sorted(route.methods - {"HEAD"})
+    ]
+
+
+def head(method, path, more="", length=1_000_000):
+    """Return the head of a request whose body is still to come."""
+    return f"{method} {path} HTTP/1.1\r\nhost: x\r\n{more}content-length: {length}\r\n\r\n".encode()
+
+
+async def answers(gateway, *sent):
+    """Return what comes back for bytes after which nothing more is sent."""
+    return await asyncio.gather(*(gateway.answer(data, within=8.0) for data in sent))
+
+
+@pytest.mark.slow
+def test_keys_come_before_bodies_on_every_path():
+    """Without a key, every path but the four open ones answers 401 while its body is still to come, and does not ask for it."""
+    listed = routes()
+
+    async def run():
+        async with listening(Told("Hi"), keys=KEYS) as gateway:
+            return await answers(
+                gateway, *(head(method, path, "expect: 100-continue\r\n") for method, path in listed)
+            ), await answers(
+                gateway, *(head(method, path, "authorization: Bearer wrong\r\n") for method, path in listed)
+            )
+
+    for found in asyncio.run(run()):
+        for (method, path), answer in zip(listed, found, strict=True):
+            assert (answer[:12] == b"HTTP/1.1 401") == (path not in OPEN), (method, path, answer)
+            assert b"100 Continue" not in answer
+
+
+@pytest.mark.slow
+def test_no_path_waits_for_a_slow_body():
+    """With a key, a body that does not come in time is a 408 on every path that reads one, in its API's own shape."""
+
+    async def run():
+        async with listening(Told("Hi"), keys=KEYS, limits=GatewayLimits(upload=0.3)) as gateway:
+            posted = [path for method, path in routes() if method == "POST"]
+            return posted, await answers(gateway, *(head("POST", path, GOOD) + b"{" for path in posted))
+
+    posted, found = asyncio.run(run())
+
+    assert len(posted) >= 7
+    for path, answer in zip(posted, found, strict=True):
+        assert answer[:12] == b"HTTP/1.1 408", (path, answer)
+        body = json.loads(answer.partition(b"\r\n\r\n")[2])
+        assert ("type" in body) == ("messages" in path)
+
+
+@pytest.mark.slow
+def test_no_path_reads_more_than_its_limit():
+    """A body above the limit is a 413 on every path that reads one, while the rest is still to come."""
+
+    async def run():
+        async with listening(Told("Hi"), limits=GatewayLimits(body=1000)) as gateway:
+            posted = [path for method, path in routes() if method == "POST"]
+            return await answers(gateway, *(head("POST", path) + b" " * 2000 for path in posted))
+
+    assert {answer[:12] for answer in asyncio.run(run())} == {b"HTTP/1.1 413"}
+
+
+@pytest.mark.slow
+def test_client_that_sends_on_can_read_its_refusal():
+    """A client that sends its whole body before it listens reads the 401, and then the connection ends."""
+
+    async def run():
+        async with listening(Told("Hi"), keys=KEYS) as gateway:
+            reader, writer = await gateway.send(head("POST", "/v1/chat/completions", length=20_000_000))
+            for _ in range(200):
+                writer.write(b" " * 100_000)
+                await writer.drain()
+            answer = await asyncio.wait_for(reader.read(), 8)
+            writer.close()
+            return answer
+
+    assert asyncio.run(run())[:12] == b"HTTP/1.1 401"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for method, path in routes() if method == "POST"])
+def test_client_that_goes_in_mid_body_leaves_no_traceback(path, caplog):
+    """A client that leaves before its body is whole is no error."""
+
+    async def run():
+        async with listening(Told("Hi")) as gateway:
+            _, writer = await gateway.send(head("POST", path) + b'{"messages"')
+            await asyncio.sleep(0.1)
+            writer.transport.abort()
+            await asyncio.sleep(0.2)
+            return await gateway.ask("/v1/chat/completions")
+
+    with caplog.at_level(logging.INFO):
+        assert asyncio.run(run())[0] == 200
+    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.slow
+def test_connection_stays_open_for_whole_bodies():
+    """A refused request whose body is there already does not cost its connection."""
+    refused = request("/v1/chat/completions").replace(b"connection: close\r\n", b"")
+
+    async def run():
+        async with listening(Told("Hi"), keys=KEYS) as gateway:
+            return await gateway.answer(refused + request("/v1/chat/completions", headers=GOOD))
+
+    answer = asyncio.run(run())
+
+    assert (answer.count(b"HTTP/1.1 401"), answer.count(b"HTTP/1.1 200")) == (1, 1)
+
+
+def test_key_is_shown_its_own_models_only():
+    """A key is told of the models that it opens, in lists and in errors, and a request without a name means its only one."""
+    turns = Turns(template=template())
+    models = [Model(name=name, turns=turns, backend=Told(name)) for name in ("mine", "other")]
+    keys = Keys(models={"one": frozenset({"mine"}), "none": frozenset({"gone"}), "all": frozenset("*")})
+
+    async def run(key):
+        async with browser(app(models, keys=keys)) as client:
+            headers = {"x-api-key": key}
+            listed = (await client.get("/v1/models", headers=headers)).json()["data"]
+            body = ASKED["/v1/chat/completions"]
+            wrong = await client.post("/v1/chat/completions", json=body | {"model": "other"}, headers=headers)
+            unnamed = await client.post("/v1/chat/completions", json=body, headers=headers)
+            return [model["id"] for model in listed], wrong, unnamed
+
+    one, none, all_ = (asyncio.run(run(key)) for key in ("one", "none", "all"))
+
+    assert (one[0], none[0], all_[0]) == (["mine"], [], ["mine", "other"])
+    assert [found[1].status_code for found in (one, none, all_)] == [404, 404, 200]
+    assert "expected one of ['mine'], found" in one[1].json()["error"]["message"]
+    assert [found[2].status_code for found in (one, none, all_)] == [200, 404, 404]
