@@ -33,7 +33,7 @@ class Openness:
         return True
 
     def _ends_in_more(self, name: str, node: Node) -> bool:
-        found = self._find(node)
+        found = self._unsettled(node)
         if found == self._endings.get(name, _NONE):
             return False
         self._endings[name] = found
@@ -43,7 +43,7 @@ class Openness:
         """Include a rule that refers only to included ones and to itself."""
         if self.nullable(node):
             self._empty.add(name)
-        self._endings[name] = self._find(node)
+        self._endings[name] = self._unsettled(node)
 
     def nullable(self, node: Node) -> bool:
         """Return whether `node` generates the empty text; text up to a stop does not count as empty."""
@@ -70,10 +70,14 @@ class Openness:
         """Return the stops of each free text that `node` may end in."""
         known = self._known.get(id(node))
         if known is None:
-            known = self._known[id(node)] = (node, self._find(node))
+            known = self._known[id(node)] = (node, self._find(node, self.endings))
         return known[1]
 
-    def _find(self, node: Node) -> frozenset[Stops]:
+    def _unsettled(self, node: Node) -> frozenset[Stops]:
+        """Return the endings while those of the rules may still grow, so that none is kept."""
+        return self._find(node, self._unsettled)
+
+    def _find(self, node: Node, below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
         match node:
             case Literal() | Chars():
                 return _NONE
@@ -82,17 +86,17 @@ class Openness:
             case Until(stops):
                 return frozenset((stops,))
             case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner):
-                return self._find(inner)
+                return below(inner)
             case Sequence(parts):
-                return self._find_last(parts)
+                return self._find_last(parts, below)
             case Choice(options):
-                return _NONE.union(*map(self._find, generated(options)))
+                return _NONE.union(*map(below, generated(options)))
         return _NONE
 
-    def _find_last(self, parts: tuple[Node, ...]) -> frozenset[Stops]:
+    def _find_last(self, parts: tuple[Node, ...], below: Callable[[Node], frozenset[Stops]]) -> frozenset[Stops]:
         found = _NONE
         for part in reversed(parts):
-            found |= self._find(part)
+            found |= below(part)
             if not self.nullable(part) and not isinstance(part, Until):
                 break
         return found

@@ -15,11 +15,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from unrender.grammar import shapes
+from unrender.grammar.integers import numeric
 from unrender.grammar.json_schema import Reading
 from unrender.grammar.nodes import Literal, Node, walk
-from unrender.grammar.shapes import Array, Object, Property, Shape, Text, Union
+from unrender.grammar.shapes import Array, Integer, Number, Object, Property, Shape, Text, Union
+from unrender.grammar.strings import branches
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+_MOST_RANGES = 200_000
+"""Parts of ranges that are written to weigh one schema: more than the standard budget allows all tools."""
+_PARTS_PER_BRANCH = 10
+"""Parts that tell a text from a word at one of its characters: any other one, in all its spellings, and then any text."""
 _ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
 
@@ -77,6 +83,8 @@ class Scale:
     known: dict[int, Weight] = field(default_factory=dict)
     kept: list[Shape] = field(default_factory=list)
     """The shapes that were weighed: their ids stay theirs."""
+    ranges: int = 0
+    """The parts of all ranges of numbers that were weighed."""
 
     def weigh(self, shape: Shape) -> Weight:
         """Return the weight of a shape, without deep recursion. What references lead to is not included."""
@@ -93,7 +101,7 @@ class Scale:
         return self.known[id(shape)]
 
     def _sum(self, shape: Shape, parts: tuple[Shape, ...]) -> Weight:
-        alone = _alone(shape)
+        alone = self._range(shape) if isinstance(shape, Integer | Number) else _alone(shape)
         if not parts:
             return alone
         below = [self.known[id(part)] for part in parts]
@@ -103,6 +111,20 @@ class Scale:
             alone.characters + sum(weight.characters for weight in below),
             max(alone.depth, depth),
         )
+
+    def _range(self, shape: Integer | Number) -> Weight:
+        """Return the weight of a range, by what it is written with: `1 to 10**17` is some hundred parts.
+
+        To write it is the only way to know; when that has shown enough to be too much, the others are not written.
+        """
+        if shape in (Integer(), Number()) or self.ranges > _MOST_RANGES:
+            return Weight()
+        written = numeric(shape)
+        weight = _pattern(written.node)
+        for rule in written.rules.values():
+            weight = weight.above(_pattern(rule))
+        self.ranges += weight.parts
+        return replace(weight, depth=0)
 
     def whole(self) -> Weight:
         """Return the weight of everything in the schema. It is computed once for each schema."""
@@ -164,12 +186,12 @@ def _alone(shape: Shape) -> Weight:
     match shape:
         case Object():
             names = sum(len(item.name) for item in shape.properties)
-            keys = [_pattern(keys.pattern) for keys, _ in shape.extra if keys.pattern is not None]
+            keys = [_alone(keys) for keys, _ in shape.extra if keys.pattern is not None or keys.excluded]
             return Weight(1 + sum(key.parts for key in keys), names + sum(key.characters for key in keys))
         case shapes.Constant(text):
             return Weight(1, len(text), _nesting(text)) if text[:1] in "[{" else Weight(1, len(text))
         case Text(pattern=None):
-            return Weight(1 + len(shape.excluded), sum(map(len, shape.excluded)))
+            return Weight(1 + _PARTS_PER_BRANCH * branches(shape.excluded), sum(map(len, shape.excluded)))
         case Text(pattern=pattern):
             assert pattern is not None
             return _pattern(pattern)

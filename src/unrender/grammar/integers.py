@@ -124,6 +124,14 @@ def _continued(step: int, remainder: int, names: list[str]) -> Node:
     return Choice((*digits, *([Literal("")] if remainder == 0 else [])))
 
 
+def numeric(shape: Integer | Number) -> MultipleRules:
+    """Return the node of all numbers of a shape, and the rules it refers to."""
+    if isinstance(shape, Number):
+        return MultipleRules(number_node(shape), {})
+    counted = multiples(shape) if shape.multiple > 1 else None
+    return counted or MultipleRules(integer_node(shape.minimum, shape.maximum), {})
+
+
 def number_node(shape: Number) -> Node:
     """Return the node of all numbers that obey the bounds. With bounds, it has no exponents."""
     if shape.fractional:

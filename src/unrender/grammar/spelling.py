@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unrender.grammar import shapes
-from unrender.grammar.integers import integer_node, multiples, number_node
+from unrender.grammar.integers import numeric
 from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 from unrender.grammar.notations import Lexicon, Quotes
 from unrender.grammar.regex import choice
@@ -121,16 +121,12 @@ class Speller:
 
     def numeric(self, shape: shapes.Integer | shapes.Number) -> Node:
         if shape == shapes.Number():
-            return self.common("number", lambda: number_node(shapes.Number()))
-        if isinstance(shape, shapes.Number):
-            return number_node(shape)
+            return self.common("number", lambda: numeric(shape).node)
         if shape == shapes.Integer():
-            return self.common("integer", lambda: integer_node(None, None))
-        counted = multiples(shape) if shape.multiple > 1 else None
-        if counted is None:
-            return integer_node(shape.minimum, shape.maximum)
-        self.rules.merge(counted.rules)
-        return counted.node
+            return self.common("integer", lambda: numeric(shape).node)
+        written = numeric(shape)
+        self.rules.merge(written.rules)
+        return written.node
 
     def string(self, shape: Text) -> Node:
         if shape == Text():

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
+from os.path import commonprefix
 
 from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.grammar.regex import Ranges, choice, complement, read_pattern
@@ -253,7 +255,22 @@ def all_but(words: Iterable[str], alphabet: Alphabet) -> Node:
     Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_WORD` are not
     excluded.
     """
-    return _all_but(sorted({word for word in words if len(word) <= MAX_WORD}), 0, alphabet)
+    return _all_but(_told_apart(words), 0, alphabet)
+
+
+def _told_apart(words: Iterable[str]) -> list[str]:
+    return sorted({word for word in words if len(word) <= MAX_WORD})
+
+
+def branches(words: Iterable[str]) -> int:
+    """Return at how many places `all_but` tells a text from words: one for each beginning that some of them share.
+
+    >>> branches(["paris", "park"])
+    6
+    """
+    listed = _told_apart(words)
+    shared = sum(len(commonprefix(pair)) for pair in pairwise(listed))
+    return sum(map(len, listed)) - shared
 
 
 def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:

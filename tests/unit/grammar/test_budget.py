@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from lines import shape_line
@@ -17,7 +18,9 @@ from unrender.grammar.shapes import (
     Array,
     Constant,
     Contained,
+    Integer,
     Null,
+    Number,
     Object,
     Property,
     Reference,
@@ -41,7 +44,12 @@ def reading(shape: Shape, **definitions: Shape) -> Reading:
         (NULL, (1, 0, 0)),
         (Reference("r"), (1, 0, 0)),
         (TEXT, (1, 0, 0)),
-        (Text(excluded=frozenset(["ab", "c"])), (3, 3, 0)),
+        (Text(excluded=frozenset(["ab", "ac"])), (31, 4, 0)),
+        (Object(extra=((Text(excluded=frozenset("a")), NULL),)), (13, 1, 1)),
+        (Integer(), (1, 0, 0)),
+        (Number(), (1, 0, 0)),
+        (Integer(minimum=5, maximum=9), (1, 0, 0)),
+        (Integer(minimum=1, maximum=40, multiple=20), (3, 4, 0)),
         (PATTERN, (3, 3, 0)),
         (Constant('"abc"'), (1, 5, 0)),
         (Constant("[1, [2], {}]"), (1, 12, 2)),
@@ -80,8 +88,41 @@ def test_definitions_are_weighed_beside() -> None:
     """They are no level deeper; the sum is kept with the reading."""
     found = reading(Array(items=Reference("r")), r=Array(items=Array(items=NULL)), s=Text(excluded=frozenset(["ab"])))
 
-    assert Scale(found).whole() == Weight(7, 2, 2)
+    assert Scale(found).whole() == Weight(26, 2, 2)
     assert Scale(found).whole() is found.weight
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "minimum": -(10**15), "maximum": 7 * 10**16},
+        {"type": "number", "minimum": 0.123456789, "maximum": 98765.4321},
+        {"type": "integer", "minimum": 3, "maximum": 1400, "multipleOf": 7},
+        {"type": "integer", "multipleOf": 61},
+        {"type": "string", "not": {"enum": ["unwanted", "forbidden", "impossible"]}},
+    ],
+)
+def test_what_ranges_expand_to_is_weighed(schema: dict[str, Any]) -> None:
+    """A thousand bounds are small to read and large to write: they are too much for one tool, and a dozen are not."""
+
+    def reasons(times: int) -> list[str]:
+        properties = {f"p{i}": schema for i in range(times)}
+        found: list[str] = []
+        within(read_schema({"type": "object", "properties": properties}), STANDARD, lambda _, why: found.append(why))
+        return found
+
+    assert reasons(12) == []
+    assert all("parts, more than 50000" in why for why in reasons(1500))
+    assert reasons(1500)
+
+
+def test_what_is_too_much_is_not_written_to_be_weighed() -> None:
+    """Ranges are written until they are known to be too much; the rest are not."""
+    shapes: tuple[Shape, ...] = tuple(Integer(minimum=-(10**16) - i, maximum=10**16 + i) for i in range(5000))
+    scale = Scale(reading(Union(shapes)))
+
+    assert scale.whole().parts > STANDARD.parts
+    assert scale.ranges < 250_000
 
 
 def test_a_weight_is_put_above_another() -> None:
