@@ -55,6 +55,7 @@ class Exchange:
         self._gateway = gateway
         self._api = api
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._client = gateway.client(scope)
         self._receive = receive
         self._send = send
         self._gone = False
@@ -148,7 +149,7 @@ class Exchange:
             task.cancel()
 
     async def _answered(self, ask: Ask, model: Model) -> None:
-        prepared = await model.turns.prepare(ask, model.capabilities)
+        prepared = await model.turns.prepare(ask, model.capabilities, self._client)
         self._record.prepared = prepared
         if ask.store and not self._stores:
             ask = replace(ask, unheeded=(*ask.unheeded, "store"))

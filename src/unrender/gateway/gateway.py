@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.metrics import Metrics
@@ -106,9 +106,15 @@ class Gateway:
             models.end()
             self.streams -= 1
 
+    def client(self, scope: Mapping[str, Any]) -> Hashable:
+        """Return who sends a request, as far as clients take turns: a key, else an address."""
+        peer = scope.get("client") or ("", 0)
+        return self.keys.owner(dict(scope["headers"])) or peer[0]
+
     async def replace(self, models: Sequence[Model], limits: GatewayLimits, keys: Keys) -> None:
         """Serve these models from now on, once they are warm; answers on their way are finished by those before."""
         fresh, before = Models(models), self.models
         await asyncio.gather(*(model.turns.warm_up() for model in models if not any(model is one for one in before)))
         self.models, self.limits, self.keys = fresh, limits, keys
+        self.stored.resize(limits.stored)
         await before.retire(kept=models)

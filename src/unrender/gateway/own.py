@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from unrender.gateway.ask import Ask
 from unrender.gateway.body import read_json
 from unrender.gateway.failure import STATUSES, Kind, invalid
 from unrender.gateway.gateway import Gateway
@@ -19,6 +20,7 @@ from unrender.gateway.models import Model
 from unrender.gateway.openapi import Path, document
 from unrender.gateway.surfaces import chat, messages
 from unrender.parsing.events import Malformed
+from unrender.turn import Turn
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -76,7 +78,7 @@ class Own:
     async def render(self, request: Request) -> Response:
         """Return the prompt of a chat request, and what an engine is told with it."""
         body = await self._body(request)
-        turn, warnings = await self._model(request, chat.read(body).model).turns.turn(chat.read(body))
+        turn, warnings = await self._turn(request, chat.read(body))
         said = {"stop": turn.stop, "preserved_tokens": turn.preserved_tokens, "begun": turn.begun, "warnings": warnings}
         return answered({"prompt": turn.prompt, **said})
 
@@ -86,7 +88,7 @@ class Own:
         text = body.pop("text", None)
         if not isinstance(text, str):
             raise invalid(f"text: expected a string, found {text!r:.80}", param="text")
-        turn, warnings = await self._model(request, chat.read(body).model).turns.turn(chat.read(body))
+        turn, warnings = await self._turn(request, chat.read(body))
         parser = turn.parser()
         events = [*parser.feed(text), *parser.finish()]
         broken = [
@@ -103,9 +105,8 @@ class Own:
     async def count(self, request: Request) -> Response:
         """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
         ask = messages.read_conversation(await self._read(request))
-        model = self._model(request, ask.model)
-        turn, _ = await model.turns.turn(ask)
-        counted = await model.backend.count(turn.prompt)
+        turn, _ = await self._turn(request, ask)
+        counted = await self._model(request, ask.model).backend.count(turn.prompt)
         if counted is None:
             return answered({"input_tokens": len(turn.prompt) // _CHARACTERS + 1, "estimated": True})
         return answered({"input_tokens": counted})
@@ -158,6 +159,9 @@ class Own:
     async def problems(self) -> list[str | None]:
         """Return for each model why it cannot answer, None where it can; an engine is tried when it is first there."""
         return await asyncio.gather(*map(_problem, self._gateway.models))
+
+    async def _turn(self, request: Request, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
+        return await self._model(request, ask.model).turns.turn(ask, self._gateway.client(request.scope))
 
     async def _read(self, request: Request) -> Any:
         return await read_json(request.receive, self._gateway.limits.body, self._gateway.limits.upload)

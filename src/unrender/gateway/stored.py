@@ -7,6 +7,7 @@ the API key that asked for it. Another replica does not know it, so whoever stor
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,12 @@ class Stored:
         self._entries[key] = Entry(response=response, given=items, size=size)
         self._size += size
         self._items.update({(owner, item["id"]): (key, item) for item in response["output"]})
-        while self._size > self.most:
+        self.resize(self.most)
+
+    def resize(self, most: int) -> None:
+        """Set how many bytes may be stored; the oldest answers give way at once."""
+        self.most = most
+        while self._size > most:
             self._forget(next(iter(self._entries)))
 
     def get(self, owner: bytes, id: str) -> Entry:
@@ -124,7 +130,7 @@ class Stored:
             items.reverse()
         ids = [item["id"] for item in items]
         after, limit = query.get("after"), query.get("limit", "20")
-        if not limit.isdecimal() or not 1 <= int(limit) <= _MOST_LISTED:
+        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= _MOST_LISTED:
             raise invalid(f"limit: expected an integer from 1 to {_MOST_LISTED}, found {limit!r:.80}", param="limit")
         if after is not None and after not in ids:
             raise invalid(f"after: expected the id of an item, found {after!r:.80}", param="after")

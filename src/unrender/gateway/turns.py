@@ -1,23 +1,22 @@
 """Makes the turn for an Ask, and the grammar that the engine gets with it.
 
-Strategy: templates are rendered and grammars built in threads, so that no stream waits for them. A grammar depends on the
-format, the tools, the choice and what the prompt has begun, and is kept for the next request that has the same.
+Strategy: templates are rendered and grammars built in threads, in which clients take turns, so that no stream waits for them, and
+no client for all that another has asked for. A grammar depends on the format, the tools, the choice and what the prompt has begun,
+and is kept for the next request that has the same.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, NamedTuple
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
@@ -25,6 +24,7 @@ from unrender.format import Format
 from unrender.gateway.ask import Ask
 from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
+from unrender.gateway.workers import Workers
 from unrender.grammar import Grammar, content, rest
 from unrender.messages import Request, ToolChoice
 from unrender.turn import Turn
@@ -80,40 +80,42 @@ class Turns:
     constrain: Constrain = Constrain.ALWAYS
     variables: Mapping[str, Any] = field(default_factory=dict)
     tool_format: str = "auto"
-    _grammars: OrderedDict[Hashable, tuple[EngineGrammar | None, tuple[str, ...]]] = field(default_factory=OrderedDict)
-    _prompts: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "unrender-prompt"))
-    _builders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "unrender-grammar"))
+    _grammars: OrderedDict[Hashable, _Built] = field(default_factory=OrderedDict)
+    _prompts: Workers = field(default_factory=lambda: Workers(_THREADS, "unrender-prompt"))
+    _builders: Workers = field(default_factory=lambda: Workers(1, "unrender-grammar"))
 
     async def warm_up(self) -> None:
         """Analyse the template, which takes a moment, before the first request needs it."""
         tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
         ask = Ask(messages=({"role": "user", "content": "Hello"},), tools=(tool,))
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._prompts, lambda: self.template.format)
+        await self._prompts.run("", lambda: self.template.format)
         try:
             await self.turn(ask)
         except Failure:  # A template may refuse this conversation and take others.
             return
 
-    async def turn(self, ask: Ask) -> tuple[Turn, tuple[str, ...]]:
-        """Return the turn, and the parameters that the template does not heed. Raises `Failure`."""
-        return await asyncio.get_running_loop().run_in_executor(self._prompts, self._turn, ask)
+    async def turn(self, ask: Ask, client: Hashable = "") -> tuple[Turn, tuple[str, ...]]:
+        """Return the turn, and the parameters that the template does not heed. Raises `Failure`.
 
-    async def prepare(self, ask: Ask, engine: EngineCapabilities) -> Prepared:
+        `client` tells who asks: clients take turns.
+        """
+        return await self._prompts.run(client, lambda: self._turn(ask))
+
+    async def prepare(self, ask: Ask, engine: EngineCapabilities, client: Hashable = "") -> Prepared:
         """Return the turn and its grammar. Raises `Failure` when the request or the template refuses."""
         begun = time.monotonic()
-        turn, unheeded = await self.turn(ask)
+        turn, unheeded, key = await self._prompts.run(client, lambda: self._keyed(ask, engine))
         rendered = time.monotonic()
         plain = Prepared(turn=turn, warnings=unheeded, prompt_seconds=rendered - begun)
-        if not (engine.dialect and self._constrained(turn, engine)):
+        if key is None:
             return plain
-        loop = asyncio.get_running_loop()
-        grammar, losses, result = await loop.run_in_executor(self._builders, self._grammar, turn, engine)
+        known = self._known(key)  # it waits for nobody's building
+        built = known or await self._builders.run(client, lambda: self._built(key, turn, engine))
         return replace(
             plain,
-            grammar=grammar,
-            warnings=(*unheeded, *losses),
-            grammar_result=result,
+            grammar=built.grammar,
+            warnings=(*unheeded, *built.losses),
+            grammar_result=built.result if known is None or built.result != "built" else "cached",
             grammar_seconds=time.monotonic() - rendered,
         )
 
@@ -174,19 +176,28 @@ class Turns:
         free = request.calls_allowed and (engine.lazy or engine.dialect in _WHOLE)
         return (due and self.constrain is not Constrain.NEVER) or (free and self.constrain is Constrain.ALWAYS)
 
-    def _grammar(self, turn: Turn, engine: EngineCapabilities) -> tuple[EngineGrammar | None, tuple[str, ...], str]:
-        """Return the grammar, what it does not hold, and what became of it in a word."""
-        key = _key(turn, engine)
-        known = key in self._grammars
-        if not known:
-            self._grammars[key] = _build(turn, engine)
-            if len(self._grammars) > MOST_GRAMMARS:
+    def _keyed(self, ask: Ask, engine: EngineCapabilities) -> tuple[Turn, tuple[str, ...], Hashable | None]:
+        """Return the turn, what it does not heed, and the key of the grammar that is due; None where none is."""
+        turn, unheeded = self._turn(ask)
+        due = engine.dialect and self._constrained(turn, engine)
+        return turn, unheeded, _key(turn, engine) if due else None
+
+    def _known(self, key: Hashable) -> _Built | None:
+        """Return a grammar that was built before; it is kept for longer then."""
+        found = self._grammars.get(key)
+        if found is not None:
+            self._grammars[key] = found
+            self._grammars.move_to_end(key)
+        return found
+
+    def _built(self, key: Hashable, turn: Turn, engine: EngineCapabilities) -> _Built:
+        """Return a grammar, built now unless it was built while this work waited."""
+        found = self._known(key)
+        if found is None:
+            found = self._grammars[key] = _build(turn, engine)
+            while len(self._grammars) > MOST_GRAMMARS:
                 self._grammars.popitem(last=False)
-        self._grammars.move_to_end(key)
-        grammar, losses = self._grammars[key]
-        if grammar is None:
-            return None, losses, "unsupported"
-        return grammar, losses, "relaxed" if losses else "cached" if known else "built"
+        return found
 
 
 def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
@@ -197,7 +208,20 @@ def _key(turn: Turn, engine: EngineCapabilities) -> Hashable:
     return turn.format, choice, json.dumps(said, sort_keys=True), turn.begun, engine.dialect, engine.lazy
 
 
-def _build(turn: Turn, engine: EngineCapabilities) -> tuple[EngineGrammar | None, tuple[str, ...]]:
+class _Built(NamedTuple):
+    """What became of a grammar."""
+
+    grammar: EngineGrammar | None
+    losses: tuple[str, ...] = ()
+    """What it does not hold."""
+
+    @property
+    def result(self) -> str:
+        """What became of it, in a word."""
+        return "unsupported" if self.grammar is None else "relaxed" if self.losses else "built"
+
+
+def _build(turn: Turn, engine: EngineCapabilities) -> _Built:
     """Return the grammar, or None with the reason among the warnings: a request is not refused for its want."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SchemaWarning)
@@ -205,8 +229,8 @@ def _build(turn: Turn, engine: EngineCapabilities) -> tuple[EngineGrammar | None
             triggers = turn.triggers if engine.lazy else ()
             grammar = EngineGrammar(dialect=engine.dialect, text=_written(turn, engine.dialect), triggers=triggers)
         except GrammarError as error:
-            return None, (f"not constrained: {error}",)
-    return grammar, tuple(f"not constrained: {item.message}" for item in caught)
+            return _Built(None, (f"not constrained: {error}",))
+    return _Built(grammar, tuple(f"not constrained: {item.message}" for item in caught))
 
 
 def _written(turn: Turn, dialect: str) -> str:

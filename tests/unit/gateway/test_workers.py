@@ -1,0 +1,118 @@
+"""Clients take turns: whoever comes waits for one piece of work of each other client, not for all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from live import listening, request
+from serving import Told
+
+from unrender.gateway import EngineCapabilities, Keys
+from unrender.gateway.workers import Workers
+
+CHAT = "/v1/chat/completions"
+
+
+def test_clients_take_turns():
+    """A client that has asked for much is served piece by piece, and one that comes later after the next piece."""
+    done, begun, go = [], threading.Event(), threading.Event()
+
+    def work(name):
+        begun.set()
+        go.wait(10)
+        done.append(name)
+        return name
+
+    async def run():
+        workers = Workers(1, "test")
+        tasks = [asyncio.create_task(workers.run("a", lambda i=i: work(f"a{i}"))) for i in range(4)]
+        await asyncio.to_thread(begun.wait, 10)
+        tasks += [asyncio.create_task(workers.run("b", lambda i=i: work(f"b{i}"))) for i in range(2)]
+        tasks += [asyncio.create_task(workers.run("c", lambda: work("c0")))]
+        await asyncio.sleep(0)
+        go.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(run()) == ["a0", "a1", "a2", "a3", "b0", "b1", "c0"]
+    assert done == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+
+
+def test_work_of_a_client_that_has_gone_is_not_begun():
+    """Work that is cancelled while it waits is left out, and what comes after it is done."""
+    done, begun, go = [], threading.Event(), threading.Event()
+
+    def first():
+        begun.set()
+        go.wait(10)
+
+    async def run():
+        workers = Workers(1, "test")
+        tasks = [asyncio.create_task(workers.run("a", first))]
+        await asyncio.to_thread(begun.wait, 10)
+        tasks += [asyncio.create_task(workers.run("a", lambda i=i: done.append(i))) for i in range(3)]
+        await asyncio.sleep(0)
+        tasks[2].cancel()
+        await asyncio.sleep(0)
+        go.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    found = asyncio.run(run())
+
+    assert done == [0, 2]
+    assert isinstance(found[2], asyncio.CancelledError)
+
+
+def test_errors_are_raised_where_they_are_waited_for():
+    """Work that fails fails for who asked for it alone."""
+
+    async def run():
+        workers = Workers(1, "test")
+        return await asyncio.gather(
+            workers.run("a", lambda: 1 // 0), workers.run("a", lambda: 5), return_exceptions=True
+        )
+
+    failed, five = asyncio.run(run())
+
+    assert isinstance(failed, ZeroDivisionError)
+    assert five == 5
+
+
+def tool(number, properties):
+    """Return a tool whose grammar takes a while: no other has the same."""
+    schema = {"type": "integer", "minimum": -(10**15) - number, "maximum": 10**16 + number}
+    parameters = {"type": "object", "properties": {f"p{number}x{i}": schema for i in range(properties)}}
+    return {"type": "function", "function": {"name": f"f{number}", "parameters": parameters}}
+
+
+@pytest.mark.slow
+def test_small_request_waits_for_one_build_of_another_client():
+    """While a client has twelve large grammars built, another's small one takes no longer than two of those."""
+    engine = Told("Hi", capabilities=EngineCapabilities(dialect="gbnf", lazy=True, seed=False))
+    keys = Keys(models={"large": frozenset("*"), "small": frozenset("*")})
+
+    def asked(key, *tools):
+        return request(CHAT, headers=f"authorization: Bearer {key}\r\n", tools=list(tools))
+
+    async def run():
+        async with listening(engine, keys=keys) as gateway:
+            begun = time.monotonic()
+            await gateway.answer(asked("large", tool(99, 60)))
+            alone = time.monotonic() - begun
+            begun = time.monotonic()
+            large = [asyncio.create_task(gateway.answer(asked("large", tool(i, 60)), within=60)) for i in range(12)]
+            await asyncio.sleep(alone / 4)
+            ours = time.monotonic()
+            small = await gateway.answer(asked("small", tool(50, 1)))
+            waited = time.monotonic() - ours
+            left = sum(not task.done() for task in large)
+            assert all(b"200" in answer[:12] for answer in await asyncio.gather(*large))
+            return small, waited, alone, left, time.monotonic() - begun
+
+    small, waited, alone, left, whole = asyncio.run(run())
+
+    assert small.startswith(b"HTTP/1.1 200")
+    assert left >= 9
+    assert waited < max(whole / 3, 3 * alone)
