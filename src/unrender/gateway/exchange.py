@@ -32,7 +32,9 @@ _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _LONGEST_HEADER = 1000
 """Characters of warnings that a header repeats; the body has them whole."""
-_FORWARDED = (b"traceparent", b"tracestate")
+_FORWARDED = ("traceparent", "tracestate")
+"""Headers that go on to the engine, where there is a trace; nothing that no header may hold."""
+_PLAIN = re.compile(r"[ -~]{1,512}")
 _RETRY_AFTER = (b"retry-after", b"1")
 
 
@@ -73,8 +75,9 @@ class Exchange:
 
     def _traced(self) -> dict[str, str]:
         """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""
-        given = {name.decode(): self._headers[name].decode("latin-1") for name in _FORWARDED if name in self._headers}
-        found = _TRACE.fullmatch(given.get("traceparent", ""))
+        given = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
+        found = _TRACE.fullmatch(given["traceparent"])
+        given = {name: value for name, value in given.items() if found and _PLAIN.fullmatch(value)}
         self._record.trace = found[1] if found else ""
         if self._gateway.telemetry is None:
             return given

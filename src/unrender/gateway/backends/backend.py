@@ -70,13 +70,20 @@ class Piece(NamedTuple):
     """The next piece is there already, so this one's frames may wait for it."""
 
 
+_IMPOSSIBLE = -9999.0
+"""How OpenAI writes the log probability of what cannot be; JSON has no infinity."""
+
+
 def scored(text: str, logprob: float) -> dict[str, Any]:
     """Return a token as chat completions write it, without `top_logprobs`.
 
     >>> scored("Hi", -0.5)
     {'token': 'Hi', 'logprob': -0.5, 'bytes': [72, 105]}
+    >>> scored("Hi", -float("inf"))["logprob"]
+    -9999.0
     """
-    return {"token": text, "logprob": logprob, "bytes": list(text.encode(errors="replace"))}
+    value = logprob if _IMPOSSIBLE <= logprob < -_IMPOSSIBLE else _IMPOSSIBLE
+    return {"token": text, "logprob": value, "bytes": list(text.encode(errors="replace"))}
 
 
 class EngineError(Exception):

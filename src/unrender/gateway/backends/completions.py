@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, scored
-from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends.connection import Connection, checked, event, finished, number, objects, score, text_of
 from unrender.parsing.completions import Usage
 
 _PATH = "/v1/completions"
@@ -104,14 +104,13 @@ class Completions:
 
     def _pieces(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> list[Piece]:
         found = []
-        for choice in data.get("choices") or ():
-            checked(choice, self._where)
-            finish = choice.get("finish_reason")
-            if finish == "abort":
+        for choice in objects(data, "choices", self._where):
+            if choice.get("finish_reason") == "abort":
                 raise EngineError("the engine gave the request up", where=self._where)
+            finish = finished(choice, "finish_reason", self._where)
             text, ids = text_of(choice, "text", self._where), choice.get("token_ids")
             tokens = len(ids) if isinstance(ids, list) else int(bool(text))
-            logprobs = () if top is None else tuple(_tokens(choice.get("logprobs") or {}, top))
+            logprobs = () if top is None else tuple(_tokens(choice.get("logprobs"), top))
             found.append(Piece(text, tokens, finish, None, logprobs, more))
         if isinstance(data.get("usage"), dict):
             found.append(Piece("", 0, None, _usage(data)))
@@ -127,13 +126,13 @@ class Completions:
         """Ask for the model's name and its context; raises `EngineError` when there is no name."""
         where = f"{self._connection.url}/v1/models"
         try:
-            listed = checked(await self._connection.json("GET", "/v1/models"), where).get("data") or [{}]
+            listed = objects(checked(await self._connection.json("GET", "/v1/models"), where), "data", where) or [{}]
         except EngineError as error:
             if not self._model or error.status is None:
                 raise
             listed = [{}]
-        known = next((item for item in listed if isinstance(item, dict) and item.get("id") == self._model), listed[0])
-        self._model = self._model or text_of(checked(known, where), "id", where)
+        known = next((item for item in listed if item.get("id") == self._model), listed[0])
+        self._model = self._model or text_of(known, "id", where)
         self._context = number(known, "max_model_len")
 
     async def _limit(self, job: Job) -> int:
@@ -175,12 +174,15 @@ def _usage(data: Mapping[str, Any]) -> Usage:
     )
 
 
-def _tokens(logprobs: Mapping[str, Any], top: int) -> list[dict[str, Any]]:
-    """Return log probabilities in the form of chat completions."""
-    tokens, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
-    others = logprobs.get("top_logprobs") or [{}] * len(tokens)
+def _tokens(logprobs: Any, top: int) -> list[dict[str, Any]]:
+    """Return log probabilities in the form of chat completions; what is none is left out."""
+    tokens, values, others = (
+        found if isinstance(logprobs, dict) and isinstance(found := logprobs.get(name), list) else []
+        for name in ("tokens", "token_logprobs", "top_logprobs")
+    )
+    beside = [list(other.items())[:top] if isinstance(other, dict) else [] for other in others]
     return [
-        scored(text, value or 0.0)
-        | {"top_logprobs": [scored(name, of or 0.0) for name, of in list((other or {}).items())[:top]]}
-        for text, value, other in zip(tokens, values, others, strict=False)
+        token | {"top_logprobs": [one for name, of in alternatives for one in score(name, of)]}
+        for text, value, alternatives in zip(tokens, values, beside or [[]] * len(tokens), strict=False)
+        for token in score(text, value)
     ]

@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from unrender.gateway.backends.backend import EngineError
+from unrender.gateway.backends.backend import EngineError, scored
 
 _log = logging.getLogger("unrender.gateway")
 
@@ -22,6 +22,8 @@ LONGEST_LINE = 4_000_000
 """Bytes; the longest are log probabilities, or the whole text again."""
 _SHOWN = 300
 """Characters of an engine's error that are told."""
+_MOST = 10**12
+"""No engine counts so many tokens."""
 _TRANSIENT = (502, 503, 504)
 _decode = json.JSONDecoder().raw_decode
 _QUICK = aiohttp.ClientTimeout(total=10)
@@ -45,20 +47,26 @@ class Connection:
         With each line comes whether the next one is there already.
         """
         async with self._asked("POST", path, body, headers, self._timeout) as response:
-            rest, whole = b"", False
+            rest: list[bytes] = []  # of a line whose end has not come; joined once, however small its pieces are
+            size, whole = 0, False
             try:
                 async for chunk in response.content.iter_any():
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    left = [line for line in lines if line]
+                    rest.append(chunk)
+                    size += len(chunk)
+                    left: list[bytes] = []
+                    if b"\n" in chunk:
+                        *lines, last = b"".join(rest).split(b"\n")
+                        left = [line for line in lines if line]
+                        rest, size = [last], len(last)
                     more = len(left)
                     for line in left:
                         more -= 1
                         yield line, more > 0
-                    if len(rest) > LONGEST_LINE:
+                    if size > LONGEST_LINE:
                         raise EngineError(f"expected lines of at most {LONGEST_LINE} bytes", where=f"{self.url}{path}")
                 whole = True
-                if rest:
-                    yield rest, False
+                if size:
+                    yield b"".join(rest), False
             finally:
                 if not whole:
                     response.close()
@@ -176,14 +184,33 @@ def _words(value: Any) -> str:
     for name in ("error", "message", "detail"):
         while isinstance(value, dict) and name in value:
             value = value[name]
-    return str(value)[:_SHOWN]
+    return value[:_SHOWN] if isinstance(value, str) else f"{type(value).__name__} where its words should be"
 
 
 def number(value: Any, *names: str) -> int:
-    """Return the integer at a path of names in nested objects; 0 when there is none."""
+    """Return the count at a path of names in nested objects; 0 when there is none that makes sense."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
+
+
+def objects(value: Any, name: str, where: str) -> list[Any]:
+    """Return the objects listed under `name` in an object; none when it is absent. Raises `EngineError` for another type."""
+    found = value.get(name)
+    if found is not None and not (isinstance(found, list) and all(isinstance(item, dict) for item in found)):
+        raise EngineError(f"{name}: expected a list of objects, found {found!r:.80}", where=where)
+    return found or []
+
+
+def finished(value: Any, name: str, where: str) -> str | None:
+    """Return why an answer ended, "stop" or "length", as it is said under `name`; None while it goes on."""
+    reason = text_of(value, name, where)
+    return None if not reason else "length" if reason == "length" else "stop"
+
+
+def score(text: Any, value: Any) -> list[dict[str, Any]]:
+    """Return a token with its log probability; none for what is neither."""
+    return [scored(text, value)] if isinstance(text, str) and isinstance(value, float | int) else []
 
 
 def text_of(value: Any, name: str, where: str) -> str:

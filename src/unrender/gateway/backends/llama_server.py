@@ -9,7 +9,7 @@ from typing import Any
 from unrender.emit.triggers import TriggerKind
 from unrender.errors import TemplateError
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
+from unrender.gateway.backends.connection import Connection, checked, event, number, objects, score, text_of
 from unrender.parsing.completions import Usage
 from unrender.template.loading import LoadedTemplates
 
@@ -70,7 +70,13 @@ class LlamaServer:
     def _piece(self, data: Mapping[str, Any], top: int | None, *, more: bool) -> Piece:
         text = text_of(data, "content", self._where)
         logprobs = (
-            () if top is None else tuple(_token(item, top) for item in data.get("completion_probabilities") or ())
+            ()
+            if top is None
+            else tuple(
+                token
+                for item in objects(data, "completion_probabilities", self._where)
+                for token in _token(item, top, self._where)
+            )
         )
         if not data.get("stop"):
             ids = data.get("tokens")
@@ -86,9 +92,10 @@ class LlamaServer:
         """Return a prompt without the token that the engine writes before it anyway."""
         if self._bos is None:
             probe = {"content": "", "add_special": True, "with_pieces": True}
-            tokens = checked(await self._connection.json("POST", "/tokenize", probe), self._where).get("tokens") or [{}]
-            piece = tokens[0].get("piece") if isinstance(tokens[0], dict) else None
-            if tokens != [{}] and not isinstance(piece, str):
+            tokens = checked(await self._connection.json("POST", "/tokenize", probe), self._where).get("tokens")
+            first = tokens[0] if tokens and isinstance(tokens, list) else {}
+            piece = first.get("piece") if isinstance(first, dict) else None
+            if first != {} and not isinstance(piece, str):
                 piece = text_of(
                     checked(await self._connection.json("GET", "/props"), self._where), "bos_token", self._where
                 )
@@ -135,9 +142,13 @@ def _body(job: Job, prompt: str) -> dict[str, Any]:
     return body
 
 
-def _token(item: Mapping[str, Any], top: int) -> dict[str, Any]:
-    return _plain(item) | {"top_logprobs": [_plain(other) for other in (item.get("top_logprobs") or ())[:top]]}
+def _token(item: Mapping[str, Any], top: int, where: str) -> list[dict[str, Any]]:
+    others = objects(item, "top_logprobs", where)[:top]
+    return [token | {"top_logprobs": [one for other in others for one in _plain(other)]} for token in _plain(item)]
 
 
-def _plain(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"token": item.get("token", ""), "logprob": item.get("logprob", 0.0), "bytes": item.get("bytes")}
+def _plain(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a token with its own bytes, which may be half a character."""
+    own = item.get("bytes")
+    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)  # noqa: PLR2004
+    return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]

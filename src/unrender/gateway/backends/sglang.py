@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece, scored
-from unrender.gateway.backends.connection import Connection, checked, event, number, text_of
+from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
+from unrender.gateway.backends.connection import Connection, checked, event, number, score, text_of
 from unrender.parsing.completions import Usage
 
 _PATH = "/generate"
@@ -50,7 +50,8 @@ class SGLang:
                 if finish in ("abort", "error"):
                     raise EngineError("the engine gave the request up", where=self._where)
                 usage, logprobs = _usage(data) if finish else None, told.beside(text, data)
-                yield Piece(text, max(now - tokens, 0), finish, usage, logprobs, more)
+                ended = None if finish is None else "length" if finish == "length" else "stop"
+                yield Piece(text, max(now - tokens, 0), ended, usage, logprobs, more)
                 tokens = now
                 if finish:
                     return
@@ -162,6 +163,6 @@ def _rows(data: Mapping[str, Any], name: str) -> list[Any]:
 def _scored(item: Any) -> list[dict[str, Any]]:
     """Return a token that SGLang writes as its log probability, its id and its text; none where that is not there."""
     match item:
-        case [int() | float() as value, _, str() as text]:
-            return [scored(text, value)]
+        case [value, _, text]:
+            return score(text, value)
     return []

@@ -1,0 +1,170 @@
+"""Engines that answer what they should not: whatever comes is pieces of the right types, or an `EngineError`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from unrender.gateway import EngineError, Piece
+from unrender.gateway.backends.connection import LONGEST_LINE, Connection
+from unrender.parsing.completions import Usage
+
+from .test_engines import KINDS, Kind, job
+
+WRONG: list[Any] = [
+    None, 5, -1, 10**400, 1e308, True, "", "x", "length", "\ud800", [], {}, [5], [None], [[]], [{}], ["x"], {"x": 1},
+    float("nan"), float("inf"), {"message": [1]}, {"type": 5}, {"type": "abort"},
+]  # fmt: skip
+SCORES = {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"a": -0.5}]}
+ROW = [[-0.5, 1, "a"]]
+SCORED = {
+    "llama-server": {
+        "completion_probabilities": [{"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": [{"token": "a"}]}]
+    },
+    "vllm": {"choices": [{"text": "a", "finish_reason": None, "logprobs": SCORES}]},
+    "sglang": {"text": "a", "meta_info": {"output_token_logprobs": ROW, "output_top_logprobs": [ROW]}},
+    "ollama": {},
+}
+"""A frame with log probabilities."""
+
+
+class Said(Connection):
+    """A connection over which these bytes come, and these values for its other paths."""
+
+    def __init__(self, said: bytes, others: dict[str, Any]) -> None:
+        super().__init__("http://engine")
+        self.said, self.others = said, others
+
+    @asynccontextmanager
+    async def _asked(self, method, path, body, headers, timeout):  # noqa: ASYNC109 - as it is
+        async def parts():
+            for at in range(0, len(self.said), 50):
+                yield self.said[at : at + 50]
+
+        async def read():
+            return json.dumps(self.others.get(path, {})).encode()
+
+        yield SimpleNamespace(content=SimpleNamespace(iter_any=parts), close=lambda: None, read=read)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of every value in JSON, itself first."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from places(item, (*path, key))
+
+
+def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    """Return JSON with another value at a place."""
+    if not path:
+        return wrong
+    copy = value.copy()
+    copy[path[0]] = put(value[path[0]], path[1:], wrong)
+    return copy
+
+
+def frames(name: str, kind: Kind) -> list[Any]:
+    """Return the JSON of an answer's lines, with one that has log probabilities before them."""
+    lines = [line.removeprefix(b"data: ") for line in kind.answer.split(b"\n")]
+    return [SCORED[name], *(json.loads(line) for line in lines if line[:1] == b"{")]
+
+
+def written(name: str, items: list[Any]) -> bytes:
+    """Return JSON as the engine writes it."""
+    if name == "ollama":
+        return b"".join(json.dumps(item).encode() + b"\n" for item in items)
+    return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in items) + b"data: [DONE]\n\n"
+
+
+async def came(kind: Kind, said: bytes, others: dict[str, Any] | None = None) -> list[Piece | EngineError]:
+    """Return the pieces that came, and the error that ended them."""
+    backend = kind.make(Said(said, kind.others if others is None else others))
+    found: list[Piece | EngineError] = []
+    try:
+        async for piece in backend.generate(job(logprobs=2)):
+            found.append(piece)  # noqa: PERF401 - what came before an error counts
+    except EngineError as error:
+        found.append(error)
+    return found
+
+
+def judge(found: list[Piece | EngineError]) -> None:
+    """Check the types of all that came."""
+    for item in found:
+        if isinstance(item, EngineError):
+            continue
+        assert isinstance(item.text, str)
+        assert isinstance(item.tokens, int)
+        assert item.finish in (None, "stop", "length")
+        assert item.usage is None or isinstance(item.usage, Usage)
+        assert item.usage is None or 0 <= item.usage.prompt_tokens < 10**12
+        for token in item.logprobs:
+            json.dumps(token, allow_nan=False)
+            assert isinstance(token["token"], str)
+            assert isinstance(token["logprob"], float | int)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_wrong_value_at_any_place_is_an_error_or_nothing(name):
+    """With any value at any place of any frame, what comes has the right types, or is an `EngineError`."""
+    kind = KINDS[name]
+    items = frames(name, kind)
+
+    async def run():
+        for i, item in enumerate(items):
+            for place in places(item):
+                for wrong in WRONG:
+                    changed = [*items[:i], put(item, place, wrong), *items[i + 1 :]]
+                    judge(await came(kind, written(name, changed)))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_wrong_answer_of_another_path_is_an_error_or_nothing(name):
+    """So it is with what an engine says of its models, its tokens and its settings."""
+    kind = KINDS[name]
+    known = {
+        "/props": {"bos_token": "<s>"},
+        "/tokenize": {"tokens": [{"id": 1, "piece": "<s>"}], "count": 1},
+        **kind.others,
+    }
+
+    async def run():
+        for path, value in known.items():
+            for place in places(value):
+                for wrong in WRONG:
+                    judge(await came(kind, kind.answer, {**known, path: put(value, place, wrong)}))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_bytes_that_were_changed_are_an_error_or_text(name):
+    """With bytes changed, lost and doubled, and lines without end, nothing but an `EngineError` is raised."""
+    kind, draw = KINDS[name], random.Random(5)
+
+    async def run():
+        for _ in range(400):
+            data = bytearray(kind.answer)
+            for _ in range(draw.randrange(1, 4)):
+                at = draw.randrange(len(data))
+                data[at : at + draw.choice([0, 1, 9])] = draw.choice(
+                    [b"", b"\xff", b'"', b"\n", b"{", b"1e999", b"\x00"]
+                )
+            judge(await came(kind, bytes(data)))
+        deep = b"data: " + b"[" * 100_000 + b"\n\n"
+        long = b"data: " + b"x" * (LONGEST_LINE + 100)
+        html = b"<html>\n<body>502</body>\n</html>\n"
+        for data in (deep, deep.removeprefix(b"data: "), long, html, b"\n" * 1000, b"data:\n\n", b"data: null\n\n"):
+            assert isinstance((await came(kind, data))[-1], EngineError), data[:20]
+
+    asyncio.run(run())
