@@ -1,6 +1,6 @@
 """Parses the bytes of a request as JSON, within bounds.
 
-Rule: what two readers could understand differently is refused: keys that come twice, NaN, text that is not UTF-8.
+Rule: what two readers could understand differently is refused: keys that come twice, NaN, numbers that no double holds, text that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
+from math import isfinite
 from typing import Any
 
 from unrender.errors import MessageError
@@ -55,7 +56,8 @@ async def _read(receive: Receive, most: int) -> bytes:
 
 def _parsed(data: bytes) -> Any:
     try:
-        body = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        text = data.decode("utf-8")
+        body = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
         check_values(body, where="body", only_json=False)
         return body
     except MessageError as error:
@@ -75,6 +77,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, times in counted.items() if times > 1)
         raise invalid(f"body: expected every key once, found {twice!r:.80} again")
     return found
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not isfinite(value):  # it would come back as `Infinity`, which is no JSON
+        raise invalid(f"body: expected numbers that a double holds, found {digits:.80}")
+    return value
 
 
 def _no_constant(word: str) -> Any:

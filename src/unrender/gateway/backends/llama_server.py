@@ -150,5 +150,5 @@ def _token(item: Mapping[str, Any], top: int, where: str) -> list[dict[str, Any]
 def _plain(item: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a token with its own bytes, which may be half a character."""
     own = item.get("bytes")
-    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)  # noqa: PLR2004
+    known = isinstance(own, list) and all(type(byte) is int and 0 <= byte < 256 for byte in own)
     return [token | ({"bytes": own} if known else {}) for token in score(item.get("token"), item.get("logprob"))]
