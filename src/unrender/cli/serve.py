@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,16 +115,32 @@ def _in_this_process(model: str | None) -> str:
 
 def _run(config: Config, path: str | None, own: Mapping[str, Any]) -> None:
     from unrender.gateway.backends.sampler import Sampler  # noqa: PLC0415 - an extra
+    from unrender.gateway.failure import Failure  # noqa: PLC0415
     from unrender.gateway.routes import app  # noqa: PLC0415
-    from unrender.gateway.serve import server  # noqa: PLC0415
+    from unrender.gateway.serve import listeners, server  # noqa: PLC0415
 
     where: dict[str, Any] = {"host": config.host, "port": config.port, "drain": config.drain, **own}
     for model in config.models:
         if isinstance(model.backend, Sampler):
             remark(f"{model.name}: {_SAMPLED}")
-    remark(f"listening at http://{where['host']}:{where['port']}/v1")
+    try:
+        sockets = listeners(where["host"], where["port"])
+    except Failure as failure:
+        raise BadInput(failure.message) from failure
+    if not config.keys.models and not _local(sockets):
+        remark("no keys: everyone who reaches this address may use it")
+    remark(f"listening at {_address(where['host'], sockets[0].getsockname()[1])}/v1")
     application = app(config.models, limits=config.limits, keys=config.keys, telemetry=_telemetry())
-    server(application, settings=_reader(config, path) if path else None, **where).run()
+    server(application, settings=_reader(config, path) if path else None, **where).run(sockets)
+
+
+def _local(sockets: Sequence[socket.socket]) -> bool:
+    """Return whether only this machine reaches the sockets."""
+    return all(ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _reader(config: Config, path: str) -> Callable[[], Config]:

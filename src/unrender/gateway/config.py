@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from unrender.gateway.backends.transformers import load
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.gateway import GatewayLimits, Keys
-from unrender.gateway.models import Model
+from unrender.gateway.models import ALL, Model
 from unrender.gateway.promises import Calls
 from unrender.gateway.turns import Constrain, Turns
 from unrender.matchers import DIALECTS
@@ -78,11 +79,12 @@ def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
     )
     if not models:
         raise invalid("models: expected at least one, found none", param="models")
+    _named_once(models)
     config = Config(
         models=models,
         described=described,
         limits=_limits(fields.inside("limits")),
-        keys=_keys(fields),
+        keys=_keys(fields, frozenset(model.name for model in models)),
         **_given(
             host=fields.text("host"), port=fields.integer("port", 0, 65535), drain=fields.number("drain", 0, _LONG)
         ),
@@ -93,6 +95,9 @@ def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
 
 def read_model(fields: Fields) -> Model:
     """Return the model that the settings describe, and load its template."""
+    for name, meant in _MEANT.items():
+        if fields.any(name) is not None:
+            raise invalid(f"{fields.place(name)}: not a setting; expected {meant}", param=name)
     kind = fields.word("backend", *BACKENDS) or "sampler"
     template, name = fields.text("template"), fields.text("name")
     backend, own = BACKENDS[kind](fields)
@@ -116,6 +121,25 @@ def read_model(fields: Fields) -> Model:
     )
     _all_read(fields)
     return model
+
+
+_MEANT: Mapping[str, str] = {
+    "model": "`template` (whose chat template to use), `engine_model` (its name at the engine), or `path` (weights to load)",
+    "base_url": "`url`",
+    "api_key": "`key` or `key_env`",
+}
+"""Settings under the names that others give them; what a model lacks for want of them would be said first."""
+
+
+def _named_once(models: Sequence[Model]) -> None:
+    """Raise `Failure` where two models answer to one name: the second would be hidden."""
+    owners: dict[str, int] = {}
+    for i, model in enumerate(models):
+        for name in dict.fromkeys((model.name, *model.aliases)):
+            first = owners.setdefault(name, i)
+            if first != i:
+                said = f"expected a name of its own, found {name!r:.80}, as models[{first}] is called"
+                raise invalid(f"models[{i}]: {said}", param=f"models[{i}].name")
 
 
 Made = tuple[Backend, Callable[[], ChatTemplate]]
@@ -239,21 +263,37 @@ def _limits(fields: Fields) -> GatewayLimits:
     return limits
 
 
-def _keys(fields: Fields) -> Keys:
+def _keys(fields: Fields, names: frozenset[str]) -> Keys:
+    """Read who may use what; a setting that would open everything, or nothing, by mistake is an error."""
     found: dict[str, frozenset[str]] = {}
     for i, entry in enumerate(fields.items("keys", _MOST)):
         key = Fields(entry, f"keys[{i}]")
         secret = _secret(key)
         if not secret:
             raise invalid(f"{key.where}: expected a `key` or a `key_env`, found neither", param=key.where)
-        found[secret] = frozenset(key.texts("models", _MOST) or ("*",))
+        if secret in found:
+            raise invalid(f"{key.where}: expected a key of its own, found that of another entry", param=key.where)
+        found[secret] = _opened(key, names)
         _all_read(key)
     return Keys(models=found)
 
 
+def _opened(key: Fields, names: frozenset[str]) -> frozenset[str]:
+    """Return the names of the models that a key opens; without the setting, all."""
+    place, listed = key.place("models"), key.any("models")
+    opened = key.texts("models", _MOST)
+    if listed is not None and not opened:
+        raise invalid(f'{place}: expected names of models, found none; "*" is all of them', param=place)
+    if unknown := sorted(set(opened) - names - ALL):
+        raise invalid(f"{place}: expected some of {sorted(names)}, found {unknown[0]!r:.80}", param=place)
+    return frozenset(opened) or ALL
+
+
 def _all_read(fields: Fields) -> None:
     if left := fields.left():
-        raise invalid(f"{left[0]}: not a setting", param=left[0])
+        near = get_close_matches(left[0].rpartition(".")[2], fields.taken, 1)
+        hint = f"; did you mean {fields.place(near[0])!r}?" if near else ""
+        raise invalid(f"{left[0]}: not a setting{hint}", param=left[0])
 
 
 def _given(**settings: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 class Fields:
     """The fields of an object at `where`. Null counts as absent. Every method raises `Failure` for a wrong type."""
 
-    __slots__ = ("_body", "_left", "where")
+    __slots__ = ("_body", "_left", "taken", "where")
 
     def __init__(self, body: Any, where: str = "") -> None:
         if not isinstance(body, Mapping):
@@ -26,6 +26,8 @@ class Fields:
         self._body = body
         self._left = {name: None for name, value in body.items() if value is not None}
         self.where: str = where
+        self.taken: set[str] = set()
+        """The names of the fields that were asked for, whether they are there or not."""
 
     @staticmethod
     def of(body: Any) -> Fields:
@@ -35,6 +37,7 @@ class Fields:
     def any(self, name: str) -> Any:
         """Take a field of any type; None when it is absent. To take a field means that it is no longer among `left`."""
         self._left.pop(name, None)
+        self.taken.add(name)
         return self._body.get(name)
 
     def text(self, name: str) -> str | None:

@@ -37,4 +37,5 @@ def write(stream: Any = None) -> logging.Handler:
         logger = logging.getLogger(name)
         logger.setLevel(level)
         logger.addHandler(handler)
+        logger.propagate = False  # whoever set up the root would write each line again, as text
     return handler

@@ -23,11 +23,13 @@ import uvicorn
 from unrender.errors import UnrenderError
 from unrender.gateway.config import Config
 from unrender.gateway.door import Door
-from unrender.gateway.failure import Failure
+from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.gateway import Gateway
 
 _log = logging.getLogger("unrender.gateway")
 
+_BACKLOG = 2048
+"""Connections that may wait to be taken."""
 _LAST = 1
 """Seconds that answers are given to break off, when time is up."""
 
@@ -81,6 +83,20 @@ class Server(uvicorn.Server):
         if self._gateway.draining and (not self._gateway.streams or time.monotonic() >= self._until):
             self.should_exit = True
         return await super().on_tick(counter)
+
+
+def listeners(host: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen at an address, one for each of its families. Raises `Failure` where that cannot be."""
+    found: list[socket.socket] = []
+    try:
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in known):
+            found.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+    except OSError as error:
+        for one in found:
+            one.close()
+        raise invalid(f"{host}:{port}: {error.strerror}; is another server running there?") from error
+    return found
 
 
 def server(

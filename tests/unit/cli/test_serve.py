@@ -43,6 +43,33 @@ def test_mistake_is_a_sentence(arguments, said):
     assert said in result.output
 
 
+def test_port_in_use_is_said_first():
+    """A port at which another server listens ends the command with code 2, before it says that it listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = CliRunner().invoke(app, ["serve", "--port", str(taken.getsockname()[1])])
+
+    assert result.exit_code == 2
+    assert "in use" in result.output
+    assert "listening" not in result.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
+def test_gateway_that_is_open_to_all_says_so(host, warned):
+    """Without keys, an address that others reach is named as open to everyone; one of this machine is not."""
+    command = [sys.executable, "-m", "unrender", "serve", "--host", host, "--port", "0"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    said = ""
+    while "listening at" not in said:
+        said += server.stderr.readline()
+    server.kill()
+    server.communicate()
+
+    assert ("no keys: everyone who reaches this address may use it" in said) == warned
+    assert f"listening at http://{host}:" in said
+    assert f"{host}:0" not in said
+
+
 def _post(url, body):
     request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
     return urllib.request.urlopen(request, timeout=20)
