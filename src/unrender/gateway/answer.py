@@ -100,6 +100,9 @@ class Answer:
             if held:
                 yield b"".join(held)
             raise _failure(error) from error
+        if choice.stopped_by and choice.usage is None and not index:
+            prompt, _ = await self.model.count(self.prepared.turn.prompt)  # the engine's count would come with its end
+            choice.usage = replace(choice.counted, prompt_tokens=prompt)
         last = surface.frames(index, choice.finish(), self._logprobs(choice))
         outcome = choice.outcome
         ended = surface.end(index, replace(outcome, warnings=self._lacking(outcome)))

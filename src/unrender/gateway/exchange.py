@@ -33,7 +33,7 @@ _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _LONGEST_HEADER = 1000
 """Characters of warnings that a header repeats; the body has them whole."""
 _FORWARDED = ("traceparent", "tracestate")
-"""Headers that go on to the engine, where there is a trace; nothing that no header may hold."""
+"""Headers that go on to the engine, unless they hold what no header may."""
 _PLAIN = re.compile(r"[ -~]{1,512}")
 _RETRY_AFTER = (b"retry-after", b"1")
 
@@ -76,8 +76,8 @@ class Exchange:
     def _traced(self) -> dict[str, str]:
         """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""
         given = {name: self._headers.get(name.encode(), b"").decode("latin-1") for name in _FORWARDED}
-        found = _TRACE.fullmatch(given["traceparent"])
-        given = {name: value for name, value in given.items() if found and _PLAIN.fullmatch(value)}
+        given = {name: value for name, value in given.items() if _PLAIN.fullmatch(value)}
+        found = _TRACE.fullmatch(given.get("traceparent", ""))
         self._record.trace = found[1] if found else ""
         if self._gateway.telemetry is None:
             return given

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unrender.gateway.backends.backend import Backend, EngineCapabilities
+from unrender.gateway.backends.backend import Backend, EngineCapabilities, EngineError
 from unrender.gateway.failure import Failure, Kind
 from unrender.gateway.probes import Findings, probe, without_first
 from unrender.gateway.promises import Calls
 from unrender.gateway.turns import Turns
 from unrender.turn import Turn
 
+_CHARACTERS = 4
+"""Characters of a token, roughly."""
 ALL = frozenset("*")
 """The names of all models, as keys open them."""
 
@@ -54,6 +56,14 @@ class Model:
         finally:
             self.found.trying = False
         return self.found.tried
+
+    async def count(self, text: str) -> tuple[int, bool]:
+        """Return how many tokens a text is, and whether the engine has said so; if it cannot, the number is an estimate."""
+        try:
+            counted = await self.backend.count(text)
+        except EngineError:
+            counted = None
+        return (len(text) // _CHARACTERS + 1, False) if counted is None else (counted, True)
 
     def sent(self, turn: Turn) -> Turn:
         """Return the turn as it is sent to the engine."""

@@ -25,8 +25,6 @@ from unrender.turn import Turn
 _log = logging.getLogger("unrender.gateway")
 
 Answering = Callable[[Request], Awaitable[Response]]
-_CHARACTERS = 4
-"""Characters of a token, roughly."""
 
 
 class Own:
@@ -106,10 +104,8 @@ class Own:
         """Return how many tokens the prompt of a request to `/v1/messages` has; an estimate where the engine cannot say."""
         ask = messages.read_conversation(await self._read(request))
         turn, _ = await self._turn(request, ask)
-        counted = await self._model(request, ask.model).backend.count(turn.prompt)
-        if counted is None:
-            return answered({"input_tokens": len(turn.prompt) // _CHARACTERS + 1, "estimated": True})
-        return answered({"input_tokens": counted})
+        counted, exact = await self._model(request, ask.model).count(turn.prompt)
+        return answered({"input_tokens": counted} | ({} if exact else {"estimated": True}))
 
     async def stored(self, request: Request) -> Response:
         """Return an answer of Responses that was stored."""

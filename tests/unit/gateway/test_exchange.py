@@ -326,3 +326,44 @@ def test_hostile_values_are_a_400_or_an_answer():
         assert "x-forged" not in answer.headers
         answer = asyncio.run(asked(served(Told("Hi")), "/v1/render", **request))
         assert answer.status_code in (200, 400, 404)
+
+
+@pytest.mark.parametrize("more", [{}, {"stream": True, "stream_options": {"include_usage": True}}, {"n": 2}])
+def test_stop_text_of_ours_leaves_the_usage_right(more):
+    """An answer that ends at a stop text, before the engine has said its usage, counts the prompt and what was generated."""
+    engine = Told(["one ", "two ", "STOP ", "never"])
+    answer = asyncio.run(asked(served(engine), stop="STOP", **more))
+    prompt = engine.jobs[0].turn.prompt
+
+    frames = [line[6:] for line in answer.text.splitlines() if line.startswith('data: {"')] or [answer.text]
+    usage = json.loads(frames[-1])["usage"]
+    assert usage["prompt_tokens"] == len(prompt.split()) > 0
+    assert usage["completion_tokens"] == 3 * more.get("n", 1)
+
+
+class Uncounting(Told):
+    """An engine that cannot count."""
+
+    async def count(self, text):
+        raise EngineError("the engine cannot be reached", transient=True)
+
+
+def test_engine_that_cannot_count_gives_an_estimate():
+    """Tokens are estimated, and said to be, when the engine fails to count them."""
+    engine = Uncounting("Hi")
+
+    found = asyncio.run(asked(served(engine), "/v1/messages/count_tokens"))
+    stopped = asyncio.run(asked(served(engine), stop="i"))
+
+    assert (found.status_code, found.json()["estimated"]) == (200, True)
+    assert stopped.json()["usage"]["prompt_tokens"] == found.json()["input_tokens"]
+
+
+@pytest.mark.parametrize("value", [b"a\x01b", b"\xff", b"a\tb", b"x" * 600])
+def test_header_that_no_header_may_hold_is_not_handed_on(value):
+    """What an HTTP client would refuse to send does not go on to the engine, and the request is answered."""
+    engine = Told("Hi")
+
+    answer = asyncio.run(asked(served(engine), headers=[("traceparent", value), ("tracestate", b"a=b")]))
+
+    assert (answer.status_code, engine.jobs[0].headers) == (200, {"tracestate": "a=b"})
