@@ -95,9 +95,9 @@ def read(settings: Mapping[str, Any], before: Config | None = None) -> Config:
 
 def read_model(fields: Fields) -> Model:
     """Return the model that the settings describe, and load its template."""
-    for name, meant in _MEANT.items():
-        if fields.any(name) is not None:
-            raise invalid(f"{fields.place(name)}: not a setting; expected {meant}", param=name)
+    for other, meant in _MEANT.items():
+        if fields.any(other) is not None:
+            raise invalid(f"{fields.place(other)}: not a setting; expected {meant}", param=other)
     kind = fields.word("backend", *BACKENDS) or "sampler"
     template, name = fields.text("template"), fields.text("name")
     backend, own = BACKENDS[kind](fields)

@@ -11,7 +11,7 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from unrender.gateway.framing import Framing, Refused
 
@@ -76,8 +76,8 @@ class Door(H11Protocol):
         """Say why, unless an answer is on its way, and end the connection after that answer."""
         if self._deaf:
             return
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        cycle = self._unanswered()
+        if cycle is not None:
             if cycle.response_started or not cycle.more_body:  # what is wrong comes after it
                 self._deaf = True
                 cycle.keep_alive = False
@@ -86,6 +86,11 @@ class Door(H11Protocol):
             cycle.message_event.set()
         self.transport.write(_answer(refused))
         self._linger()
+
+    def _unanswered(self) -> RequestResponseCycle | None:
+        """Return the request that is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return None if cycle is None or cycle.response_complete else cycle
 
     def _linger(self) -> None:
         """Throw away what still comes, for a moment, then close: a client that is sending reads its answer only after that."""
@@ -102,7 +107,8 @@ class Door(H11Protocol):
 
     def shutdown(self) -> None:
         """End at once where nobody reads any more, else after the answer that is on its way."""
-        if self._deaf and (self.cycle is None or self.cycle.response_complete or self.cycle.disconnected):
+        cycle = self._unanswered()
+        if self._deaf and (cycle is None or cycle.disconnected):
             self.transport.abort()
         else:
             super().shutdown()

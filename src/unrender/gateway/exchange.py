@@ -116,7 +116,7 @@ class Exchange:
 
     async def _run(self) -> None:
         gateway = self._gateway
-        opened = gateway.keys.opened(self._headers)
+        opened = gateway.keys.check(self._headers)
         ask = self._read(await read_json(self._receive, gateway.limits.body, gateway.limits.upload))
         model = gateway.models.find(ask.model, opened)
         self._record.model = model.name

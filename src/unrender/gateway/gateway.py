@@ -44,10 +44,10 @@ class Keys:
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """A key → the names of the models it opens; "*" for all."""
 
-    def opened(self, headers: Mapping[bytes, bytes]) -> frozenset[str]:
-        """Return the names of the models that the request's key opens; "*" for all. Raises `Failure` without a valid key.
+    def check(self, headers: Mapping[bytes, bytes], model: str | None = None) -> frozenset[str]:
+        """Return the names of the models that the request's key opens; "*" for all.
 
-        It takes the same time for all keys.
+        Raises `Failure` without a valid key, or when it does not open `model`. It takes the same time for all keys.
         """
         if not self.models:
             return ALL
@@ -58,6 +58,8 @@ class Keys:
                 opened = models
         if opened is None:
             raise Failure(Kind.UNAUTHENTICATED, "expected a valid API key", code="invalid_api_key")
+        if model is not None and not opened & {model, "*"}:
+            raise Failure(Kind.NOT_FOUND, f"model: {model!r} is not open to this API key", param="model")
         return opened
 
     def owner(self, headers: Mapping[bytes, bytes]) -> bytes:

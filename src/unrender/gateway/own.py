@@ -45,7 +45,7 @@ class Own:
         return checked
 
     def _opened(self, request: Request) -> frozenset[str]:
-        return self._gateway.keys.opened(dict(request.scope["headers"]))
+        return self._gateway.keys.check(dict(request.scope["headers"]))
 
     def _model(self, request: Request, name: str) -> Model:
         return self._gateway.models.find(name, self._opened(request))

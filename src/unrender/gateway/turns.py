@@ -109,13 +109,15 @@ class Turns:
         plain = Prepared(turn=turn, warnings=unheeded, prompt_seconds=rendered - begun)
         if key is None:
             return plain
-        known = self._known(key)  # it waits for nobody's building
-        built = known or await self._builders.run(client, lambda: self._built(key, turn, engine))
+        found = self._known(key)
+        cached = found is not None and found.result == "built"
+        if found is None:  # what is known waits for nobody's building
+            found = await self._builders.run(client, lambda: self._built(key, turn, engine))
         return replace(
             plain,
-            grammar=built.grammar,
-            warnings=(*unheeded, *built.losses),
-            grammar_result=built.result if known is None or built.result != "built" else "cached",
+            grammar=found.grammar,
+            warnings=(*unheeded, *found.losses),
+            grammar_result="cached" if cached else found.result,
             grammar_seconds=time.monotonic() - rendered,
         )
 

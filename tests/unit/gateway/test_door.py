@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 from live import ASKED, listening, request
@@ -20,7 +21,7 @@ GOOD = "authorization: Bearer good\r\n"
 
 def routes():
     """Return the method and the path of every route, its parameters filled in."""
-    listed = served(Told("Hi")).routes
+    listed: Any = served(Told("Hi")).routes
     return [
         (method, route.path.replace("{id}", "x").replace("{name:path}", "m"))
         for route in listed
@@ -147,7 +148,7 @@ def test_key_is_shown_its_own_models_only():
         async with browser(app(models, keys=keys)) as client:
             headers = {"x-api-key": key}
             listed = (await client.get("/v1/models", headers=headers)).json()["data"]
-            body = ASKED["/v1/chat/completions"]
+            body = dict(ASKED["/v1/chat/completions"])
             wrong = await client.post("/v1/chat/completions", json=body | {"model": "other"}, headers=headers)
             unnamed = await client.post("/v1/chat/completions", json=body, headers=headers)
             return [model["id"] for model in listed], wrong, unnamed

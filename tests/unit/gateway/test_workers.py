@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from functools import partial
 
 import pytest
 from live import listening, request
@@ -28,9 +29,9 @@ def test_clients_take_turns():
 
     async def run():
         workers = Workers(1, "test")
-        tasks = [asyncio.create_task(workers.run("a", lambda i=i: work(f"a{i}"))) for i in range(4)]
+        tasks = [asyncio.create_task(workers.run("a", partial(work, f"a{i}"))) for i in range(4)]
         await asyncio.to_thread(begun.wait, 10)
-        tasks += [asyncio.create_task(workers.run("b", lambda i=i: work(f"b{i}"))) for i in range(2)]
+        tasks += [asyncio.create_task(workers.run("b", partial(work, f"b{i}"))) for i in range(2)]
         tasks += [asyncio.create_task(workers.run("c", lambda: work("c0")))]
         await asyncio.sleep(0)
         go.set()
@@ -52,7 +53,7 @@ def test_work_of_a_client_that_has_gone_is_not_begun():
         workers = Workers(1, "test")
         tasks = [asyncio.create_task(workers.run("a", first))]
         await asyncio.to_thread(begun.wait, 10)
-        tasks += [asyncio.create_task(workers.run("a", lambda i=i: done.append(i))) for i in range(3)]
+        tasks += [asyncio.create_task(workers.run("a", partial(done.append, i))) for i in range(3)]
         await asyncio.sleep(0)
         tasks[2].cancel()
         await asyncio.sleep(0)

@@ -164,7 +164,7 @@ def test_bytes_that_were_changed_are_an_error_or_text(name):
         deep = b"data: " + b"[" * 100_000 + b"\n\n"
         long = b"data: " + b"x" * (LONGEST_LINE + 100)
         html = b"<html>\n<body>502</body>\n</html>\n"
-        for data in (deep, deep.removeprefix(b"data: "), long, html, b"\n" * 1000, b"data:\n\n", b"data: null\n\n"):
-            assert isinstance((await came(kind, data))[-1], EngineError), data[:20]
+        for said in (deep, deep.removeprefix(b"data: "), long, html, b"\n" * 1000, b"data:\n\n", b"data: null\n\n"):
+            assert isinstance((await came(kind, said))[-1], EngineError), said[:20]
 
     asyncio.run(run())
