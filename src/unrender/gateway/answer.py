@@ -6,6 +6,7 @@ Rules: a job is sent again only while nothing of its answer has come back. Leavi
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from unrender.gateway.ask import Ask
 from unrender.gateway.backends.backend import EngineError, Job, Piece
 from unrender.gateway.choice import Choice
-from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.models import Model
 from unrender.gateway.promises import lacking, reading_policy
 from unrender.gateway.surfaces.surface import Outcome, Surface
@@ -22,6 +23,11 @@ from unrender.parsing.completions import Usage
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""
+_TOO_LONG = re.compile(
+    r"context[ _](length|size|window)|(maximum|max) (\w+ )?length|longer than the model|expected a prompt of at most",
+    re.IGNORECASE,
+)
+"""How engines say that prompt and answer do not fit; agents shorten the conversation then, if they are told in vendors' words."""
 _WAITING = 16
 """Frames of several choices that may wait to be sent."""
 
@@ -178,6 +184,8 @@ class Answer:
 def _failure(error: EngineError) -> Failure:
     """Return what the client is told: its own fault where the engine says so, else the engine's."""
     if error.status in (400, 413, 422):
-        return invalid(f"the engine refuses the request: {error.message}")
+        said = f"the engine refuses the request: {error.message}"
+        long = _TOO_LONG.search(error.message)
+        return Failure(Kind.INVALID, said, param="messages", code=CONTEXT) if long else invalid(said)
     kind = Kind.BUSY if error.status in (429, 503) else Kind.ENGINE
     return Failure(kind, f"the engine failed: {error.message}")

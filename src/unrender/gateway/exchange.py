@@ -71,7 +71,9 @@ class Exchange:
         self._forwarded = self._traced()
         given = self._headers.get(b"x-request-id", b"").decode("latin-1")
         self._id = given if _ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
-        self._own: Headers = [(b"x-request-id", self._id.encode())]
+        self._own: Headers = [
+            (name, self._id.encode()) for name in (b"x-request-id", b"request-id")
+        ]  # OpenAI's, Anthropic's
 
     def _traced(self) -> dict[str, str]:
         """Begin the request's span, where there is telemetry; returns the headers that put the engine into the same trace."""

@@ -40,6 +40,10 @@ STATUSES = {
 """The HTTP status of each kind, where the answer has not begun."""
 
 
+CONTEXT = "context_length_exceeded"
+"""The code for a prompt that is too long, by OpenAI's name for it."""
+
+
 class Failure(Exception):
     """A request that gets an error. `param` is the wrong field, `code` a word for programs."""
 

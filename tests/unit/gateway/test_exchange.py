@@ -367,3 +367,26 @@ def test_header_that_no_header_may_hold_is_not_handed_on(value):
     answer = asyncio.run(asked(served(engine), headers=[("traceparent", value), ("tracestate", b"a=b")]))
 
     assert (answer.status_code, engine.jobs[0].headers) == (200, {"tracestate": "a=b"})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+        "the request exceeds the available context size. try increasing it",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "expected a prompt of at most 4095 tokens, found 5000",
+    ],
+)
+def test_prompt_that_is_too_long_is_told_in_the_vendors_words(words):
+    """What an engine says of its context is the code, and the sentence, by which agents know to shorten a conversation."""
+    application = served(Told([EngineError(words, status=400)]))
+
+    chat = asyncio.run(asked(application))
+    messages = asyncio.run(asked(application, "/v1/messages", max_tokens=5))
+    other = asyncio.run(asked(served(Told([EngineError("no such grammar", status=400)]))))
+
+    assert (chat.status_code, chat.json()["error"]["code"]) == (400, "context_length_exceeded")
+    assert messages.json()["error"]["message"].startswith("prompt is too long")
+    assert messages.headers["request-id"] == messages.headers["x-request-id"]
+    assert other.json()["error"]["code"] is None

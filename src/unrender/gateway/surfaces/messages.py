@@ -13,7 +13,7 @@ from typing import Any
 
 from unrender.earlier_calls import arguments_text
 from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, Ask
-from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.chat import read_sampling, read_variables
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
@@ -353,7 +353,8 @@ _TYPES = {
 def refusal(failure: Failure) -> dict[str, Any]:
     """Return a failure in the shape of Anthropic's errors."""
     kind = _TYPES.get(failure.kind, "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": failure.message}}
+    said = f"prompt is too long: {failure.message}" if failure.code == CONTEXT else failure.message
+    return {"type": "error", "error": {"type": kind, "message": said}}
 
 
 def _frame(kind: str, **fields: Any) -> bytes:
