@@ -9,10 +9,11 @@ import asyncio
 import json
 import os
 import random
+import re
 from typing import Any
 
 import pytest
-from live import ASKED
+from live import ASKED, Live, listening, request
 from serving import CALL, HELLO, TOOL, Told, browser, served
 
 from unrender.gateway import EngineCapabilities, GatewayLimits
@@ -135,3 +136,59 @@ def test_paths_of_the_fuzzer_are_the_gateways():
 
     assert {path for path, _ in BODIES} == posted
     assert set(ASKED) <= posted
+
+
+@pytest.mark.slow
+def test_no_bytes_leave_a_traceback(caplog):
+    """Bytes of requests changed anywhere, cut anywhere, get at most one answer each, none a 500, and the log no error."""
+    draw = random.Random(SEED)
+    plain = request("/v1/chat/completions").replace(b"connection: close\r\n", b"")
+    chunked = b"POST /v1/render HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n"
+    put = [
+        b"",
+        b" ",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\x00",
+        b":",
+        b"0",
+        b"5",
+        b"\xff",
+        b"GET / HTTP/1.1\r\n",
+        b"chunked",
+        b"close",
+    ]
+
+    def wire() -> bytes:
+        data = bytearray(b"".join(draw.choice([plain, chunked]) for _ in range(draw.randrange(1, 4))))
+        for _ in range(draw.randrange(3)):
+            at = draw.randrange(len(data))
+            data[at : at + draw.choice([0, 1, 1, 9])] = draw.choice(put)
+        return bytes(data[: draw.randrange(len(data))] if draw.random() < 0.2 else data)
+
+    async def heard(gateway: Live, data: bytes) -> bytes:
+        reader, writer = await gateway.send(data)
+        found = b""
+        try:
+            while part := await asyncio.wait_for(reader.read(65_536), 0.5):
+                found += part
+        except (ConnectionError, TimeoutError):  # a connection that is kept open says no more
+            pass
+        finally:
+            writer.close()
+        return found
+
+    async def run() -> None:
+        async with listening(Told("Hi")) as gateway:
+            for _ in range(REQUESTS // 40):
+                sent = [wire() for _ in range(10)]
+                for data, answer in zip(
+                    sent, await asyncio.gather(*(heard(gateway, one) for one in sent)), strict=True
+                ):
+                    statuses = [int(word) for word in re.findall(rb"HTTP/1\.1 (\d{3})", answer)]
+                    assert 500 not in statuses, data
+                    assert len(statuses) <= len(re.findall(rb"HTTP/1.1", data)) + 1, (data, answer)
+
+    asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
