@@ -175,6 +175,8 @@ class Machine(Ledger):
         self.reread += self.base + self.failed_at - frame.at
         self.go_back(frame)
         if frame.targets:
+            if frame.whole:  # What has failed held a call; what is tried next says itself whether it does.
+                frame.holds = frame.whole = False
             self.pc = frame.targets[0]
             frame.targets = frame.targets[1:]
             return

@@ -231,9 +231,14 @@ class Reading(Generic[Found, Back]):
         self.buffer = "".join(reversed(pieces))
 
     def since(self, position: int) -> str:
-        """Return the text read from `position` on; it must still be needed."""
-        self.recall(position)
-        return self.buffer[position - self.base : self.at]
+        """Return the text read from `position` on; it must still be needed. The buffer stays: places in it hold their meaning."""
+        start, pieces = self.base, [self.buffer[: self.at]]
+        for text in reversed(self.past):
+            if start <= position:
+                break
+            pieces.append(text)
+            start -= len(text)
+        return "".join(reversed(pieces))[position - start :]
 
     def _shift(self, size: int) -> None:
         """The buffer begins `size` characters earlier than it did."""

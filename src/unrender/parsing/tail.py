@@ -12,7 +12,7 @@ from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.finder import Finder
 from unrender.parsing.instructions import MAX_BLANK, SPACE, tool_at
-from unrender.parsing.machine import Machine
+from unrender.parsing.machine import ABANDONED, Machine
 
 FENCE = "```"
 
@@ -151,10 +151,14 @@ class Tail:
                 return False
             if cut_off:
                 machine.bury_call(CallStatus.TRUNCATED, wanted, "")
+                machine.closed = ABANDONED
             elif not ended or expected[machine.closed] not in self.optional:
                 machine.malformed("", wanted)
         self._complete(machine)
-        machine.take(Role.LAYOUT, at if ended else machine.at + _shared_length(machine.buffer, machine.at, self.after))
+        if not machine.dead():  # After a call that is text, white space is text as well.
+            machine.take(
+                Role.LAYOUT, at if ended else machine.at + _shared_length(machine.buffer, machine.at, self.after)
+            )
         machine.leave_calls(self.hub)
         return False
 

@@ -127,7 +127,7 @@ def test_only_whole_pieces_are_dropped() -> None:
 
 
 def test_text_since_a_position() -> None:
-    """From the past and from the buffer."""
+    """From the past and from the buffer, which stays as it is: an instruction may hold places in it."""
     made = reading("abcdef", at=1)
     open_way(made)
     made.at = 4
@@ -136,7 +136,7 @@ def test_text_since_a_position() -> None:
 
     assert made.since(2) == "cde"
     assert made.since(4) == "e"
-    assert (made.position, made.base) == (5, 1)
+    assert (made.position, made.base, made.buffer) == (5, 4, "ef")
 
 
 def test_what_was_found_waits_for_the_first_way_back() -> None:
