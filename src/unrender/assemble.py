@@ -21,7 +21,7 @@ from unrender.format import (
     ToolMode,
     TurnTexts,
 )
-from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
+from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
 from unrender.grammar.nodes import (
     Calls,
     Choice,
@@ -65,12 +65,21 @@ def _parts(format: Format, request: Request, calls: list[Calls], known: Collecti
     if format.reasoning.end:
         yield _thought(format, format.reasoning)
     yield from (_wrapper(format, wrapper) for wrapper in format.wrappers if (wrapper.start + wrapper.end).strip())
-    yield from calls
+    yield from calls if request.calls_allowed else _no_calls(format)
     yield from map(EndOfTurn, _ends(format))
     yield from map(Dropped, _dropped(format))
     yield from (_thought(format, other) for other in _undeclared(format, known))
     if request.response_schema is not None:
         yield JsonAnswer()
+
+
+def _no_calls(format: Format) -> Iterator[NoCalls]:
+    """Yield the syntaxes whose blocks are made of special tokens, with no more than brackets between them."""
+    special = {"", *format.preserved_tokens}
+    for syntax in (format.tools, *format.tolerated):
+        markers = (syntax.section_start, syntax.section_end, syntax.call_start, syntax.call_end)
+        if syntax.mode is not ToolMode.NONE and all(text.strip().strip("[]").strip() in special for text in markers):
+            yield NoCalls(syntax)
 
 
 def _thought(format: Format, markers: Reasoning) -> Block:

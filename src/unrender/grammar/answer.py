@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unrender.format import CallSyntax
 from unrender.grammar.nodes import Calls, Grammar
 
 
@@ -59,7 +60,14 @@ class JsonAnswer:
     """Content that is JSON, possibly in a Markdown fence."""
 
 
-Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls
+@dataclass(frozen=True, slots=True)
+class NoCalls:
+    """A call syntax in a turn without calls: a block of special tokens that is empty says nothing; all else is text."""
+
+    syntax: CallSyntax
+
+
+Part = EndOfTurn | Dropped | Wrapper | Block | JsonAnswer | Calls | NoCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

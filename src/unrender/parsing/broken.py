@@ -88,7 +88,9 @@ class BrokenRun:
                 return True
             closer = self.closers.at(buffer, after)
             end = after + len(closer) if closer else end
-        machine.events.append(BrokenText(buffer[machine.at : end]))
+        # What a generation prompt wrote is never content.
+        if text := buffer[max(machine.at, -machine.base) if machine.given else machine.at : end]:
+            machine.events.append(BrokenText(text))
         machine.take(Role.MALFORMED, end)
         machine.pc = self.text.hub
         return False

@@ -34,6 +34,7 @@ from unrender.parsing.literals import (
     tokens,
     unsplit,
     what_follows_arguments,
+    with_commas,
 )
 from unrender.parsing.machine import Instruction
 from unrender.parsing.other_fields import known_fields
@@ -55,6 +56,33 @@ class Entry:
     """The marker is not something that prose contains: when no call follows, that is worth a report."""
 
 
+def empty_entries(code: Code, syntax: CallSyntax, target: int, closers: int = 0, lead: str = "") -> Iterator[Entry]:
+    """Emit the code of empty calls and empty sections, which say nothing, and yield its entries.
+
+    `functools[]` shows one, and `[]` does not. `closers` close a call and a run of calls at `target`; with none, what is
+    there is read whole.
+    """
+    split = splitter(syntax)
+    for texts in _empty_blocks(syntax, whole=not closers):
+        if is_distinctive("".join("".join(texts).split())):
+            opener = split(texts[0])[0]
+            read = [instruction for text in texts for instruction in literal_code(syntax, text)]
+            at = code.emit(*read, DropEmpty(closers), Jump(target))
+            yield Entry(opener, lead + _lead_of(texts[0]), at, is_distinctive(opener))
+
+
+def _empty_blocks(syntax: CallSyntax, *, whole: bool) -> list[tuple[str, ...]]:
+    """Return the markers of empty calls and empty sections, in the order in which they are tried."""
+    section, call = (syntax.section_start, syntax.section_end), (syntax.call_start, syntax.call_end)
+    calls = [call] if all(map(str.strip, call)) else []
+    around = [(section[0], *call, section[1] if whole else "") for call in calls]
+    return [*calls, *((section, *around) if all(map(str.strip, section)) else ())]
+
+
+def _lead_of(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]
+
+
 class CallCode:
     """Compiles one run of calls into `code`.
 
@@ -64,7 +92,7 @@ class CallCode:
     def __init__(self, code: Code, calls: Calls, hub: int, ends: frozenset[str]) -> None:
         self.code = code
         self.ends = ends
-        self.syntax: CallSyntax = ends_apart(calls.syntax, ends)
+        self.syntax: CallSyntax = with_commas(ends_apart(calls.syntax, ends))
         self.lead: str = calls.lead
         self.spellings: tuple[str, ...] = calls.spellings
         self.head: str = "{" if calls.syntax.envelope else text_of(calls.syntax.function[0])
@@ -90,34 +118,19 @@ class CallCode:
         outer = bare if syntax.section_start.strip() else call
         levels = [(syntax.section_start, section), (syntax.call_start, outer), (self.head, inner)]
         others = [(text, self.code.emit(*literal_code(syntax, text), Jump(call))) for text in self.spellings]
-        others += self._empty_calls()
+        empty = list(empty_entries(self.code, syntax, self.tail, len(closing_tokens(syntax)), self.lead))
         if not self.marked:
             self.unmarked = (self.code.emit(Space(), Named(), Jump(call)),)
             breaks = [self.lead[at:] for at in range(len(self.lead)) if "\n" in self.lead[at:]]
             self.lines = {before + name: call for before in breaks for name in self.names}
-        return list(self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]))
+        return [*self._entries([(text, at) for text, at in [*levels, *others] if text.strip()]), *empty]
 
     def _entries(self, levels: list[tuple[str, int]]) -> Iterator[Entry]:
         for i, (text, at) in enumerate(levels):
             opener = self.split(text)[0]
             distinctive = is_distinctive(opener)
             if i == 0 or distinctive:
-                lead = text[: len(text) - len(text.lstrip())]
-                yield Entry(opener, self.lead + lead, at, distinctive)
-
-    def _empty_calls(self) -> Iterator[tuple[str, int]]:
-        """Yield the code of empty calls and empty sections, which say nothing, with their openers."""
-        syntax = self.syntax
-        call = [*literal_code(syntax, syntax.call_start), *literal_code(syntax, syntax.call_end)]
-        section = [*literal_code(syntax, syntax.section_start), *literal_code(syntax, syntax.section_end)]
-        count = len(closing_tokens(syntax))
-        if syntax.call_start.strip() and syntax.call_end.strip():
-            yield syntax.call_start, self.code.emit(*call, DropEmpty(count), Jump(self.tail))
-        if syntax.section_start.strip() and syntax.section_end.strip():
-            yield syntax.section_start, self.code.emit(*section, DropEmpty(count), Jump(self.tail))
-            if syntax.call_start.strip() and syntax.call_end.strip():
-                opened = (*literal_code(syntax, syntax.section_start), *call, DropEmpty(count), Jump(self.tail))
-                yield syntax.section_start, self.code.emit(*opened)
+                yield Entry(opener, self.lead + _lead_of(text), at, distinctive)
 
     def _hold(self) -> tuple[Instruction, ...]:
         return (Hold(),) if self.syntax.whole else ()

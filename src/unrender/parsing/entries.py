@@ -51,7 +51,9 @@ class Entries:
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
         if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
-            at, begun = SPACE.match(buffer, at + len(self.separator)).end(), False  # type: ignore[union-attr]
+            machine.take(Role.LAYOUT, at)
+            machine.take(Role.MARKER, at + len(self.separator))
+            at, begun = SPACE.match(buffer, machine.at).end(), False  # type: ignore[union-attr]
         machine.take(Role.LAYOUT, at)
         if begun and not machine.final:
             return True

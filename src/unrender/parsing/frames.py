@@ -33,6 +33,14 @@ class Frame:
     attempt: int = 0
     """Where the instruction that tries is."""
 
+    def next_target(self) -> int:
+        """Take the next of the alternatives. Whether it holds a call, it says itself: what has failed did not hold one."""
+        first, *rest = self.targets
+        self.targets = tuple(rest)
+        if self.whole:
+            self.holds = self.whole = False
+        return first
+
     def copy(self) -> Frame:
         """Return an independent frame."""
         return Frame(

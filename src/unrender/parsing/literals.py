@@ -99,6 +99,24 @@ def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
     return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
 
 
+def with_commas(syntax: CallSyntax) -> CallSyntax:
+    """Return a list of calls in code with commas between calls and arguments, where the format writes neither.
+
+    Some templates drop them (`[f(a="x"b=3)]`), or show one call alone. Models write what the language wants: `[f(a="x", b=3), g()]`.
+    """
+    arguments = syntax.arguments
+    listed = syntax.section_start.strip()[-1:] == "[" and not syntax.call_start.strip()
+    if not listed or syntax.function != (Slot.NAME, Slot.ARGUMENTS) or arguments.start.strip() != "(":
+        return syntax
+    if not arguments.entry or arguments.end.strip() != ")":
+        return syntax
+    return replace(
+        syntax,
+        separator=syntax.separator if syntax.separator.strip() else ", ",
+        arguments=replace(arguments, separator=arguments.separator if arguments.separator.strip() else ", "),
+    )
+
+
 def literal_code(syntax: CallSyntax, text: str) -> list[Instruction]:
     """Return the code that reads a literal of `syntax`."""
     found: list[Instruction] = []

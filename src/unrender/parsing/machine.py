@@ -175,10 +175,7 @@ class Machine(Ledger):
         self.reread += self.base + self.failed_at - frame.at
         self.go_back(frame)
         if frame.targets:
-            if frame.whole:  # What has failed held a call; what is tried next says itself whether it does.
-                frame.holds = frame.whole = False
-            self.pc = frame.targets[0]
-            frame.targets = frame.targets[1:]
+            self.pc = frame.next_target()
             return
         self.frames.pop()
         self.pc = frame.otherwise
@@ -326,7 +323,8 @@ class Machine(Ledger):
         self.malformed(met, wanted, _read_so_far(call, status))
         if self.carried:
             self.bring()
-        self.events.append(ContentText(self.since(call.start)))
+        if text := self.since(max(call.start, 0) if self.given else call.start):
+            self.events.append(ContentText(text))
         relabel(self.span_roles, self.span_ends, call.start, Role.CONTENT)
         self.answered = True
 

@@ -8,14 +8,14 @@ call, or back. Everything between two hubs is straight-line code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.frozen import FrozenDict
-from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, Part, Wrapper
+from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
 from unrender.grammar.nodes import Calls, Role
 from unrender.parsing.broken import BrokenRun, TextRun
-from unrender.parsing.calls import CallCode, Entry
+from unrender.parsing.calls import CallCode, Entry, empty_entries
 from unrender.parsing.code import Code
 from unrender.parsing.finder import Finder
 from unrender.parsing.flow import Flow
@@ -180,6 +180,9 @@ class _Compiler:
                 self._undeclared(hub, self._inner(hub, part, entries), part)
             case JsonAnswer():
                 self._fenced_json(hub)
+            case NoCalls(syntax):
+                empty = empty_entries(self.code, syntax, hub.at)
+                self._enter(hub, [replace(entry, strong=False) for entry in empty])  # What is not empty is text.
             case Calls():
                 pass  # Compiled before: their entries are what the free texts lead to.
             case _:

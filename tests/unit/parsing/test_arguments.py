@@ -126,9 +126,9 @@ ENTRIES = Entries(20, 30, "<p>", "|,", MARKS)
         (" \n<p>x", False, "to 20", "layout ' \\n'"),
         ("</f>", False, "to 30", ""),
         ("<f>", False, "to 30", ""),
-        ("|,<p>", False, "to 20", "layout '|,'"),
-        (" |, \n<p>", False, "to 20", "layout ' |, \\n'"),
-        ("|,</f>", False, "to 30", "layout '|,'"),
+        ("|,<p>", False, "to 20", "marker '|,'"),
+        (" |, \n<p>", False, "to 20", "layout ' ', marker '|,', layout ' \\n'"),
+        ("|,</f>", False, "to 30", "marker '|,'"),
         ("|", False, "waits", ""),
         (" |", False, "waits", "layout ' '"),
         ("<", False, "waits", ""),
@@ -142,7 +142,7 @@ ENTRIES = Entries(20, 30, "<p>", "|,", MARKS)
     ],
 )
 def test_between_two_arguments(text: str, final: bool, outcome: str, read: str) -> None:
-    """White space and one separator are layout; then another argument begins, or a marker ends them."""
+    """White space is layout and one separator a marker; then another argument begins, or a marker ends them."""
     machine = calling(text, final=final, count=1)
 
     assert (step(ENTRIES, machine), taken(machine)) == (outcome, read)

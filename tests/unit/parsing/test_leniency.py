@@ -14,6 +14,7 @@ from properties.families import (
     JSON_ENVELOPE,
     KEY_AND_VALUE,
     NESTED_TAGS,
+    PYTHON_CALLS,
     REPEATED,
     TAG_AND_JSON,
     TAGGED,
@@ -24,7 +25,7 @@ from properties.families import (
 from properties.invariants import check
 from splitting import fed
 
-from unrender.format import CallSyntax, Format, Reasoning, Slot, ToolMode
+from unrender.format import Arguments, CallSyntax, Format, Reasoning, Slot, ToolMode
 from unrender.messages import Request, Tool, ToolCall
 from unrender.parsing.events import Malformed
 from unrender.parsing.ids import numbered_id
@@ -57,6 +58,7 @@ class Row:
     dead: str = ""
     """The status of the call, which is dead and no call of the message."""
     reported: bool = False
+    request: Request = REQUEST
 
 
 def call(text: str) -> str:
@@ -110,6 +112,25 @@ UNSPACED = replace(
                 entry=("<arg_key>", Slot.KEY, "</arg_key><arg_value>", Slot.VALUE, "</arg_value>"),
             ),
         ),
+    ),
+)
+SPECIAL = replace(
+    COUNTED,
+    format=replace(
+        COUNTED.format, preserved_tokens=("<|calls_begin|>", "<|calls_end|>", "<|call_begin|>", "<|call_end|>")
+    ),
+)
+BARE_LIST = replace(
+    PYTHON_CALLS,
+    format=Format(
+        tools=replace(
+            PYTHON_CALLS.format.tools,
+            section_start="[",
+            section_end="]",
+            separator="",
+            parallel=False,
+            arguments=Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE)),
+        )
     ),
 )
 UNTHINKING = replace(JSON_ENVELOPE, format=replace(JSON_ENVELOPE.format, reasoning=Reasoning()))
@@ -171,6 +192,14 @@ ROWS = (
     Row(name="keys without quotes", output=call('{"name": "now", "arguments": {city: "Rome"}}'), calls=(ROME,)),
     Row(name="empty call", output=f"A\n<tool_call>\n</tool_call>\n{PLAIN}", content="A", calls=(NOW,), reported=True),
     Row(name="empty section", family=COUNTED, output="A<|calls_begin|><|calls_end|>B", content="AB", reported=True),
+    Row(
+        name="empty section without tools",
+        family=SPECIAL,
+        output="A<|calls_begin|>\n<|call_begin|><|call_end|><|calls_end|>B<|call_begin|>C",
+        content="AB<|call_begin|>C",
+        reported=True,
+        request=Request(tools=()),
+    ),
     Row(name="stray reasoning closer", output="</think>\n\nHi", content="Hi"),
     Row(name="other white space", output='<tool_call>  {"name":"now","arguments":{}}</tool_call>', calls=(NOW,)),
     Row(
@@ -281,6 +310,12 @@ ROWS = (
         output=call('{"name": "now", "name": "", "arguments": {"city": "Rome"}, "parameters": {"city": "Oslo"}}'),
         calls=(ROME,),
         reported=True,
+    ),
+    Row(
+        name="commas in code",
+        family=BARE_LIST,
+        output='[now(city="Rome"), now()][now(city="Rome"exact=true), now(city="Rome", exact=True)]',
+        calls=(ROME, NOW, *[("now", {"city": "Rome", "exact": True})] * 2),
     ),
     Row(
         name="trailing comma",
@@ -420,7 +455,7 @@ def test_a_row_of_the_contract_holds(row: Row) -> None:
     """Each deviation is read as the contract says, at every chunking, and reported where it says so."""
 
     def parser() -> Parser:
-        return Parser(row.family.format, REQUEST, prompt=row.family.prompt, ids=numbered_id)
+        return Parser(row.family.format, row.request, prompt=row.family.prompt, ids=numbered_id)
 
     message = check(parser, row.output)
     events = fed(parser(), [row.output])

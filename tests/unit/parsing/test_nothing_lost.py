@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from properties import families
 from properties.families import JSON_CALL, JSON_ENVELOPE, NAME_AND_ARGUMENTS, REQUEST
 from splitting import merged
 
-from unrender.format import CallSyntax, Format, ToolMode
+from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.messages import Message
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
@@ -64,3 +67,36 @@ def test_white_space_after_a_call_that_was_cut_off_is_text() -> None:
 
     assert first[1].content == text
     assert others == [first, first]
+
+
+@pytest.mark.parametrize("separator", ["", ", "])
+def test_a_value_does_not_hold_a_second_call(separator: str) -> None:
+    """Also where values are raw text and the format shows one call alone."""
+    tools = CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        section_start="[",
+        section_end="]",
+        separator=separator,
+        function=(Slot.NAME, Slot.ARGUMENTS),
+        arguments=Arguments(
+            start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=",", codec=families.RAW_BY_SCHEMA
+        ),
+        parallel=False,
+    )
+    for text in ('[now(city="x", note="3"), get_time(city="y")]', "[now(city=x, note=3), get_time(city=y)]"):
+        for _, message, _ in ways(Format(tools=tools), text):
+            assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == [
+                ("now", {"city": "x", "note": "3"}),
+                ("get_time", {"city": "y"}),
+            ]
+
+
+@pytest.mark.parametrize("text", ["get_time(", "get_time(city=7", "get_timing"])
+def test_what_the_prompt_has_begun_is_not_content(text: str) -> None:
+    """Also when a call that the prompt has begun dies."""
+    tools = CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start=">>>", function=(Slot.NAME, "(", Slot.ARGUMENTS, ")"))
+    parser = Parser(Format(tools=tools), REQUEST, begun=">>>")
+    parser.feed(text)
+    parser.finish()
+
+    assert parser.message.content == text
