@@ -43,6 +43,7 @@ from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.slots import Commit, EndId, MarkId, ReadKey, ReadName, ReadWord, RepeatKey, RepeatName, SkipWords
+from unrender.parsing.tail import Tail
 from unrender.parsing.values import MAX_DEPTH, LiteralScanner, LiteralStyle
 from unrender.parsing.wellformed import END, KEY_STRING, STRING, VALUE
 from unrender.parsing.xml import XmlScanner
@@ -227,6 +228,8 @@ def _read_frame(saved: Saved, machine: Machine, least: int, counts: list[int]) -
     left = saved.number("left", 0, len(instruction.targets) - 1)
     targets = instruction.targets[len(instruction.targets) - left :]
     events = saved.number("events", 0, len(counts) - 1)
+    states = ((True, False),) if instruction.sealed >= 0 else ((False, False), (True, True))
+    saved.require("holds", (saved.flag("holds"), saved.flag("whole")) in states, "what holds calls here")
     return Frame(
         targets=targets,
         otherwise=instruction.otherwise,
@@ -275,6 +278,7 @@ def _read_call(saved: Saved, machine: Machine) -> CallState:
     call.mark = saved.number("mark", least, machine.base + machine.at)
     call.start = saved.number("start", least, machine.base + machine.at)
     call.recover = saved.number("recover", 0, len(machine.program) - 1)
+    saved.require("recover", not call.recover or isinstance(machine.program[call.recover], Tail), "where a call ends")
     call.tool = machine.request.tool(call.name) if call.name else None
     call.types = ArgumentTypes(call.tool)
     return call

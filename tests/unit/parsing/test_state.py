@@ -287,6 +287,7 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (JSON_ENVELOPE, IN_A_STRING, "machine.call.start", 1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.call.start", 54),
     (JSON_ENVELOPE, IN_A_STRING, "machine.call.recover", -1),
+    (JSON_ENVELOPE, IN_A_STRING, "machine.call.recover", 1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.call.holds", "cooked"),
     (JSON_ENVELOPE, IN_A_STRING, "machine.call.count", -1),
     (JSON_ENVELOPE, IN_A_STRING, "machine.call.separated", -1),
@@ -319,6 +320,8 @@ REFUSED: list[tuple[Family, str, str, Any]] = [
     (COUNTED, HELD, "machine.frames.0.span_end", -LAST - 1),
     (COUNTED, HELD, "machine.frames.0.calls", 1),
     (COUNTED, HELD, "machine.frames.0.holds", 1),
+    (COUNTED, HELD, "machine.frames.0.holds", False),
+    (COUNTED, HELD, "machine.frames.0.whole", True),
     (COUNTED, HELD, "machine.events.0.index", 1),
     (COUNTED, HELD, "machine.events.1.index", 1),
     (COUNTED, HELD, "machine.events.1.index", -1),
@@ -380,7 +383,6 @@ ACCEPTED: list[tuple[Family, str, str, Any]] = [
     (COUNTED, HELD, "machine.frames.0.at", 68),
     (COUNTED, HELD, "machine.frames.0.spans", 8),
     (COUNTED, HELD, "machine.frames.0.spans", 0),
-    (COUNTED, HELD, "machine.frames.0.whole", True),
     (COUNTED, HELD, "machine.scanner.state", 9),
 ]
 
