@@ -28,7 +28,7 @@ sys.path[:0] = [str(environment.ROOT / "src"), str(TESTS)]
 
 from hunting.tally import REGRESSIONS, Failure, Generator, Tally, spent  # noqa: E402
 
-MODULES = ("formats", "templates", "outputs")
+MODULES = ("formats", "templates", "outputs", "lossless")
 PROCESSES = 2
 SLICE = 60.0
 """Seconds of processor time that one child hunts; what it found is safe when the next one dies."""

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from hunting.tally import Failure, Tally, keep_failure, spent
+from hunting.tally import Failure, Tally, keep_failure, minimised, spent
 from properties.attacks import Reading, markers, readings
 from properties.invariants import check_copies, check_events, check_spans
 from splitting import fed, merged, pieces
@@ -36,8 +36,6 @@ NAME = "outputs"
 ANY_TOOL = Request(tools=None)
 LONGEST = 700
 """Longest text that is tried, in characters."""
-MINIMISING = 10.0
-"""Seconds that are spent on making one failing text smaller."""
 _ODD = (
     *(
         '"',
@@ -152,7 +150,7 @@ def hunt(random: Random, deadline: float, keep: Path) -> Tally:
         tried += 1
         failure = replay(text)
         if failure and failure.kind not in failures:
-            failures[failure.kind] = _minimised(failure)
+            failures[failure.kind] = minimised(failure, replay)
             keep_failure(keep, NAME, failures[failure.kind])
         refused += not failure and _is_refused(text)
     return Tally(tried=tried, refused=refused, failures=tuple(failures.values()))
@@ -365,21 +363,3 @@ _CHECKS: dict[str, Callable[[Reading, str, int], None]] = {
 def _kind(check: str, error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{check}: {type(error).__name__} in {Path(frame.filename).name}, {frame.name}"
-
-
-def _minimised(failure: Failure) -> Failure:
-    """Return the failure with the smallest text found that fails alike."""
-    until = spent() + MINIMISING
-    data = json.loads(failure.input)
-    size = len(data["text"]) // 2
-    while size and spent() < until:
-        at, smaller = 0, False
-        while at < len(data["text"]) and spent() < until:
-            shorter = data | {"text": data["text"][:at] + data["text"][at + size :]}
-            found = replay(json.dumps(shorter))
-            if found and found.kind == failure.kind:
-                data, failure, smaller = shorter, found, True
-            else:
-                at += size
-        size = size // 2 if not smaller or size > 1 else size
-    return failure

@@ -14,12 +14,16 @@ replays all files of `regressions/`.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Protocol
 
+MINIMISING = 10.0
+"""Seconds that are spent on making one failing text smaller."""
 REGRESSIONS = Path(__file__).resolve().parent / "regressions"
 
 
@@ -90,3 +94,21 @@ def keep_failure(folder: Path, name: str, failure: Failure) -> Path:
 def kept_inputs(name: str, folder: Path = REGRESSIONS) -> list[str]:
     """Return the inputs that the generator `name` has kept, in the order of their files."""
     return [path.read_bytes().decode("utf-8", "surrogatepass") for path in sorted(folder.glob(f"{name}-*.txt"))]
+
+
+def minimised(failure: Failure, replay: Callable[[str], Failure | None]) -> Failure:
+    """Return the failure with the smallest text found that fails alike; inputs are JSON with a `text`."""
+    until = spent() + MINIMISING
+    data = json.loads(failure.input)
+    size = len(data["text"]) // 2
+    while size and spent() < until:
+        at, smaller = 0, False
+        while at < len(data["text"]) and spent() < until:
+            shorter = data | {"text": data["text"][:at] + data["text"][at + size :]}
+            found = replay(json.dumps(shorter))
+            if found and found.kind == failure.kind:
+                data, failure, smaller = shorter, found, True
+            else:
+                at += size
+        size = size // 2 if not smaller or size > 1 else size
+    return failure

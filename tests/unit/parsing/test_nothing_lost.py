@@ -11,6 +11,7 @@ from splitting import merged
 
 from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
 from unrender.messages import Message
+from unrender.parsing.events import Event
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
 
@@ -27,7 +28,7 @@ WHOLE = Format(
 NOW = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
 
 
-def ways(format: Format, text: str) -> list[tuple[object, Message, tuple[Span, ...]]]:
+def ways(format: Format, text: str) -> list[tuple[list[Event], Message, tuple[Span, ...]]]:
     """Return what is read of `text` in one piece, in single characters, and given with the end."""
     found = []
     for chunks, last in (([text], ""), (list(text), ""), ([], text)):

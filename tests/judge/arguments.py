@@ -1,0 +1,152 @@
+"""A reading of a text → whether complete calls hold all that the text has for their arguments.
+
+An independent reading of the text under spans of arguments: `json` where it is JSON; else each word of it has to stand in
+the arguments, in order. `SAME` lists the words that arguments have in another form; what a Format writes for no arguments
+(`when_empty`) says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from html import unescape
+from typing import Any
+
+from judge.outcome import Outcome, expect, syntaxes
+
+from unrender import Message
+from unrender.format import Arguments, Containers, Format, Slot, Strings
+from unrender.messages import CallStatus, ToolCall
+from unrender.parsing.events import ArgumentsText, ToolCallStarted
+
+SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
+"""Words that arguments have in another form than the text."""
+
+
+def argued(format: Format, outcome: Outcome, text: str) -> None:
+    """Expect complete calls to have one JSON object each, which holds what is under the spans of arguments."""
+    calls = calls_under_spans(outcome.message)
+    for call in calls:
+        expect("arguments that are not one JSON object", _is_object(call.arguments), call)
+    for index, call in enumerate(outcome.message.tool_calls):
+        given = [event.text for event in outcome.events if isinstance(event, ArgumentsText) and event.index == index]
+        expect("events that do not add up to the arguments", "".join(given) == call.arguments, given, call)
+    started = [event.index for event in outcome.events if isinstance(event, ToolCallStarted)]
+    expect("calls that are not told of", started == list(range(len(outcome.message.tool_calls))), started)
+    nothing = {(syntax.arguments.when_empty or "").strip() for syntax in syntaxes(format)}
+    written = [piece for piece in outcome.under(text, "argument") if piece not in nothing]
+    said = "".join(leaf for call in calls for leaf in _leaves(json.loads(call.arguments, **_AS_WRITTEN)))
+    if not any(syntax.arguments.entry for syntax in syntaxes(format)) and all(
+        _is_object(piece, strict=False) for piece in written
+    ):
+        _same_objects(calls, written)
+        return
+    missing = _missing(_read_by_hand(format, " ".join(written)), said)
+    expect("text of arguments that no call has", not missing, missing, written, calls)
+
+
+def named(outcome: Outcome, text: str) -> None:
+    """Expect what is under spans of names to name a call, or an argument of one."""
+    calls = outcome.message.tool_calls
+    keys = {key for call in calls_under_spans(outcome.message) for key in _keys(json.loads(call.arguments))}
+    for name in outcome.under(text, "name"):
+        # Where white space may be missing, the name of the first argument comes right after the call's.
+        rests = [name.removeprefix(call.name) for call in calls]
+        known = any(not rest or rest.strip().strip("\"'") in keys for rest in (name, *rests))
+        expect("a name that names nothing", known, name, calls)
+
+
+def _keys(value: Any) -> Iterator[str]:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield str(key)
+        yield from _keys(item)
+
+
+def calls_under_spans(message: Message) -> list[ToolCall]:
+    """Return the calls whose text is under spans of arguments. The text of a dead call is content, under its own spans."""
+    return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
+
+
+def _same_objects(calls: Sequence[ToolCall], written: Sequence[str]) -> None:
+    """Expect each object of the text in one call, in order; a call may have no text for its arguments."""
+    left = [json.loads(call.arguments) for call in calls]
+    for piece in written:
+        value = json.loads(piece, strict=False)
+        while left and left[0] != value:
+            expect("an object of arguments that no call has", left.pop(0) == {}, value, calls)
+        expect("an object of arguments that no call has", bool(left), value, calls)
+        left.pop(0)
+
+
+def _is_object(text: str, *, strict: bool = True) -> bool:
+    try:
+        return isinstance(json.loads(text, strict=strict), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+_AS_WRITTEN: dict[str, Any] = {"object_pairs_hook": list, "parse_int": str, "parse_float": str, "strict": False}
+"""Both of two fields of one name, and numbers with all their digits."""
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield the names and the scalars of a value, in order."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value if isinstance(value, str) else {None: "null", True: "true", False: "false"}.get(value, str(value))
+
+
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbfav0-7]{1,3}|N\{[^}]*\})")
+_NUMBER = re.compile(r"[-+]?[0-9._]*[0-9][0-9._]*(?:[eE][-+]?[0-9]+)?")
+_WORDS = re.compile(rf"{_NUMBER.pattern}|[^\W_]+")
+
+
+def _read_by_hand(format: Format, written: str) -> str:
+    """Return the text of arguments without what a notation writes around and inside of values: quotes, tags, escapes."""
+    if any(_has_entities(syntax.arguments) for syntax in syntaxes(format)):
+        written = unescape(written)
+    for syntax in syntaxes(format):
+        for delimiter in filter(None, (syntax.arguments.codec.string_open, syntax.arguments.codec.string_close)):
+            written = written.replace(delimiter, " ")
+        written = _tag(syntax.arguments).sub(" ", written)
+    return " ".join(_WORDS.findall(_ESCAPE.sub(" ", written)))
+
+
+@lru_cache(maxsize=512)
+def _tag(arguments: Arguments) -> re.Pattern[str]:
+    """Return what finds the tags inside of values, where arguments are written in tags of their own names."""
+    texts = [part for part in arguments.entry if not isinstance(part, Slot) and part.strip()]
+    if arguments.entry.count(Slot.KEY) < 2 or len(texts) < 2:
+        return re.compile("(?!)")
+    opens, closes = texts[0].strip(), texts[-1].strip()
+    heads = {opens, *(text.strip() for text in texts[1:-1])}
+    return re.compile(f"(?:{'|'.join(map(re.escape, sorted(heads, key=len)[::-1]))})[^<>]{{0,80}}?{re.escape(closes)}")
+
+
+def _has_entities(arguments: Arguments) -> bool:
+    return arguments.codec.strings is Strings.ESCAPED or arguments.codec.containers is Containers.XML
+
+
+def _missing(written: str, said: str) -> str:
+    """Return the first word of the text that the arguments do not have in its place; numbers count by their digits."""
+    at = 0
+    for word in written.split():
+        forms = (word, SAME.get(word, word), word.strip("+-0._").partition("e")[0].rstrip("0."))
+        ends = [_after(form, said, at) for form in forms[: 3 if _NUMBER.fullmatch(word) else 2]]
+        at = min((end for end in ends if end >= 0), default=-1)
+        if at < 0:
+            return word
+    return ""
+
+
+def _after(word: str, said: str, at: int) -> int:
+    """Return the place after the letters and digits of `word`, in order; -1 where they are not there."""
+    for letter in filter(str.isalnum, word):
+        at = said.find(letter, at) + 1
+        if not at:
+            return -1
+    return at

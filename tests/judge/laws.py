@@ -1,0 +1,173 @@
+"""A turn and a text → what is lost, doubled, or read otherwise when the text comes otherwise.
+
+The judge shares no code with parser, spans and machine. It sees what every caller sees (events, message, spans) and the
+Format as data, and it holds for every Format, every text and every way of feeding:
+
+- spans cover the text, without gap or overlap, to its end;
+- the text under spans of content is the message's content, and so for reasoning;
+- spans of markers hold only words that the Format declares, those of layout only white space;
+- what a complete call has under its spans of arguments is in its arguments, which are one JSON object (`arguments`);
+- events add up to the message, and every way of feeding gives the same (`feeding`).
+
+The exceptions have a name each: `OPTIONAL`, `PASSED_OVER`, `REPORTED`, and `SAME` in `arguments`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from judge.arguments import argued, named
+from judge.feeding import WAYS, whole
+from judge.outcome import Outcome, expect, syntaxes
+
+from unrender import ChatTemplate, Turn
+from unrender.format import Format, Slot
+from unrender.formats.reasoning import known_reasoning
+from unrender.parsing.events import ContentText, Malformed, ReasoningText
+
+OPTIONAL = frozenset(("malformed",))
+"""Roles of text that may be content or left out: only a Format that cleans its content has them."""
+PASSED_OVER = re.compile(r"""(?:"[^"\\]{0,200}"|'[^'\\]{0,200}'|\w+)\s*:\s*""")
+"""The name of a field of an envelope. Where its value says nothing to a parser, the value is passed over with it."""
+REPORTED = "another"
+"""A word of the event that says that a field came twice: it is passed over, with its value."""
+_VALUE = re.compile(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[-+\w.]+|[\[{](?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*[\]}]""")
+"""A text, a word or a flat list, JSON or not."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+_JSON = frozenset("{}[]\":,'")
+_FENCE = re.compile(r"```\w*")
+
+
+def turn_of(format: Format, prompt: str, tools: Sequence[dict[str, Any]] | None) -> Turn:
+    """Return a turn of any Format whose prompt ends in `prompt`."""
+    template = ChatTemplate.from_string("{{ messages[-1].content }}", format=format)
+    return template.prepare([{"role": "user", "content": prompt}], tools=tools)
+
+
+def judge(turn: Turn, text: str, seed: int) -> Outcome:
+    """Return what is read of the text. Raises `Lost` for the first law that is broken."""
+    outcome = whole(turn, text)
+    covered(outcome, text)
+    accounted(turn, outcome, text)
+    marked(turn.format, outcome, text)
+    argued(turn.format, outcome, text)
+    named(outcome, text)
+    for name, way in WAYS.items():
+        same(name, outcome, way(turn, text, Random(seed)))
+    return outcome
+
+
+def same(way: str, expected: Outcome, found: Outcome) -> None:
+    """Expect one outcome."""
+    for part in ("message", "spans", "events"):
+        one, other = getattr(expected, part), getattr(found, part)
+        expect(f"{way}: other {part}", one == other, one, other)
+
+
+def covered(outcome: Outcome, text: str) -> None:
+    """Expect spans over the whole text."""
+    at = 0
+    for span in outcome.spans:
+        expect("a gap or an overlap", span.start == at < span.end, at, span)
+        at = span.end
+    expect("spans that end too early", at == len(text), at, len(text))
+
+
+def accounted(turn: Turn, outcome: Outcome, text: str) -> None:
+    """Expect content and reasoning to be the text under their spans, and the sum of their events."""
+    message, format = outcome.message, turn.format
+    for role, kind, said in (
+        ("content", ContentText, message.content),
+        ("reasoning", ReasoningText, message.reasoning),
+    ):
+        given = "".join(event.text for event in outcome.events if isinstance(event, kind))
+        expect(f"events that do not add up to the {role}", given == said, given, said)
+        under = [(span.role.value, text[span.start : span.end]) for span in outcome.spans]
+        options = OPTIONAL if format.cleans_content and role == "content" else frozenset()
+        expected = [
+            re.escape(piece) if of == role else f"(?:{re.escape(piece)})?"
+            for of, piece in under
+            if of == role or of in options
+        ]
+        found = re.fullmatch("".join(["(.*?)", *expected]), said, re.DOTALL)
+        begun = turn.begun if role == "reasoning" else ""  # Words that the prompt has begun are in no text.
+        expect(f"{role} that is not the text under its spans", bool(found and found.group(1) in begun), said, under)
+    for role in () if format.cleans_content else OPTIONAL:
+        expect("text that is left out", not outcome.under(text, role), outcome.spans)
+    blank = "".join(outcome.under(text, "layout"))
+    expect("layout that is not white space", not blank.strip(), blank)
+
+
+def marked(format: Format, outcome: Outcome, text: str) -> None:
+    """Expect markers to be made of words that the Format declares, of JSON's punctuation, names and ids."""
+    if any(REPORTED in event.expected for event in outcome.events if isinstance(event, Malformed)):
+        return
+    names = (*outcome.under(text, "name"), *outcome.under(text, "id"))
+    allowed = words(format).union(*map(_WORD.findall, names))
+    if any(syntax.envelope for syntax in syntaxes(format)):
+        text = _without_fields(outcome, text)
+    for span in outcome.spans if not _free_words(format) else ():
+        if span.role.value == "marker":
+            piece = _FENCE.sub("", text[span.start : span.end])
+            unknown = [word for word in _WORD.findall(piece) if not _made_of(word, allowed)]
+            expect("a marker that the Format does not declare", not unknown, unknown, piece)
+
+
+def _made_of(word: str, allowed: frozenset[str]) -> bool:
+    """Return whether a word is one of these, or some of them in a row: two markers may stand side by side."""
+    ends = [0]
+    for end in range(1, len(word) + 1):
+        if any(word[start:end] in allowed for start in ends):
+            ends.append(end)
+    return ends[-1] == len(word)
+
+
+def _without_fields(outcome: Outcome, text: str) -> str:
+    """Return the text with blanks for each field of an envelope, with its value, that is under markers."""
+    for start, stop in _runs(outcome):
+        found = PASSED_OVER.search(text, start, stop)
+        while found:
+            value = _VALUE.match(text, found.end(), stop)
+            end = value.end() if value else found.end()
+            with suppress(ValueError, RecursionError):
+                end = json.JSONDecoder(strict=False).raw_decode(text[:stop], found.end())[1]
+            text = text[: found.start()] + " " * (end - found.start()) + text[end:]
+            found = PASSED_OVER.search(text, end, stop)
+    return text
+
+
+def _runs(outcome: Outcome) -> Iterator[tuple[int, int]]:
+    """Yield where markers and the layout between them begin and end."""
+    start = 0
+    for span in outcome.spans:
+        if span.role.value not in ("marker", "layout"):
+            yield start, span.start
+            start = span.end
+    yield start, outcome.spans[-1].end if outcome.spans else 0
+
+
+def _free_words(format: Format) -> bool:
+    """Whether words without a meaning may stand in a call: `ANY` and `TYPE` slots."""
+    parts = [part for syntax in syntaxes(format) for part in (*syntax.function, *syntax.arguments.entry)]
+    return Slot.ANY in parts or Slot.TYPE in parts
+
+
+@lru_cache(maxsize=512)
+def words(format: Format) -> frozenset[str]:
+    """Return the words and the punctuation of all texts that a Format has."""
+    known = [marker for pair in known_reasoning() for marker in (pair.start, pair.end)]
+    texts = [*_texts(format.to_dict()), *(known if format.undeclared_reasoning else ())]
+    return frozenset(word for text in texts for word in _WORD.findall(text)) | _JSON | {"CDATA", "function", "type"}
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    for item in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _texts(item)

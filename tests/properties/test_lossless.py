@@ -1,0 +1,74 @@
+"""Nothing is lost, and every way of feeding says the same, for Formats of all origins and texts of all kinds."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+from hunting import lossless
+from hunting.tally import kept_inputs
+from judge.laws import same, turn_of
+from judge.outcome import Outcome
+
+from unrender.errors import FormatError
+from unrender.format import Format
+from unrender.parsing.ids import numbered_id
+from unrender.testing.chunks import merged
+
+SEEDS = 12
+FORMATS = 16
+"""Formats for each seed."""
+LONGEST = 120
+"""Longest answer whose every beginning is read, in characters."""
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_drawn_texts_obey_the_judge(seed: int) -> None:
+    """Of each Format some texts; `scripts/hunt.py --only lossless` tries as many as there is time for."""
+    random = Random(seed)
+    for _ in range(FORMATS):
+        try:
+            subject = lossless.drawn(random)
+        except FormatError:
+            continue
+        for text in lossless.texts(subject, random):
+            assert lossless.failure_of(subject, text, random.randrange(1 << 16)) is None
+
+
+@pytest.mark.parametrize("name", lossless.known())
+def test_every_beginning_of_an_answer_is_read_alike(name: str) -> None:
+    """Fed, given with the end, parsed at once, and read by a restored parser."""
+    format = Format.from_dict(lossless.known()[name])
+    turn = turn_of(format, "".join(format.turn.headers[:1]) + format.turn.prefill, lossless.OFFERED)
+    text = max(lossless.samples(turn), key=len)[:LONGEST]
+    parser = turn.parser(ids=numbered_id)
+    before = []
+    for at in range(len(text) + 1):
+        fed, restored, given = (
+            parser.copy(),
+            turn.restore(parser.state(), ids=numbered_id),
+            turn.parser(ids=numbered_id),
+        )
+        found = [
+            Outcome(tuple(merged([*so_far, *one.finish(text=last)])), one.message, one.spans)
+            for one, so_far, last in ((fed, before, ""), (restored, before, ""), (given, [], text[:at]))
+        ]
+        for way, outcome in zip(("restored", "finish(text)"), found[1:], strict=True):
+            same(f"{way} at {at}", found[0], outcome)
+        assert turn.parse(text[:at], ids=numbered_id) == found[0].message
+        before += parser.feed(text[at : at + 1])
+
+
+@pytest.mark.parametrize("text", kept_inputs(lossless.NAME))
+def test_a_kept_input_stays_fixed(text: str) -> None:
+    """An input that once broke a law breaks none any more."""
+    assert lossless.replay(text) is None
+
+
+def test_a_failure_can_be_replayed() -> None:
+    """What is kept holds all that it needs: the Format, the prompt, the tools and the text."""
+    subject = lossless.Subject.of(Format().to_dict(), None, True)
+    case = {"prompt": "", "offers": True, "text": "Hi", "seed": 0, "format": subject.format.to_dict()}
+
+    assert lossless.replay(json.dumps(case)) is None
