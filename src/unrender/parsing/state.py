@@ -7,41 +7,28 @@ instruction that it belongs to. Each field is checked, so that data which no par
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus
 from unrender.parsing.arguments import CloseArguments, JsonArguments, Value
-from unrender.parsing.cleaning import BrokenText
 from unrender.parsing.code_value import CodeValueScanner
 from unrender.parsing.coercion import ArgumentTypes
 from unrender.parsing.entries import Entries
 from unrender.parsing.envelope import LAST_STEP, EnvelopeState, ReadEnvelope
 from unrender.parsing.escaped import EscapedScanner
-from unrender.parsing.events import (
-    ArgumentsText,
-    ContentText,
-    Event,
-    Malformed,
-    MessageFinished,
-    ReasoningText,
-    ToolCallFinished,
-    ToolCallStarted,
-)
 from unrender.parsing.flow import Scanner
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.instructions import Attempt, Jump, Lit, Maybe, MaybeFence, Soft, Space
 from unrender.parsing.joined import JoinedScanner
 from unrender.parsing.machine import ABANDONED, Machine, Program
-from unrender.parsing.message import read_dead_call
 from unrender.parsing.policy import read_policy, save_policy
 from unrender.parsing.quoted import QuotedScanner
 from unrender.parsing.raw import RawScanner
 from unrender.parsing.saved import MOST, Saved
+from unrender.parsing.saved_events import read_events, save_events
 from unrender.parsing.slots import Commit, EndId, MarkId, ReadKey, ReadName, ReadWord, RepeatKey, RepeatName, SkipWords
 from unrender.parsing.tail import Tail
 from unrender.parsing.values import MAX_DEPTH, LiteralScanner, LiteralStyle
@@ -58,58 +45,6 @@ _INSIDE = (
 """Instructions that work on a call."""
 _STRAIGHT = (Lit, Maybe, MaybeFence, Soft, Space)
 """Instructions that go on to the next one."""
-
-# Events.
-
-_KINDS: dict[str, type[Event | BrokenText]] = {
-    "reasoning": ReasoningText,
-    "content": ContentText,
-    "broken": BrokenText,
-    "started": ToolCallStarted,
-    "arguments": ArgumentsText,
-    "finished": ToolCallFinished,
-    "malformed": Malformed,
-    "end": MessageFinished,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
-
-
-def save_events(events: Iterable[Event | BrokenText]) -> list[dict[str, Any]]:
-    """Return events as JSON data."""
-    return [{"kind": _NAMES[type(event)], **asdict(event)} for event in events]
-
-
-def read_events(saved: list[Saved], calls: int, most: int) -> tuple[list[Event | BrokenText], list[int]]:
-    """Return events, and the number of calls begun before each and after all; at most `most` calls may begin."""
-    events: list[Event | BrokenText] = []
-    counts = [calls]
-    for item in saved:
-        event = _read_event(item, counts[-1], most)
-        events.append(event)
-        counts.append(counts[-1] + isinstance(event, ToolCallStarted))
-    return events, counts
-
-
-def _read_event(item: Saved, calls: int, most: int) -> Event | BrokenText:
-    kind = item.choice("kind", _KINDS)
-    if kind in (ReasoningText, ContentText, BrokenText):
-        return kind(item.text("text"))
-    if kind is ToolCallStarted:
-        return ToolCallStarted(
-            item.number("index", calls, calls), item.text("id"), item.text("name"), item.flag("known")
-        )
-    if kind is ArgumentsText:
-        return ArgumentsText(item.number("index", 0, calls - 1), item.text("text"))
-    if kind is ToolCallFinished:
-        return ToolCallFinished(item.number("index", 0, calls - 1), item.choice("status", _STATUSES))
-    if kind is Malformed:
-        call = item.object("call")
-        position = item.number("position", -MOST, most)
-        return Malformed(item.text("text"), position, item.text("expected"), read_dead_call(call) if call else None)
-    return MessageFinished()
-
-
-# The machine.
 
 
 def save_machine(machine: Machine) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate, MessageError, TemplateError
-from unrender.errors import GrammarError
 from unrender.integrations.rendered import (
     ReasoningGate,
     ReasoningTokens,
@@ -136,7 +135,7 @@ def test_a_format_without_reasoning_has_no_gate():
 
 
 def test_what_is_due_is_held_and_what_cannot_be_is_named():
-    """A required call has a tag; one that cannot be written is an error when it is due, and else a loss."""
+    """A required call has a tag, and what the tag does not hold of what the prompt has begun is a loss."""
     held = constraint_of(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL], tool_choice="required"))
     odd = rendered_turn(
         TEMPLATE, PROMPT + "<think>\nwords that nobody wrote\n</think>and more", tools=[TOOL], continued=True
@@ -147,11 +146,13 @@ def test_what_is_due_is_held_and_what_cannot_be_is_named():
     assert closing_tag(rendered_turn(TEMPLATE, PROMPT, tools=[TOOL]))["format"]["type"] == "or"
     found = constraint_of(odd)
     assert found.tag is not None or found.losses
-    unknown = rendered_turn(
-        TEMPLATE, PROMPT + "<think>\n</think></think>", tools=[TOOL], tool_choice="required", continued=True
+    unknown = constraint_of(
+        rendered_turn(
+            TEMPLATE, PROMPT + "<think>\n</think></think>", tools=[TOOL], tool_choice="required", continued=True
+        )
     )
-    with pytest.raises(GrammarError):
-        constraint_of(unknown)
+    assert unknown.tag is not None
+    assert unknown.losses
 
 
 def test_the_template_is_the_tokenizers_or_a_files(tmp_path, monkeypatch):

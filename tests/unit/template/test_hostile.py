@@ -94,7 +94,7 @@ BOMBS = {
     "long integer": "{{ (('1' * 9000000) | int(base=2)) // 3 }}",
     "long integer from bytes": "{{ (1).from_bytes('x'.encode() * 9000000, 'big') // 3 }}",
     "searched": LONG + "{% if 'ab' in long %}{% endif %}" * 5000,
-    "cut": "{% set l = 'é' * 9999999 %}" + "{% set a = l[1:] %}" * 3000,
+    "cut": "{% set l = '😀' * 9999999 %}" + "{% set a = l[1:] %}" * 3000,
     "padded time": f"{{{{ strftime_now('%{HUGE}d') }}}}",
     "tuples got": TUPLES + "{{ {}.get(a.x) }}",
     "tuples set": TUPLES + "{{ {}.setdefault(a.x, 1) }}",
