@@ -15,7 +15,7 @@ if [[ ! $ready -nt pyproject.toml || ! $ready -nt scripts/plugins.sh ]]; then
     # Only what importing their parsers wants, not all that their engines declare (hence no warnings of conflicts); this version
     # of transformers is one that both accept.
     "$bin/python" -m pip install --quiet --no-warn-conflicts --editable . transformers==5.19.0 xgrammar==0.2.8 \
-        'fastapi>=0.133,<0.137' aiohttp cachetools cbor2 cloudpickle dill ijson ipython mistral_common msgspec openai \
+        'fastapi>=0.133,<0.137' 'llguidance>=1.7,<2' aiohttp cachetools cbor2 cloudpickle dill ijson ipython mistral_common msgspec openai \
         openai-harmony orjson partial_json_parser pillow prometheus_client psutil py-cpuinfo pybase64 pydantic pyzmq regex \
         requests sentencepiece uvloop compressed-tensors loguru gguf
     "$bin/python" -m pip install --quiet --no-deps "vllm==${VLLM:-0.33.0}" "sglang==${SGLANG:-0.5.23}"

@@ -172,16 +172,16 @@ def test_reasoning_in_one_piece_comes_when_it_is_over():
     assert "".join(text for _, text in seen) == "Yes"
 
 
-def test_a_call_that_is_cut_off_is_incomplete():
-    """SGLang is told which calls did not end, and a whole answer does not hold them."""
+def test_a_call_that_is_cut_off_is_text():
+    """SGLang streams no fragment of it: its text is content, as in a whole answer."""
     answer = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Ro'
     request = request_of(template("json-tags").prepare(USER, tools=TOOLS).prompt, TOOLS)
     parser = calls_parser("json-tags", request)
-    parser.parse_stream_chunk(answer)
-    parser.parse_stream_end()
+    begun, ended = parser.parse_stream_chunk(answer), parser.parse_stream_end()
 
-    assert parser.detector.incomplete_tool_call_indices == {0}
-    assert whole("json-tags", request, answer)[2] == []
+    assert (begun[0] + ended[0], [*begun[1], *ended[1]]) == (answer, [])
+    assert parser.detector.incomplete_tool_call_indices == set()
+    assert whole("json-tags", request, answer)[1:] == (answer, [])
 
 
 def test_what_cannot_be_is_said_at_startup():
