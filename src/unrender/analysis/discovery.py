@@ -212,8 +212,9 @@ def _find_ids(prober: Prober) -> dict[str, Any]:
     long = replace(short, id=_LONG_ID)
     told = prober.with_capabilities(supports_tool_role=True)
     with_result = told.answer(assistant(calls=[short]), after=[result(short)])
-    refused = prober.answer(assistant(calls=[long])) is None
-    if with_result is not None and not refused:  # Some templates look at the ids of results alone.
+    if with_result is None:
+        refused = prober.answer(assistant(calls=[long])) is None
+    else:  # Some templates look at the ids of results alone.
         refused = told.answer(assistant(calls=[long]), after=[result(long)]) is None
     two = prober.answer(assistant(calls=make_calls(2))) or ""
     return {
