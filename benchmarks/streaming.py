@@ -39,6 +39,7 @@ from unrender.format import (
 from unrender.messages import Request, Tool
 from unrender.parsing.events import ContentText
 from unrender.parsing.parser import Parser
+from unrender.parsing.policy import CallRelease, Policy
 
 CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
@@ -76,6 +77,7 @@ TAGGED_FORMAT = Format(
     ),
 )
 PARAMETERS = {"type": "object", "properties": {"text": {"type": "string"}, "items": {"type": "array"}}}
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
 TEN_TOOLS = Request(tools=tuple(Tool(name=f"tool_{i}", parameters=PARAMETERS) for i in range(10)))
 
 
@@ -127,6 +129,7 @@ class Case:
     write: Callable[[int], str]
     bar: float
     """How many times the parser that does nothing it may cost."""
+    policy: Policy = Policy()  # noqa: RUF009 -- frozen
 
 
 CASES = (
@@ -142,12 +145,28 @@ CASES = (
     ),
     Case(title="(e) nested JSON argument", format=JSON_FORMAT, request=TEN_TOOLS, write=nested, bar=ARGUMENTS_BAR),
     Case(title="(f) fifty calls", format=JSON_FORMAT, request=TEN_TOOLS, write=fifty_calls, bar=ARGUMENTS_BAR),
+    Case(
+        title="(g) as (c), as written",
+        format=JSON_FORMAT,
+        request=TEN_TOOLS,
+        write=long_string,
+        bar=ARGUMENTS_BAR,
+        policy=AS_WRITTEN,
+    ),
+    Case(
+        title="(h) as (d), as written",
+        format=TAGGED_FORMAT,
+        request=TEN_TOOLS,
+        write=long_tagged,
+        bar=ARGUMENTS_BAR,
+        policy=AS_WRITTEN,
+    ),
 )
 
 
 def stream(case: Case, chunks: list[str]) -> None:
     """Feed one output, chunk by chunk."""
-    parser = Parser(case.format, case.request)
+    parser = Parser(case.format, case.request, policy=case.policy)
     for chunk in chunks:
         parser.feed(chunk)
     parser.finish()
