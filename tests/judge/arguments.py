@@ -19,7 +19,7 @@ from judge.outcome import Outcome, expect, syntaxes
 from unrender import Message
 from unrender.format import Arguments, Containers, Format, Slot, Strings
 from unrender.messages import CallStatus, ToolCall
-from unrender.parsing.events import ArgumentsText, ToolCallStarted
+from unrender.parsing.events import ArgumentsText, Malformed, ToolCallStarted
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
 """Words that arguments have in another form than the text."""
@@ -41,7 +41,7 @@ def argued(format: Format, outcome: Outcome, text: str) -> None:
     if not any(syntax.arguments.entry for syntax in syntaxes(format)) and all(
         _is_object(piece, strict=False) for piece in written
     ):
-        _same_objects(calls, written)
+        _same_objects(calls, written, elsewhere=_under_other_names(format, outcome))
         return
     missing = _missing(_read_by_hand(format, " ".join(written)), said)
     expect("text of arguments that no call has", not missing, missing, written, calls)
@@ -69,13 +69,22 @@ def calls_under_spans(message: Message) -> list[ToolCall]:
     return [call for call in message.tool_calls if call.status is CallStatus.COMPLETE]
 
 
-def _same_objects(calls: Sequence[ToolCall], written: Sequence[str]) -> None:
-    """Expect each object of the text in one call, in order; a call may have no text for its arguments."""
+def _under_other_names(format: Format, outcome: Outcome) -> int:
+    """Return how many calls have arguments under another name than the Format's: an event names each, and they are markers."""
+    envelopes = [syntax.envelope for syntax in syntaxes(format) if syntax.envelope]
+    names = {repr(envelope.args_field[-1]) for envelope in envelopes if envelope.args_field}
+    return sum(isinstance(event, Malformed) and event.expected in names for event in outcome.events)
+
+
+def _same_objects(calls: Sequence[ToolCall], written: Sequence[str], *, elsewhere: int) -> None:
+    """Expect each object of the text in one call, in order; a call may have no text for its arguments, or have it elsewhere."""
     left = [json.loads(call.arguments) for call in calls]
     for piece in written:
         value = json.loads(piece, strict=False)
         while left and left[0] != value:
-            expect("an object of arguments that no call has", left.pop(0) == {}, value, calls)
+            empty = left.pop(0) == {}
+            expect("an object of arguments that no call has", empty or elsewhere > 0, value, calls)
+            elsewhere -= not empty
         expect("an object of arguments that no call has", bool(left), value, calls)
         left.pop(0)
 
