@@ -2,6 +2,8 @@
 
 Strategy: what all answers to one question have in common at their start is the header. The generation prompt ends in the
 header too, or goes on with the prefill. A boundary is drawn where lexemes differ, and never inside a composite marker.
+What every prompt writes after the end of the question's turn is the anchor: texts are compared from there on. A switch in
+the question, and white space before the anchor, say nothing about the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from unrender.analysis.split import closers_of, common_prefix, common_suffix, is
 _LONGEST_HEADER = 1000
 """Characters at the end of a lead in which the header is looked for, which takes time by their square."""
 
+_MOST_BEGINNINGS = 64
+"""Beginnings of a prompt with which an answer is compared."""
+
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
 """Where white space is, or may be: between words, and beside tags."""
@@ -28,6 +33,8 @@ class Frame:
 
     lead: str
     """All that is between the user's text and an answer: end of the user's turn, then the header."""
+    lead_no_thinking: str = ""
+    """The same with thinking switched off, where the switch is in the user's turn."""
     header: str
     tool_lead: str = ""
     tool_header: str = ""
@@ -43,7 +50,9 @@ class Frame:
 
         Some templates write other white space in the lead before one kind of answer than before another.
         """
-        return None if text is None else text_after_lead(text, self.lead)
+        leads = (lead for lead in (self.lead, self.lead_no_thinking or None) if text is not None and lead is not None)
+        bodies = (text_after_lead(text or "", lead) for lead in leads)
+        return next((body for body in bodies if body is not None), None)
 
 
 def find_frame(turns: Turns, *, part_opener: str) -> Frame:
@@ -56,12 +65,13 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     tool_lead = _lead(turns.result).removesuffix(part_opener) if turns.result else ""
     return Frame(
         lead=lead,
+        lead_no_thinking=_lead_no_thinking(lead, asked),
         header=_without_sentinels(_header(lead, asked.bare)),
         tool_lead=tool_lead,
         tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
         unasked=_without_sentinels(_unasked(lead, asked)),
         prefill=_after_lead(asked.prompt, lead),
-        prefill_no_thinking=_after_lead(asked.prompt_no_thinking, lead),
+        prefill_no_thinking=_after_lead(_to_same_question(asked.prompt_no_thinking, asked), lead),
         appended=_appended(turns),
     )
 
@@ -132,20 +142,42 @@ def _tail(text: str | None, needle: str) -> str:
 
 def _lead(asked: Asked) -> str:
     """Return what all answers to one input begin with: the end of the input's turn, then the header."""
-    return _common_lead(_answers(asked), (asked.prompt, asked.prompt_no_thinking), asked.bare)
+    prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
+    return _common_lead(_answers(asked), prompts, asked.bare)
 
 
 def _answers(asked: Asked) -> list[str]:
-    others = [_answer_to_same_question(asked), asked.in_history]
+    others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
     # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
     agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
     return [*asked.answers, *agreeing]
 
 
-def _answer_to_same_question(asked: Asked) -> str | None:
-    """Return an answer with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
-    text, on, off = asked.no_thinking, asked.bare, asked.bare_no_thinking
-    return text if text is None or not on or not off or not text.startswith(off) else on + text[len(off) :]
+def _to_same_question(text: str | None, asked: Asked) -> str | None:
+    """Return a text with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
+    on, off = _ends_of_question(asked)
+    return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
+
+
+def _lead_no_thinking(lead: str, asked: Asked) -> str:
+    """Return the lead after what the question ends with when thinking is off, where that differs."""
+    on, off = _ends_of_question(asked)
+    return off + lead[len(on) :] if off and lead.startswith(on) else ""
+
+
+def _ends_of_question(asked: Asked) -> tuple[str, str]:
+    """Return what ends a question with thinking on and off, where a switch in it tells the two apart; else nothing.
+
+    Where one goes on from the other, the question is the same: there a template asks for an answer though it is not told to.
+    """
+    on, off = asked.bare or "", asked.bare_no_thinking or ""
+    return ("", "") if on.startswith(off) or off.startswith(on) else (on, off)
+
+
+def _anchor(prompts: list[str], bare: str | None) -> str:
+    """Return what all prompts begin with, where that is more than the end of the question's turn; else nothing."""
+    asked = common_prefix(prompts)
+    return asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
 
 
 def text_after_lead(text: str, lead: str) -> str | None:
@@ -165,7 +197,10 @@ def text_after_lead(text: str, lead: str) -> str | None:
 
 
 def _with_leads_of(answers: list[str], prompts: list[str]) -> list[str]:
-    """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there."""
+    """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there.
+
+    `prompts` may be the beginnings of prompts.
+    """
     evened = []
     for answer in answers:
         rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
@@ -173,13 +208,24 @@ def _with_leads_of(answers: list[str], prompts: list[str]) -> list[str]:
     return evened
 
 
+def _strays(answers: list[str], bare: str | None) -> bool:
+    """Return whether an answer does not begin with the end of the question's turn as it is where no answer follows."""
+    return bare is not None and not all(answer.startswith(bare) for answer in answers)
+
+
+def _beginnings(asked: str, bare: str) -> list[str]:
+    """Return what prompts begin with, and all shorter beginnings that go on after the end of the question's turn."""
+    parts = lexemes(asked[len(bare) :][:_LONGEST_HEADER])[:_MOST_BEGINNINGS]
+    return [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
+
+
 def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
     """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
     known = [prompt for prompt in prompts if prompt is not None]
-    answers = _with_leads_of(answers, known)
+    asked = _anchor(known, bare)
+    answers = _with_leads_of(answers, [*known, *(_beginnings(asked, bare or "") if _strays(answers, bare) else ())])
     lead = common_prefix(answers) if answers else ""
-    asked = common_prefix(known)
-    if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() and lead.startswith(asked):
+    if asked and lead.startswith(asked):
         # half-header.jinja: the switch changes the text after `assistant:`, so the space there belongs to the answer,
         # although the history always has it.
         lead = asked

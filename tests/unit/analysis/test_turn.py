@@ -221,11 +221,11 @@ FRAMES = {
             "answers": (f"</u>/think<bot><t>{C}",),
             "no_thinking": f"</u>/no<bot>{C}",
         },
-        {"lead": "</u>/think<bot>", "header": "<bot>"},
+        {"lead": "</u>/think<bot>", "lead_no_thinking": "</u>/no<bot>", "header": "<bot>"},
     ),
     "an answer with thinking off is refused": (
         {"bare": "</u>/think", "bare_no_thinking": "</u>/no", "answers": both("</u>/think<bot>")},
-        {"lead": "</u>/think<bot>", "header": "<bot>"},
+        {"lead": "</u>/think<bot>", "lead_no_thinking": "</u>/no<bot>", "header": "<bot>"},
     ),
     "a prompt that does not ask": (
         {"prompt": "</u>", "bare": "</u>", "answers": both("</u><bot>")},
