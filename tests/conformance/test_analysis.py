@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cache
+from os.path import commonprefix
 from typing import Any
 
 import pytest
@@ -69,9 +70,10 @@ class Shape:
         }
         return {key: value for key, value in message.items() if value or key in ("role", "content")}
 
-    def shown_in(self, text: str) -> bool:
-        """Return whether all parts are there."""
-        return all(part in text for part in (self.content, self.reasoning, *(name for name, _ in self.calls)))
+    def shown_in(self, text: str, asked: str) -> bool:
+        """Return whether all parts are there, and tools are named more often than in what is asked, which may offer them."""
+        named = all(text.count(name) > asked.count(name) for name, _ in self.calls)
+        return named and self.content in text and self.reasoning in text
 
 
 CITY = ("find_city", {"city": "Paris", "days": 3})
@@ -123,6 +125,13 @@ def analysed(name: str) -> tuple[Template, Analysis]:
 
 def rendered(name: str, shape: Shape) -> str | None:
     """Return what the template writes after the question, up to EOS; None when it refuses the shape or drops a part."""
+    text = after_question(name, [shape.message()])
+    asked = after_question(name, []) or ""
+    return None if text is None or not shape.shown_in(text, asked) else text.partition("<eos>")[0]
+
+
+def after_question(name: str, messages: list[dict[str, Any]]) -> str | None:
+    """Return what the template writes after a question that these messages follow; None when it refuses them."""
     template, analysis = analysed(name)
     tools = [
         {
@@ -133,10 +142,15 @@ def rendered(name: str, shape: Shape) -> str | None:
     ]
     capabilities = analysis.capabilities
     context = shape_context(tools if capabilities.supports_tools else None, capabilities, thinking=True)
-    messages = shape_messages([{"role": "user", "content": QUESTION}, shape.message()], capabilities)
-    rendering = template.render(messages, **({"eos_token": "<eos>"} | context))
-    text = rendering.text.rpartition(QUESTION)[2]
-    return None if rendering.error is not None or not shape.shown_in(text) else text.partition("<eos>")[0]
+    shaped = shape_messages([{"role": "user", "content": QUESTION}, *messages], capabilities)
+    rendering = template.render(shaped, **({"eos_token": "<eos>"} | context))
+    return None if rendering.error is not None else rendering.text.rpartition(QUESTION)[2]
+
+
+def after_header(name: str, text: str, header: str) -> str:
+    """Return what follows the header in a text: the last one of the question's own turn, or else the first after it."""
+    shared = commonprefix([after_question(name, []) or "", text])
+    return text[max(shared.rfind(header), 0) :].partition(header)[2]
 
 
 def squeezed(text: str) -> str:
@@ -155,7 +169,7 @@ def test_answer_is_rebuilt(name, shape):
     calls = [(called, arguments, f"call{i:05}") for i, (called, arguments) in enumerate(SHAPES[shape].calls)]
     answer = encode_answer(format, content=SHAPES[shape].content, reasoning=SHAPES[shape].reasoning, calls=calls)
     loose = (name, shape) in LOOSE
-    after = text.partition(format.turn.headers[0].strip() if loose else format.turn.headers[0])[2]
+    after = after_header(name, text, format.turn.headers[0].strip() if loose else format.turn.headers[0])
     same = squeezed if loose else str
     options = [same(answer), same(answer.removeprefix(format.reasoning.empty))]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from unrender.analysis.answers import Answers
 from unrender.analysis.probes import CONTENT, CONTENT2, NAMES, REASONING
 from unrender.analysis.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of
-from unrender.analysis.turn import Frame, tail_of
+from unrender.analysis.turn import Frame, is_marked, tail_of
 from unrender.format import Reasoning, ReasoningMode
 
 UNSEEN_JOINT = "\n\n"
@@ -145,8 +145,9 @@ def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
         return end, repeated[len(repeated.rstrip()) :], "white space closes nothing: the next message's header does"
     text, rule = _closer_and_joint(seen, start)
     header = common_suffix([text, frame.header])
-    if header.strip() and header.strip() == frame.header.strip():
-        return text[: -len(header)], header, rule
+    before = text[: len(text) - len(header)]
+    if before.strip() and header.strip() and header.strip() == frame.header.strip():
+        return before, header, rule
     if not text.strip():
         text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
     end = text.rstrip()
@@ -181,12 +182,14 @@ def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: See
 def _without_content_opener(text: str, start: str, seen: Seen) -> str:
     """Cut off what content begins with where there is no reasoning.
 
-    What closes the opener of reasoning is not content's: some templates write it alone where there is no reasoning.
+    What closes the opener of reasoning is not content's: some templates write it alone where there is no reasoning. What the
+    switch writes in the opener's place closes it, too, unless another marker does.
     """
     frame, openings = seen.frame, seen.openings
     closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
-    if frame.prefill.strip() == start.strip():
-        closers.append(frame.prefill_no_thinking.strip())
+    alone = frame.prefill_no_thinking.strip()
+    if frame.prefill.strip() == start.strip() and not is_marked(text.partition(alone or "\0")[0]):
+        closers.append(alone)
     for opening in (openings.content, openings.content_no_thinking):
         if opening and opening.strip() and opening.strip() not in closers and text.endswith(opening):
             rest = text[: -len(opening)]
@@ -319,7 +322,7 @@ def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
 
 def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
     open_prompt = frame.prefill.strip().endswith(opener)
-    margin = frame.prefill.rpartition(opener)[2] if open_prompt else space[: (len(space) + 1) // 2]
+    margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
     mode = ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED
     shown = openings.content or ""
     empty = opener + space + closer if opener + space + closer in shown else ""

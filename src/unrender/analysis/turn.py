@@ -62,11 +62,12 @@ def find_frame(turns: Turns, *, part_opener: str) -> Frame:
     """
     asked = turns.question
     lead = _lead(asked).removesuffix(part_opener)
-    tool_lead = _lead(turns.result).removesuffix(part_opener) if turns.result else ""
+    header = _without_sentinels(_header(lead, asked.bare))
+    tool_lead = _tool_lead(turns.result, header).removesuffix(part_opener) if turns.result else ""
     return Frame(
         lead=lead,
         lead_no_thinking=_lead_no_thinking(lead, asked),
-        header=_without_sentinels(_header(lead, asked.bare)),
+        header=header,
         tool_lead=tool_lead,
         tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
         unasked=_without_sentinels(_unasked(lead, asked)),
@@ -302,8 +303,10 @@ def _header(lead: str, bare: str | None) -> str:
 
 
 def _last_marker(lead: str) -> str:
-    """Return the last marker of a lead that shows tools as well: what is before it belongs to these."""
-    return next((part for part in reversed(lexemes(lead[-_LONGEST_HEADER:])) if is_tag(part)), "")
+    """Return the last marker of a lead that shows tools as well, and what follows it: what is before it belongs to these."""
+    parts = lexemes(lead[-_LONGEST_HEADER:])
+    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+    return "".join(parts[last:])
 
 
 def _unasked(lead: str, asked: Asked) -> str:
@@ -311,6 +314,13 @@ def _unasked(lead: str, asked: Asked) -> str:
     bare = asked.bare
     never_asks = asked.prompt == bare and asked.prompt_no_thinking in (bare, None)
     return lead[len(bare) :] if bare and never_asks and lead.startswith(bare) else ""
+
+
+def _tool_lead(asked: Asked, header: str) -> str:
+    """Return the lead of answers to a result; where some stop short of the end of its turn, what the prompt has up to a header."""
+    lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
+    asks_alike = header.strip() and prompt.startswith(bare + header)
+    return bare + header if asks_alike and not lead.startswith(bare) else lead
 
 
 def _tool_header(lead: str, tool_lead: str) -> str:
