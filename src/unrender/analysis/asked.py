@@ -97,11 +97,17 @@ def _render_asked(prober: Prober, before: list[Message]) -> Asked:
         assistant(CONTENT, calls=calls),
     ]
     answers = [prober.answer(shape, before=before) for shape in shapes]
+    prompt, prompt_no_thinking = (
+        prober.answer(None, before=before, prompt=True, thinking=thinking) for thinking in (True, False)
+    )
+    bare = prober.answer(None, before=before)
+    # A prompt that goes on from it with thinking off shows that the switch leaves the input as it is: no rendering is needed.
+    unchanged = bool(bare) and bare != prompt and (prompt_no_thinking or "").startswith(bare or "")
     return Asked(
-        prompt=prober.answer(None, before=before, prompt=True),
-        prompt_no_thinking=prober.answer(None, before=before, prompt=True, thinking=False),
-        bare=prober.answer(None, before=before),
-        bare_no_thinking=prober.answer(None, before=before, thinking=False),
+        prompt=prompt,
+        prompt_no_thinking=prompt_no_thinking,
+        bare=bare,
+        bare_no_thinking=bare if unchanged else prober.answer(None, before=before, thinking=False),
         answers=tuple(text for text in answers if text is not None),
         no_thinking=prober.answer(assistant(CONTENT), before=before, thinking=False),
         in_history=prober.answer(assistant(CONTENT, REASONING), before=before, after=[user(USER2)]),

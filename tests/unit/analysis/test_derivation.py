@@ -13,7 +13,7 @@ import pytest
 
 from unrender.analysis import analyze
 from unrender.analysis.derivation import UNEXPECTED
-from unrender.analysis.probes import carries_needle
+from unrender.analysis.probes import BOS, EOS, carries_needle
 from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.template.rendering import Template
 
@@ -83,6 +83,8 @@ OTHER_WORDS = {
     "IDS": ("abcdefgh1", "abcdefgh2", "abcdefgh3"),
     "NUMBERS": (51001, 52002, 53003),
 }
+_OTHER_TEXTS = [word for words in OTHER_WORDS.values() for word in ((words,) if isinstance(words, str) else words)]
+OTHER_WORDS["NEEDLES"] = (BOS, EOS, *(word for word in _OTHER_TEXTS if isinstance(word, str)))
 
 
 @pytest.mark.slow
