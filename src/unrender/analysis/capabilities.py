@@ -55,6 +55,8 @@ class Capabilities:
     """Calls are written by their id alone, which therefore must be `functions.NAME:INDEX`."""
     requires_flat_calls: bool = False
     """Name and arguments are read from the call itself, not from its `function`."""
+    requires_text_values: bool = False
+    """Each value of a call's arguments must be a string: other values are given as JSON text."""
     requires_nonnull_content: bool = True
     """Content beside calls must be a string; otherwise it must be null."""
     supports_preserve_reasoning: bool = False

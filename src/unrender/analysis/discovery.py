@@ -174,8 +174,9 @@ def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context
 
 def _find_calls(prober: Prober) -> dict[str, Any]:
     """Try the shapes of a call; the first that shows all of it, with the least around it, wins."""
-    unusual: tuple[dict[str, Any], ...] = ({}, {"requires_flat_calls": True}, {"requires_name_in_id": True})
-    ranked = next((shapes for shapes in (list(_rank_call_shapes(prober, more)) for more in unusual) if shapes), [])
+    ranked = next(
+        (shapes for shapes in (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober)) if shapes), []
+    )
     if not ranked:
         return {}
     best = min(ranked, key=lambda item: item[0])[1]
@@ -187,8 +188,18 @@ def _find_calls(prober: Prober) -> dict[str, Any]:
     }
 
 
+def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
+    """Yield the usual kind of calls, then what is tried where that shows nothing: the first that shows a call is believed."""
+    yield {}
+    mapped = prober.with_capabilities(supports_object_arguments=True)
+    if mapped.answer(assistant(calls=make_calls(1))) is None:  # `'<parameter=' + name + '>' + value` refuses a number.
+        yield {"requires_text_values": True}
+    yield {"requires_flat_calls": True}
+    yield {"requires_name_in_id": True}
+
+
 def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    for as_object, nonnull in product((True, False), (True, False)):
+    for as_object, nonnull in product((True,) if "requires_text_values" in more else (True, False), (True, False)):
         shape = {"supports_object_arguments": as_object, "requires_nonnull_content": nonnull} | more
         text = prober.with_capabilities(**shape).answer(assistant(calls=make_calls(1)))
         if text is None or not _names_calls(prober, text) or (not nonnull and "None" in text):

@@ -176,9 +176,15 @@ def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str
         function["arguments"] = arguments if found is None else found
     elif not capabilities.supports_object_arguments and not isinstance(arguments, str):
         function["arguments"] = arguments_text(arguments)
+    if capabilities.requires_text_values and isinstance(function.get("arguments"), Mapping):
+        function["arguments"] = {name: _as_text(value) for name, value in function["arguments"].items()}
     if capabilities.requires_flat_calls:
         return {**call, **function}
     return {**call, "type": call.get("type", "function"), "function": function}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -388,6 +388,12 @@ OBSERVED = {
         written("{% for c in m.tool_calls or [] %}[{{ c.name }} {{ c.arguments | tojson }}]{% endfor %}"),
         CALLING | {"requires_flat_calls": True},
     ),
+    "calls whose values must be strings": (
+        written(
+            "{% for c in m.tool_calls or [] %}[{{ c.function.name }}{% for k, v in c.function.arguments.items() %}{{ ' ' + k + ' ' + v }}{% endfor %}]{% endfor %}"
+        ),
+        CALLING | {"requires_text_values": True},
+    ),
     "calls by their id alone": (
         written("{% for c in m.tool_calls or [] %}[{{ c.id }} {{ c.function.arguments | tojson }}]{% endfor %}"),
         CALLING | {"requires_name_in_id": True},

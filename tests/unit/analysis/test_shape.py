@@ -151,6 +151,13 @@ def test_calls_may_be_flat():
     assert (call["name"], call["arguments"]) == ("f", {"k": 1})
 
 
+def test_values_may_have_to_be_texts():
+    """Where a template takes strings alone, other values are given as JSON text."""
+    call = shape(requires_text_values=True)[2]["tool_calls"][0]
+
+    assert call["function"]["arguments"] == {"k": "1"}
+
+
 def test_context_uses_the_template_s_names():
     """Tools, thinking switch and required variables come under the names that the template reads."""
     capabilities = Capabilities(
