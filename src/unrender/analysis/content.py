@@ -35,7 +35,8 @@ class Tails:
 
 def find_tails(turns: Turns, frame: Frame, answers: Answers, *, shows_calls: bool) -> Tails:
     """Compare how content and calls end; `shows_calls` says that the template writes calls at all."""
-    body = answers.content
+    # A template may refuse content that was not thought about: without thinking, it ends alike.
+    body = answers.content or answers.content_no_thinking
     before_eos = body is not None and EOS in body.rpartition(CONTENT)[2]
     content = tail_of(body, CONTENT, frame)
     unended = not content.strip() and not before_eos

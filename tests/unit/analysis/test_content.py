@@ -205,10 +205,11 @@ def test_without_reasoning_an_opening_stays():
     assert without_reasoning("\n", ReasoningFinding(reasoning=Reasoning())) == "\n"
 
 
-def tails_of(content=None, call=None, *, followed=None, opening="", shows_calls=True, appended=""):
+def tails_of(content=None, call=None, *, unthought=None, followed=None, opening="", shows_calls=True, appended=""):
     turns = Turns(question=Asked(), followed=followed, opening=opening)
     frame = Frame(lead="", header="", appended=appended)
-    return find_tails(turns, frame, Answers(content=content, call=call), shows_calls=shows_calls)
+    answers = Answers(content=content, content_no_thinking=unthought, call=call)
+    return find_tails(turns, frame, answers, shows_calls=shows_calls)
 
 
 NUMBER = NUMBERS[0]
@@ -216,6 +217,10 @@ TAILS = {
     "both end in whole markers": (
         {"content": f"<a>{CONTENT}</a><end>", "call": f"<c>{NUMBER}</c><end>"},
         Tails(content="</a><end>", calls="</c><end>", common="<end>"),
+    ),
+    "content that must be thought about ends as it does without thinking": (
+        {"unthought": f"{CONTENT}<end>", "call": f"<c>{NUMBER}</c><end>"},
+        Tails(content="<end>", calls="</c><end>", common="<end>"),
     ),
     "half a composite marker is not shared": (
         {"content": f"{CONTENT}<|close|>say<|sep|><end>", "call": f"{NUMBER}<|close|>do<|sep|><end>"},
