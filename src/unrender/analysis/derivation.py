@@ -234,12 +234,22 @@ def _joints(
     return {
         "start_to_content": lead or _space(openings.content) or _space(openings.content_no_thinking) or after_result,
         "reasoning_to_content": reasoning.to_content,
-        "reasoning_to_tools": tools.reasoning_to_tools or (reasoning.to_content if openings.reasoning is None else ""),
+        "reasoning_to_tools": tools.reasoning_to_tools or _unseen_joint(openings, reasoning),
         "content_to_tools": tools.content_to_tools,
         "start_to_tools": tools.start_to_tools or _outer_space(openings.calls_no_thinking),
         "tools_to_content": tools.tools_to_content,
         "tools_first": tools.tools_first,
     }
+
+
+def _unseen_joint(openings: Openings, reasoning: ReasoningFinding) -> str:
+    """Return what calls follow where no rendering shows them after reasoning: as content does, unless they stand alone.
+
+    Where content is after an empty block, and calls are after none, the white space after the block is content's.
+    """
+    empty = reasoning.reasoning.empty
+    alone = empty and openings.calls is not None and not openings.calls.startswith(empty)
+    return "" if openings.reasoning is not None or alone else reasoning.to_content
 
 
 def _token(appended: str) -> str:
