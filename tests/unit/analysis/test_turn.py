@@ -223,6 +223,33 @@ FRAMES = {
         },
         {"lead": "</u>/think<bot>", "lead_no_thinking": "</u>/no<bot>", "header": "<bot>"},
     ),
+    "prompts differ in the question alone": (
+        {
+            "prompt": "</u>/think<bot>",
+            "prompt_no_thinking": "</u>/no<bot>",
+            "bare": "</u>/think",
+            "bare_no_thinking": "</u>/no",
+            "answers": both("</u>/think<bot>"),
+        },
+        {"lead": "</u>/think<bot>", "lead_no_thinking": "</u>/no<bot>", "header": "<bot>"},
+    ),
+    "the prompt writes other white space before the header": (
+        {
+            "prompt": "</u>\n\n<bot><t>",
+            "prompt_no_thinking": "</u>\n\n<bot><t></t>",
+            "bare": "</u>\n\n",
+            "answers": both("</u>\n<bot>"),
+        },
+        {"lead": "</u>\n\n<bot>", "header": "<bot>", "prefill": "<t>", "prefill_no_thinking": "<t></t>"},
+    ),
+    "results that answers end before their turn does": (
+        {
+            "bare": "</u>",
+            "answers": both("</u><bot>"),
+            "result": Asked(prompt="</r></rs><bot>", bare="</r></rs>", answers=both("</r><bot>")),
+        },
+        {"lead": "</u><bot>", "header": "<bot>", "tool_lead": "</r></rs><bot>"},
+    ),
     "an answer with thinking off is refused": (
         {"bare": "</u>/think", "bare_no_thinking": "</u>/no", "answers": both("</u>/think<bot>")},
         {"lead": "</u>/think<bot>", "lead_no_thinking": "</u>/no<bot>", "header": "<bot>"},
