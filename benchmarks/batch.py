@@ -26,7 +26,7 @@ from readers import SGLANG_TOOL_PARSERS, VLLM_TOOL_PARSERS, Vocabulary, tokens
 from streaming import JSON_FORMAT, TAGGED_FORMAT, TEN_TOOLS, prose
 
 from unrender.batch import Reader
-from unrender.emit.response_template import response_template
+from unrender.emit.response_template import response_template_of
 from unrender.format import Format
 
 SIZE = 500
@@ -99,7 +99,7 @@ def transformers_text(case: Case) -> ReadText:
     from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - may be missing
     from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
 
-    loaded = load_response_template(response_template(case.format).template)
+    loaded = load_response_template(response_template_of(case.format).template)
     header = case.format.turn.headers[0]
 
     def read(text: str) -> Answer:

@@ -16,7 +16,7 @@ from typing import Any
 
 from streaming import Case, chunked
 
-from unrender.emit.response_template import response_template
+from unrender.emit.response_template import response_template_of
 from unrender.format import ToolMode
 from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
 from unrender.parsing.parser import Parser
@@ -89,7 +89,7 @@ def _prepare_transformers(case: Case, tokens: list[str]) -> Run:
     from transformers.utils.chat_parsing import ResponseParser  # noqa: PLC0415 - may be missing
     from transformers.utils.chat_parsing.response_templates import load_response_template  # noqa: PLC0415
 
-    loaded = load_response_template(response_template(case.format).template)
+    loaded = load_response_template(response_template_of(case.format).template)
     tools = _tools(case) or None
 
     def run() -> Iterator[dict[str, Any] | None]:

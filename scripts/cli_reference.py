@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 import environment
 
-from unrender.cli.app import app
+from unrender.cli.commands import app
 
 PAGE = environment.ROOT / "docs" / "reference" / "cli.md"
 

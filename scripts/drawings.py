@@ -24,7 +24,7 @@ from unrender import ChatTemplate, Turn
 from unrender.cli.output import event_line
 from unrender.parsing.ids import numbered_id
 from unrender.picture import Piece, pictures
-from unrender.printable import printable
+from unrender.printable import printable_line
 
 FOLDER = environment.ROOT / "docs" / "images"
 README = environment.ROOT / "README.md"
@@ -111,7 +111,7 @@ def terminal() -> str:
     drawing.run(20, top + 14, ("$ unrender parse chat_template.jinja --tools tools.json --stream", "good"))
     for place, (at, line) in enumerate(printed):
         with drawing.group(_when(at)):
-            drawing.run(20, top + 36 + LINE * place, (printable(line), ""))
+            drawing.run(20, top + 36 + LINE * place, (printable_line(line), ""))
     return drawing.text()
 
 

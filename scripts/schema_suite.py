@@ -23,8 +23,8 @@ import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
 import schema_table
 
-from unrender.emit.gbnf import gbnf
-from unrender.emit.lark import lark
+from unrender.emit.gbnf import gbnf_of
+from unrender.emit.lark import lark_of
 from unrender.errors import GrammarError
 from unrender.grammar.admission import admits
 from unrender.grammar.bundling import bundled
@@ -107,7 +107,7 @@ def _converted(grammar: str) -> Accepts:
     return lark_reader(import_module("llguidance.gbnf_to_lark").gbnf_to_lark(grammar))
 
 
-DIALECTS = (Dialect("GBNF", gbnf, _converted, Values.SPELLED), Dialect("Lark", lark, lark_reader, Values.NATIVE))
+DIALECTS = (Dialect("GBNF", gbnf_of, _converted, Values.SPELLED), Dialect("Lark", lark_of, lark_reader, Values.NATIVE))
 
 
 def suite() -> list[tuple[str, Any, list[Instance]]]:

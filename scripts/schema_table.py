@@ -17,7 +17,7 @@ from unrender.grammar.bundling import bundled
 from unrender.grammar.expansion import Values, expand
 from unrender.grammar.json_schema import Unsupported, read_schema
 from unrender.grammar.nodes import Grammar, JsonValue
-from unrender.grammar.schema_rules import schema_rules
+from unrender.grammar.schema_rules import schema_grammar
 from unrender.grammar.schema_writer import Unwritable, write_schema
 
 PAGE = environment.ROOT / "docs" / "reference" / "json-schema.md"
@@ -284,7 +284,7 @@ def _rows() -> Iterator[str]:
     for keyword in KEYWORDS:
         gbnf, native = losses(keyword, Values.SPELLED), losses(keyword, Values.NATIVE)
         exact = _read_natively(keyword)
-        spelled = schema_rules(keyword.schema).unsupported
+        spelled = schema_grammar(keyword.schema).unsupported
         verdicts = ["wider" if lost else "✓" for lost in (gbnf, native, native if exact else spelled)]
         reasons = "; ".join(dict.fromkeys(item.reason for item in (*gbnf, *native)))
         example = json.dumps(keyword.schema, ensure_ascii=False).replace("|", "\\|")

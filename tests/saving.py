@@ -11,7 +11,7 @@ from properties.families import REQUEST, Family
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import Policy
-from unrender.parsing.sealed import body_digest
+from unrender.parsing.sealing import body_digest
 
 
 def state_of(family: Family, *chunks: str, policy: Policy | None = None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ import pytest
 from click.testing import CliRunner
 
 import unrender
-from unrender.cli.app import app
+from unrender.cli.commands import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -183,6 +183,18 @@ def test_no_name_is_that_of_a_module_beside_it() -> None:
     assert {path: names for path, names in shadowed.items() if names} == {}
 
 
+def test_no_definition_has_its_modules_name() -> None:
+    """No function or class of a module is called as the module is: each of the two has a name of its own."""
+    alike = [
+        relative(path)
+        for path in MODULES
+        for node in tree_of(path).body
+        if isinstance(node, Function | ast.ClassDef) and node.name == path.stem
+    ]
+
+    assert alike == []
+
+
 @cache
 def imported_by(path: Path) -> frozenset[str]:
     """Return the modules of the package that a file imports, and names that may be such modules."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from unrender.media import Media
     from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
     from unrender.parsing.completions import ChoiceStream, Completion, Usage, finish_reason
-    from unrender.parsing.deltas import deltas
     from unrender.parsing.events import (
         ArgumentsText,
         ContentText,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     )
     from unrender.parsing.parser import Parser, Span
     from unrender.parsing.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+    from unrender.parsing.stream_deltas import deltas
     from unrender.turn import Turn
 
 __all__ = [
@@ -148,7 +148,7 @@ _MODULES = MappingProxyType(
             "ToolCallStarted",
         ),
         "unrender.parsing.completions": ("ChoiceStream", "Completion", "Usage", "finish_reason"),
-        "unrender.parsing.deltas": ("deltas",),
+        "unrender.parsing.stream_deltas": ("deltas",),
         "unrender.parsing.parser": ("Parser", "Span"),
         "unrender.parsing.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
     }

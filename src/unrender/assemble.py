@@ -45,7 +45,7 @@ _JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "st
 _DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
 
 
-def assemble(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
+def answer_grammar(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
     """Return the grammar of one answer, from the end of the assistant's header to the end of the turn.
 
     `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them.

@@ -352,11 +352,11 @@ class ChatTemplate:
         `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, which says what is
         in the way, when the format cannot be expressed.
         """
-        from unrender.emit.response_template import response_template  # noqa: PLC0415 -- loaded when it is used
+        from unrender.emit.response_template import response_template_of  # noqa: PLC0415 -- loaded when it is used
 
         if self._grammar is not None:
             raise ExportError("a grammar made by hand cannot be written as a response template")
-        return response_template(self.format.ended_by(self._loaded.eos_token), target=target)
+        return response_template_of(self.format.ended_by(self._loaded.eos_token), target=target)
 
     def __repr__(self) -> str:
         return f"ChatTemplate({self._loaded.origin or self._with_tools!r})"

@@ -11,7 +11,7 @@ from unrender.cache import Cache
 from unrender.emit.answer import Answer, Dialect, Written, warn_of
 from unrender.emit.triggers import Trigger
 from unrender.format import Format
-from unrender.frozen import thawed
+from unrender.freezing import thawed
 from unrender.grammar.budget import STANDARD, Budget
 from unrender.grammar.handmade import Identity
 from unrender.grammar.nodes import Grammar

@@ -38,7 +38,7 @@ def installed() -> str:
 
 
 @lru_cache(maxsize=4)
-def matchers(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
+def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
     """Return a function that makes a matcher from a grammar's text.
 
     `tokenizer` is a fast one of transformers; the model has `size` tokens. The text is in the library's dialect; a

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from unrender.cache import content_key
 from unrender.errors import MessageError
-from unrender.frozen import frozen, thawed
+from unrender.freezing import frozen, thawed
 from unrender.json_values import check_values
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")

@@ -24,10 +24,10 @@ _NOT_ASCII = re.compile("[\x7f-\U0010ffff]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def printable(text: str) -> str:
+def printable_line(text: str) -> str:
     r"""Return the text as one line that a terminal can show.
 
-    >>> print(printable("a\x1b[31mb\u202ec\nd"))
+    >>> print(printable_line("a\x1b[31mb\u202ec\nd"))
     a\x1b[31mb\u202ec\nd
     """
     return _IN_A_LINE.sub(_as_python, text)

@@ -14,7 +14,7 @@ from typing import Any
 from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.shape import shape_context, shape_messages
 from unrender.errors import MessageError, TemplateWarning
-from unrender.frozen import frozen
+from unrender.freezing import frozen
 from unrender.template.rendering import Template
 
 THINKING = "enable_thinking"

@@ -6,9 +6,9 @@ import pytest
 import schema_table
 from engines import converted_reader
 
-from unrender.emit.gbnf import gbnf
-from unrender.emit.lark import lark
-from unrender.emit.structural_tag import structural_tag
+from unrender.emit.gbnf import gbnf_of
+from unrender.emit.lark import lark_of
+from unrender.emit.structural_tag import structural_tag_of
 from unrender.grammar.expansion import Values
 from unrender.grammar.nodes import Grammar, JsonValue
 from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
@@ -16,10 +16,10 @@ from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_rea
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 DIALECTS = [
-    pytest.param(lark, lark_reader, Values.NATIVE, id="lark", marks=LLGUIDANCE),
-    pytest.param(gbnf, converted_reader, Values.SPELLED, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf, gbnf_reader, Values.SPELLED, id="gbnf-xgrammar", marks=XGRAMMAR),
-    pytest.param(structural_tag, tag_reader, Values.NATIVE, id="structural-tag", marks=XGRAMMAR),
+    pytest.param(lark_of, lark_reader, Values.NATIVE, id="lark", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, converted_reader, Values.SPELLED, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, gbnf_reader, Values.SPELLED, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(structural_tag_of, tag_reader, Values.NATIVE, id="structural-tag", marks=XGRAMMAR),
 ]
 
 

@@ -8,8 +8,8 @@ import pytest
 from engines import converted_reader
 from vendor import vendor_cases
 
-from unrender.emit.gbnf import gbnf
-from unrender.emit.lark import lark
+from unrender.emit.gbnf import gbnf_of
+from unrender.emit.lark import lark_of
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import Grammar, JsonValue
 from unrender.verify.engines import gbnf_reader, installed, lark_reader
@@ -23,9 +23,9 @@ GRAMMARS = [pytest.param(case, id=case["id"]) for case in CASES if "gbnf" in cas
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 DIALECTS = [
-    pytest.param(lark, lark_reader, id="lark", marks=LLGUIDANCE),
-    pytest.param(gbnf, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(lark_of, lark_reader, id="lark", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
 ]
 
 pytestmark = pytest.mark.engine
@@ -42,7 +42,7 @@ def test_a_schema_accepts_and_rejects_what_the_case_says(case: dict[str, Any], w
     assert verdicts == {**dict.fromkeys(case["accept"], True), **dict.fromkeys(case["reject"], False)}
 
 
-@pytest.mark.parametrize("write", [lark, gbnf])
+@pytest.mark.parametrize("write", [lark_of, gbnf_of])
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_is_no_schema_is_a_clear_error(case: dict[str, Any], write: Any) -> None:
     """A keyword whose value is broken raises an error that names the keyword's path."""

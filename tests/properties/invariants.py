@@ -15,7 +15,6 @@ from splitting import fed, merged, splits
 from unrender.errors import MalformedOutput
 from unrender.grammar.nodes import Role
 from unrender.messages import CallStatus, Message, ToolCall
-from unrender.parsing.deltas import deltas
 from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
@@ -29,6 +28,7 @@ from unrender.parsing.events import (
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 from unrender.parsing.policy import CallRelease
+from unrender.parsing.stream_deltas import deltas
 
 MakeParser = Callable[[], Parser]
 

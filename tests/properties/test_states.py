@@ -15,7 +15,7 @@ from splitting import merged
 from unrender import ChatTemplate
 from unrender.errors import MalformedOutput, StateError
 from unrender.messages import Request, Tool
-from unrender.parsing import sealed
+from unrender.parsing import sealing
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser
 
@@ -153,7 +153,7 @@ def forged(state: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str
     for key in path[:-1]:
         at = at[key]
     at[path[-1]] = value
-    return copy | {"digest": sealed.body_digest(copy)}
+    return copy | {"digest": sealing.body_digest(copy)}
 
 
 @each_family

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 
-from unrender.assemble import assemble, entry_literals, names_matter, offered
+from unrender.assemble import answer_grammar, entry_literals, names_matter, offered
 from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode, TurnTexts
 from unrender.grammar.answer import Block
 from unrender.grammar.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
@@ -16,7 +16,7 @@ from unrender.messages import Request, ToolChoice
 
 def calls_in(format: Format, request: Request) -> list[Call | Calls]:
     """Return the calls that are read, and those that are written."""
-    grammar = assemble(format, request)
+    grammar = answer_grammar(format, request)
     read = [part for part in grammar.reads.parts if isinstance(part, Calls)]
     return [*read, *(node for node in walk(grammar.writes.root) if isinstance(node, Call))]
 
@@ -33,7 +33,7 @@ def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
 
 def test_a_plain_format_is_free_text() -> None:
     """Nothing but content: any text is written, and nothing in it is a part."""
-    grammar = assemble(Format(), Request())
+    grammar = answer_grammar(Format(), Request())
 
     assert grammar.writes.root == Tag(Role.CONTENT, Until())
     assert grammar.reads.parts == ()
@@ -42,7 +42,7 @@ def test_a_plain_format_is_free_text() -> None:
 def test_a_response_schema_makes_content_json() -> None:
     """The schema is in the grammar, and calls are not written beside it."""
     schema = {"type": "object"}
-    written = list(walk(assemble(JSON_ENVELOPE.format, Request(response_schema=schema)).writes.root))
+    written = list(walk(answer_grammar(JSON_ENVELOPE.format, Request(response_schema=schema)).writes.root))
 
     assert JsonValue(schema) in written
     assert not any(isinstance(node, Call) for node in written)
@@ -50,7 +50,7 @@ def test_a_response_schema_makes_content_json() -> None:
 
 def test_reasoning_is_read_between_its_markers() -> None:
     """A format with markers of reasoning has one block of its own."""
-    parts = assemble(JSON_ENVELOPE.format, REQUEST).reads.parts
+    parts = answer_grammar(JSON_ENVELOPE.format, REQUEST).reads.parts
     reasoning = JSON_ENVELOPE.format.reasoning
 
     [block] = [part for part in parts if isinstance(part, Block)]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.assemble import assemble
+from unrender.assemble import answer_grammar
 from unrender.format import (
     Arguments,
     CallSyntax,
@@ -626,19 +626,21 @@ READ = {
 @pytest.mark.parametrize(("format", "request_", "expected"), WRITTEN.values(), ids=WRITTEN)
 def test_what_may_be_written(format, request_, expected):
     """The generated half: every way to answer, each part after its joint, and no marker in free text."""
-    assert shown(assemble(format, request_).writes.root) == expected
+    assert shown(answer_grammar(format, request_).writes.root) == expected
 
 
 @pytest.mark.parametrize(("format", "request_", "known", "expected"), READ.values(), ids=READ)
 def test_what_is_read(format, request_, known, expected):
     """The other half: the parts that are in free text, in any order, and what is dropped between them."""
-    assert [part_shown(part) for part in assemble(format, request_, known).reads.parts] == expected
+    assert [part_shown(part) for part in answer_grammar(format, request_, known).reads.parts] == expected
 
 
 def test_layout_at_both_ends():
     """Layout before content and before the end of the turn is known, and whether content is cleaned."""
-    layout = assemble(Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK).reads
-    plain = assemble(Format(turn=TurnTexts(end="<end>")), TALK).reads
+    layout = answer_grammar(
+        Format(turn=TurnTexts(start_to_content="\n", end="\n\n<end>"), cleans_content=True), TALK
+    ).reads
+    plain = answer_grammar(Format(turn=TurnTexts(end="<end>")), TALK).reads
 
     assert (layout.lead, layout.trail, layout.cleans) == ("\n", "\n\n", True)
     assert (plain.lead, plain.trail, plain.cleans) == ("", "", False)

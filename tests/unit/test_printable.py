@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from unrender.printable import ascii_json, printable, printable_json, printable_lines
+from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
 EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -20,20 +20,20 @@ def alive(text: str) -> set[str]:
 
 def test_no_control_is_left():
     """Of all characters there are, no control, format, surrogate or separator of lines is left in a line."""
-    assert alive(printable(EVERYTHING)) == set()
+    assert alive(printable_line(EVERYTHING)) == set()
     assert alive(printable_lines(EVERYTHING)) == {"\n"}
 
 
 def test_fillers_without_a_glyph_are_shown():
     """Characters that are letters to Unicode and nothing to the eye are written as their numbers."""
-    assert printable("a\u3164\u115f\u034f\U000e0100b") == "a\\u3164\\u115f\\u034f\\U000e0100b"
+    assert printable_line("a\u3164\u115f\u034f\U000e0100b") == "a\\u3164\\u115f\\u034f\\U000e0100b"
 
 
 def test_ordinary_text_stays():
     """Scripts, accents, emoji with their selectors and blanks of all widths stay as they are."""
     text = "Zürich 東京 हिन्दी שלום ❤️ 😀 a\u00a0b\u3000c \\x1b [red]"
 
-    assert printable(text) == text
+    assert printable_line(text) == text
 
 
 @pytest.mark.slow

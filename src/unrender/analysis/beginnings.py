@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from unrender.analysis.asked import Turns
-from unrender.analysis.possible import possible
+from unrender.analysis.possible import possible_format
 from unrender.analysis.probes import carries_needle
 from unrender.errors import GrammarError
 from unrender.format import Format, ToolMode
@@ -34,7 +34,7 @@ def with_headers(format: Format, turns: Turns) -> tuple[Format, tuple[str, ...]]
         for name in ("prefill", "prefill_no_thinking"):
             if (known := getattr(format.turn, name)).strip() and begun.rstrip().endswith(known.strip()):
                 changed[name] = begun[cut:]
-        format, more = possible(format, turn=replace(format.turn, **changed))
+        format, more = possible_format(format, turn=replace(format.turn, **changed))
         if begun[:cut].strip():
             given_up.append(
                 f"the prompt begins answers with {begun[:cut]!r:.200}, as no answer does: it counts as their header"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.analysis.declared import complete
-from unrender.analysis.possible import possible
+from unrender.analysis.possible import possible_format
 from unrender.analysis.probes import Prober
 from unrender.analysis.readback import CutOut, Misread, Said, cut_outs, misread
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
@@ -79,7 +79,7 @@ def prove(prober: Prober, format: Format) -> Proof:
         given_up += best.more
         weakened.append(best.claim)
         format, wrong = best.format, best.wrong
-    false = tuple(found for found in wrong if claims(format, found.said))
+    false = tuple(found for found in wrong if claims_parts(format, found.said))
     given_up += (words for claim, words in _unclaimed(format, shown) if claim not in weakened)
     return Proof(format=format, given_up=tuple(given_up), misread=false)
 
@@ -96,7 +96,7 @@ def _unclaimed(format: Format, shown: Sequence[CutOut]) -> Iterator[tuple[str, s
 
 def _mended(wrong: Sequence[Misread], trial: _Trial) -> str:
     """Return an answer that was misread and is read now, or is not claimed to be read any longer."""
-    left = [found.cut_out for found in trial.wrong if claims(trial.format, found.said)]
+    left = [found.cut_out for found in trial.wrong if claims_parts(trial.format, found.said)]
     return next(found.cut_out.answer for found in wrong if found.cut_out not in left)
 
 
@@ -109,7 +109,7 @@ def _trials(prober: Prober, format: Format, shown: Sequence[CutOut], wrong: Sequ
         if prober.given_up or (weaker.unread and not read) or not _is_refuted(weaker, read, wrong):
             continue
         if parts := weaker.parts(format):
-            weakened, more = possible(format, **parts)
+            weakened, more = possible_format(format, **parts)
             trial = complete(weakened, prober.words)
             left = misread(prober, trial, shown)
             yield _Trial(cost=_cost(trial, shown, left), claim=weaker.claim, more=more, format=trial, wrong=left)
@@ -122,10 +122,12 @@ def _is_refuted(weaker: _Weaker, read: Sequence[Said], wrong: Sequence[Misread])
 
 def _cost(format: Format, shown: Sequence[CutOut], wrong: Sequence[Misread]) -> int:
     false = [found.cut_out for found in wrong]
-    return sum(_UNCLAIMED if not claims(format, cut_out.said) else _FALSE * (cut_out in false) for cut_out in shown)
+    return sum(
+        _UNCLAIMED if not claims_parts(format, cut_out.said) else _FALSE * (cut_out in false) for cut_out in shown
+    )
 
 
-def claims(format: Format, said: Said) -> bool:
+def claims_parts(format: Format, said: Said) -> bool:
     """Return whether a format claims to read answers with the same parts as `said`."""
     return claims_to_read(format, reasoning=bool(said.reasoning), calls=len(said.calls))
 

@@ -25,7 +25,7 @@ from unrender.analysis.discovery import discover
 from unrender.analysis.evidence import Record, collect_evidence
 from unrender.analysis.examples import find_example
 from unrender.analysis.journal import tell
-from unrender.analysis.possible import possible
+from unrender.analysis.possible import possible_format
 from unrender.analysis.probes import Prober, carries_needle
 from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
 from unrender.analysis.readback import MIXED, SAID, TOLD, Misread
@@ -95,7 +95,7 @@ def _analyze(prober: Prober) -> Analysis:
     fmt, settled = _settle(found, doubts)
     proof = prove(prober, complete(fmt, prober.words))
     fmt, told = _with_example(prober, proof.format)
-    fmt, last = possible(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
+    fmt, last = possible_format(fmt, preserved_tokens=preserved_tokens(fmt, prober.words))
     fmt, unwritten = with_headers(fmt, turns)
     if prober.capabilities.requires_short_id and Slot.ID in fmt.tools.function:
         fmt = replace(fmt, tools=replace(fmt.tools, id_length=SHORT_ID))
@@ -126,7 +126,7 @@ def _with_example(prober: Prober, fmt: Format) -> tuple[Format, tuple[str, ...]]
     example = find_example(prober)
     if example is None:
         return fmt, ()
-    fmt, _ = possible(fmt, tools=example.tools)
+    fmt, _ = possible_format(fmt, tools=example.tools)
     known = fmt.tools.mode is not ToolMode.NONE
     return fmt, (
         f"calls: no answer shows them; they are as in the prompt's own example: {example.text!r:.200}",
@@ -199,7 +199,7 @@ def _pass(prober: Prober, turns: Turns, *, part_opener: str) -> _Findings:
         **_joints(turns, frame, openings, reasoning, tools, lead=wrapped.lead),
     )
     reasons = replace(reasoning.reasoning, holds_calls=tools.in_reasoning)
-    fmt, given_up = possible(
+    fmt, given_up = possible_format(
         Format(), turn=turn, reasoning=reasons, content=content, content_with_calls=beside, tools=tools.tools
     )
     return _Findings(
@@ -271,14 +271,14 @@ def _settle(found: _Findings, doubts: Sequence[Doubt]) -> tuple[Format, tuple[st
     fmt = found.format
     given_up: list[str] = []
     if calls_are_refuted(doubts, fmt):
-        fmt, more = possible(fmt, tools=CallSyntax())
+        fmt, more = possible_format(fmt, tools=CallSyntax())
         given_up += [
             "tool calls: the derived syntax does not reproduce the template's rendering, and was given up",
             *more,
         ]
     for part in ("turn", "reasoning", "content", "tools"):
         if any(carries_needle(text) for text in _texts(getattr(fmt, part))):
-            fmt, more = possible(fmt, **{part: type(getattr(fmt, part))()})
+            fmt, more = possible_format(fmt, **{part: type(getattr(fmt, part))()})
             given_up += [f"{part}: a marker holds a piece of the probe, and was given up", *more]
     return fmt, tuple(given_up)
 

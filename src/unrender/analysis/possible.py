@@ -16,11 +16,11 @@ from unrender.format import Format
 _PLACE = re.compile(r"format\.(\w+)(?:\.(\w+))?")
 
 
-def possible(format: Format, **parts: Any) -> tuple[Format, tuple[str, ...]]:
+def possible_format(format: Format, **parts: Any) -> tuple[Format, tuple[str, ...]]:
     """Return `format` with `parts` in it, as far as such a Format can exist, and sentences about what was given up.
 
     >>> from unrender.format import Reasoning, ReasoningMode
-    >>> possible(Format(), reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end=" "))[0] == Format()
+    >>> possible_format(Format(), reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end=" "))[0] == Format()
     True
     """
     given_up: list[str] = []

@@ -35,7 +35,7 @@ svg text { font: 13px system-ui, sans-serif } summary { cursor: pointer } .big {
 """
 
 
-def page(audit: Audit, title: str) -> str:
+def audit_page(audit: Audit, title: str) -> str:
     """Return the page in HTML; `title` says what was audited."""
     parts = [_HEAD, f"<h1>{_shown(title)}</h1>\n", _sentence(audit)]
     losses = [(loss.value, audit.losses[loss.value]) for loss in Loss if audit.losses[loss.value]]

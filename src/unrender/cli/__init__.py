@@ -17,7 +17,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; without the extra `cli`, exit with a sentence that says so."""
     try:
-        from unrender.cli.app import app  # noqa: PLC0415 - click is an extra
+        from unrender.cli.commands import app  # noqa: PLC0415 - click is an extra
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from unrender.batch import Audit, Loss, Reader, audit_files
-from unrender.batch.page import page
+from unrender.batch.page import audit_page
 from unrender.cli.asked import set_option, template_name_option
 from unrender.cli.inputs import check_printed, json_option, load, write_text
 from unrender.cli.output import print_heading, print_rows, print_table
@@ -17,13 +17,13 @@ from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.read import column_option, jobs_option, pace, tools_option
 from unrender.cli.terminal import print_json, progress
 from unrender.outputs import STANDARD
-from unrender.printable import printable
+from unrender.printable import printable_line
 
 _MOST = 10
 """Tools and reasons that are printed."""
 
 
-@click.command("audit", short_help="Show what a server lost of its answers.")
+@click.command(short_help="Show what a server lost of its answers.")
 @click.argument("template", type=InputPath())
 @click.argument("files", nargs=-1, required=True, type=InputPath())
 @click.option(
@@ -45,7 +45,7 @@ _MOST = 10
 @set_option
 @template_name_option
 @json_option
-def audit(
+def audit_command(
     template: str,
     files: tuple[str, ...],
     *,
@@ -74,7 +74,7 @@ def audit(
             on_progress=lambda at: shown.show(pace(at)),
         )
     if html is not None:
-        write_text(html, page(found, f"What was lost: {', '.join(map(printable, files))}"))
+        write_text(html, audit_page(found, f"What was lost: {', '.join(map(printable_line, files))}"))
     if as_json:
         print_json(found.data())
     elif html != STANDARD:

@@ -38,7 +38,7 @@ _UNSET: Mapping[str, Any] = {
 """What is asked where no option was given."""
 
 
-@click.command("chat", short_help="Show prompt, answer and message.")
+@click.command(short_help="Show prompt, answer and message.")
 @request_options
 @click.argument("conversation", type=InputPath())
 @click.option(
@@ -47,7 +47,9 @@ _UNSET: Mapping[str, Any] = {
 @click.option("--seed", default=0, show_default=True, help="Another seed makes up another answer.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt, exactly, and nothing else.")
 @json_option
-def chat(conversation: str, *, asked: Asked, answer: str | None, seed: int, only_prompt: bool, as_json: bool) -> None:
+def chat_command(
+    conversation: str, *, asked: Asked, answer: str | None, seed: int, only_prompt: bool, as_json: bool
+) -> None:
     """Render a conversation, answer it as a model that is always right, and read the answer back.
 
     CONVERSATION is a JSON file (- for standard input): a list of messages, or the body of a request to an OpenAI

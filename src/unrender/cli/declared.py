@@ -19,10 +19,10 @@ from unrender.formats.declared import read_declared
 from unrender.verify import verify_format
 
 
-@click.command("declared", short_help="List declared formats, or check files.")
+@click.command(short_help="List declared formats, or check files.")
 @click.argument("files", nargs=-1, type=InputPath())
 @json_option
-def declared(files: tuple[str, ...], *, as_json: bool) -> None:
+def declared_command(files: tuple[str, ...], *, as_json: bool) -> None:
     """List the declared formats in effect: unrender's own, and those of packages, UNRENDER_FORMATS and your folder.
 
     With FILES (- for standard input), check these instead, as if they were in effect. The exit code is 1 when a file is

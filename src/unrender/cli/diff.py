@@ -16,11 +16,11 @@ from unrender.format import Format
 from unrender.format_diff import differences
 
 
-@click.command("diff", short_help="Compare two formats.")
+@click.command(short_help="Compare two formats.")
 @click.argument("before", metavar="A", type=InputPath())
 @click.argument("after", metavar="B", type=InputPath())
 @json_option
-def diff_(before: str, after: str, *, as_json: bool) -> None:
+def diff_command(before: str, after: str, *, as_json: bool) -> None:
     """Compare the formats of A and B, each a template or a file written by `unrender format`.
 
     Every part that differs is named as in the Format. The exit code is 1 when anything differs.

@@ -66,14 +66,14 @@ class Subject:
             return (), str(error)
 
 
-@click.command("engine-args", short_help="Print how to start an engine for a template.")
+@click.command(short_help="Print how to start an engine for a template.")
 @template_argument
 @click.option(
     "--engine", required=True, type=click.Choice(["vllm", "sglang", "llama-server", "transformers", "ollama"])
 )
 @template_name_option
 @json_option
-def engine_args(template: str, *, engine: str, template_name: str | None, as_json: bool) -> None:
+def engine_args_command(template: str, *, engine: str, template_name: str | None, as_json: bool) -> None:
     """Print the exact commands, or the code, with which an engine serves this model, and the reasons for them.
 
     The plug-in and the gateway read answers with the whole format. An engine that reads response templates needs

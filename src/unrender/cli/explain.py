@@ -45,7 +45,7 @@ _LONGEST = 240
 """Characters of one stretch that are shown; of longer ones the beginning and the end."""
 
 
-@click.command("explain", short_help="Say why an output was read so.")
+@click.command(short_help="Say why an output was read so.")
 @asked_options
 @click.argument("output", type=InputPath())
 @click.option(
@@ -53,7 +53,7 @@ _LONGEST = 240
 )
 @click.option("--program", is_flag=True, help="Print the parser's instructions instead, one on a line.")
 @json_option
-def explain_(output: str, *, asked: Asked, prompt: str | None, program: bool, as_json: bool) -> None:
+def explain_command(output: str, *, asked: Asked, prompt: str | None, program: bool, as_json: bool) -> None:
     """Show how an output is read, where reading a call stopped, and what would help.
 
     OUTPUT is a file with the model's raw output, or - for standard input. Calls are looked for only with --tools. The

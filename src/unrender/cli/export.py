@@ -48,7 +48,7 @@ _LONGEST = 300
     "--declared", metavar="FILE", type=InputPath(), callback=read_json, help="Check this response template instead."
 )
 @json_option
-def export(
+def export_command(
     template: str,
     *,
     template_name: str | None,

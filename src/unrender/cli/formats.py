@@ -9,9 +9,9 @@ from unrender.cli.inputs import load, template_argument
 from unrender.cli.terminal import print_json
 
 
-@click.command("format", short_help="Print the format as JSON.")
+@click.command(short_help="Print the format as JSON.")
 @template_argument
 @template_name_option
-def format_(template: str, *, template_name: str | None) -> None:
+def format_command(template: str, *, template_name: str | None) -> None:
     """Print the derived format as JSON, to be kept, compared or edited."""
     print_json(load(template, name=template_name).format.to_dict())

@@ -14,7 +14,7 @@ _DIALECTS = {"gbnf": Turn.gbnf, "lark": Turn.lark, "structural-tag": Turn.struct
 @click.command(short_help="Print a grammar for engines.")
 @asked_options
 @click.option("--dialect", type=click.Choice(list(_DIALECTS)), required=True, help="What the grammar is written in.")
-def grammar(*, asked: Asked, dialect: str) -> None:
+def grammar_command(*, asked: Asked, dialect: str) -> None:
     """Print the grammar that constrains an answer to the derived format.
 
     The grammar starts where the prompt ends: after the conversation in --messages, or after a single question. Parts of

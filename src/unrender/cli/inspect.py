@@ -26,7 +26,7 @@ from unrender.verify import Report, verify
     "--compare", metavar="NAME", help="Show one comparison: what it rendered, side by side, and what differs, e.g. R1."
 )
 @json_option
-def inspect(template: str, *, template_name: str | None, compare: str | None, as_json: bool) -> None:
+def inspect_command(template: str, *, template_name: str | None, compare: str | None, as_json: bool) -> None:
     """Show what was derived: answers, markers, capabilities, proof and evidence.
 
     With --compare, show one of the comparisons of the analysis instead: both renderings side by side, and what differs.

@@ -20,7 +20,7 @@ from unrender.cli.terminal import print_json, print_line
 from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 
 
-@click.command("lint", short_help="Find what is wrong with a template.")
+@click.command(short_help="Find what is wrong with a template.")
 @click.argument("templates", nargs=-1, type=InputPath())
 @click.option(
     "--ignore",
@@ -40,7 +40,7 @@ from unrender.lint import RULES, Finding, OpenAIMessage, Severity, lint
 @timeout_option
 @jobs_option
 @json_option
-def lint_(
+def lint_command(
     templates: tuple[str, ...],
     *,
     ignore: tuple[str, ...],

@@ -11,7 +11,7 @@ from unrender.cli.describe import Row
 from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, shortened, width
 from unrender.messages import Message
 from unrender.parsing import events as ev
-from unrender.printable import printable
+from unrender.printable import printable_line
 
 INDENT = "  "
 _MOST_ROWS, _LONGEST_VALUE = 200, 4000
@@ -36,7 +36,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     skipped = len(rows) - 2 * _MOST_ROWS
     if skipped > 1:
         rows = [*rows[:_MOST_ROWS], ("", f"… {skipped} more …"), *rows[-_MOST_ROWS:]]
-    shown = [(printable(label), printable(shortened(value, _LONGEST_VALUE))) for label, value in rows]
+    shown = [(printable_line(label), printable_line(shortened(value, _LONGEST_VALUE))) for label, value in rows]
     margin = max((len(label) for label, _ in shown), default=0) + 2 + len(INDENT)
     for label, value in shown:
         first, *more = textwrap.wrap(value, max(width() - margin, NARROWEST), break_on_hyphens=False) or [""]
@@ -47,7 +47,7 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: names aligned left, numbers aligned right, and words in the last column."""
-    shown = [[printable(cell) for cell in row] for row in (head, *rows)]
+    shown = [[printable_line(cell) for cell in row] for row in (head, *rows)]
     widths = [min(max(len(row[at]) for row in shown), _WIDEST) for at in range(len(head) - 1)]
     margin = sum(widths) + 2 * len(widths)
     beside = width() - margin >= _WORDS

@@ -26,7 +26,7 @@ READ_AT_MOST = 65536
 @asked_options
 @click.option("--stream", is_flag=True, help="Print each event as soon as it is certain.")
 @json_option
-def parse(*, asked: Asked, stream: bool, as_json: bool) -> None:
+def parse_command(*, asked: Asked, stream: bool, as_json: bool) -> None:
     """Read a model's output from standard input and print the message it means.
 
     With --stream, events are printed instead, one on a line, while the output comes in; with --json as well, each line

@@ -13,7 +13,7 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 """Where the page of a static folder takes Pyodide from, if nothing else is said."""
 
 
-@click.command("playground", short_help="See a template's format in a browser.")
+@click.command(short_help="See a template's format in a browser.")
 @click.argument("templates", metavar="[TEMPLATE]...", nargs=-1)
 @click.option("--port", type=click.IntRange(0, 65535), default=8800, show_default=True, help="The port to listen at.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
@@ -27,7 +27,9 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
     show_default=True,
     help="Where the page of --static takes Pyodide from; a folder is copied.",
 )
-def playground(templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str) -> None:
+def playground_command(
+    templates: tuple[str, ...], *, port: int, opened: bool, static: str | None, pyodide: str
+) -> None:
     """Show on a page how a template's answers are written, and how an output is read as it streams in.
 
     Each TEMPLATE can be chosen on the page, and others can be pasted there. The page is served at 127.0.0.1 only and

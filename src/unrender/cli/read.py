@@ -54,7 +54,7 @@ jobs_option = click.option(
 )
 
 
-@click.command("read", short_help="Turn files of recorded answers into one of messages.")
+@click.command(short_help="Turn files of recorded answers into one of messages.")
 @click.argument("template", type=InputPath())
 @click.argument("files", nargs=-1, required=True, type=InputPath())
 @click.option(
@@ -73,7 +73,7 @@ jobs_option = click.option(
 @template_name_option
 @click.option("--force", is_flag=True, help="Begin anew, and replace OUT.")
 @json_option
-def read(
+def read_command(
     template: str,
     files: tuple[str, ...],
     output: str,

@@ -22,11 +22,11 @@ _DONE = "[DONE]"
 """How OpenAI's streams end."""
 
 
-@click.command("replay", short_help="Show what came out when.")
+@click.command(short_help="Show what came out when.")
 @asked_options
 @click.argument("chunks", type=InputPath())
 @json_option
-def replay_(chunks: str, *, asked: Asked, as_json: bool) -> None:
+def replay_command(chunks: str, *, asked: Asked, as_json: bool) -> None:
     """Feed recorded chunks to the parser, event by event, and try all other chunkings.
 
     CHUNKS is a JSON list, a file with a JSON value on each line, or a recorded event stream (`data:` lines); - is standard input. A

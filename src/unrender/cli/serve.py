@@ -28,7 +28,7 @@ _RATE = 50.0
 """Tokens a second of the sampler: about what a person sees of a model."""
 
 
-@click.command("serve", short_help="Serve a model over HTTP.")
+@click.command(short_help="Serve a model over HTTP.")
 @click.argument("url", required=False)
 @click.option(
     "--backend", type=click.Choice(_BACKENDS), help="What kind of engine is at URL; sampler, without a URL, is none."
@@ -52,7 +52,7 @@ _RATE = 50.0
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen at.  [default: 8000]")
 @click.option("--drain", type=click.FloatRange(0), help="Seconds to finish answers when told to end.  [default: 30]")
 @click.option("--log", is_flag=True, help="Write a line of JSON for each request, without a word of what was said.")
-def serve(
+def serve_command(
     config: str | None, host: str | None, port: int | None, drain: float | None, log: bool, **model: str | None
 ) -> None:
     """Answer Chat Completions, Responses and Messages over HTTP, until a signal ends it.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unrender.outputs import naming
-from unrender.printable import ascii_json, printable, printable_json, printable_lines
+from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
 Piece = tuple[str, str]
 """A text and its style."""
@@ -61,7 +61,7 @@ def width() -> int:
 def print_line(*pieces: str | Piece) -> None:
     """Print pieces of text as one line. A line break in a piece is shown as an escape."""
     parts = [(piece, NO_STYLE) if isinstance(piece, str) else piece for piece in pieces]
-    _write(sys.stdout, _rendered([(printable(text), style) for text, style in parts], sys.stdout) + "\n")
+    _write(sys.stdout, _rendered([(printable_line(text), style) for text, style in parts], sys.stdout) + "\n")
 
 
 def print_block(pieces: Styled, *, indent: str = "") -> None:
@@ -112,7 +112,7 @@ def print_document(text: str) -> None:
 
 def remark(text: str) -> None:
     """Print a line to standard error."""
-    _write(sys.stderr, printable(shortened(text, _LONGEST_REMARK)) + "\n")
+    _write(sys.stderr, printable_line(shortened(text, _LONGEST_REMARK)) + "\n")
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -180,11 +180,11 @@ class Progress:
 
     def say(self, name: str) -> None:
         """Show the name of the item in work."""
-        self._replace(f"{self._done}/{self._total}  {printable(name)}"[: width() - 1])
+        self._replace(f"{self._done}/{self._total}  {printable_line(name)}"[: width() - 1])
 
     def show(self, line: str) -> None:
         """Show a line given by the caller instead of the progress."""
-        self._replace(printable(line)[: width() - 1])
+        self._replace(printable_line(line)[: width() - 1])
 
     def clear(self) -> None:
         """Remove the line."""

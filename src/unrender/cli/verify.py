@@ -25,7 +25,7 @@ _VERDICTS = (Verdict.PROVED, Verdict.NOT_OBSERVABLE, Verdict.REFUTED)
 _DIFF_STYLES = {"-": RED, "+": GREEN}
 
 
-@click.command("verify", short_help="Prove a format on its template.")
+@click.command(short_help="Prove a format on its template.")
 @click.argument("templates", nargs=-1, type=InputPath(), required=True)
 @click.option("--samples", default=8, show_default=True, help="Answers that are made per capability.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other answers.")
@@ -38,7 +38,7 @@ _DIFF_STYLES = {"-": RED, "+": GREEN}
 @timeout_option
 @jobs_option
 @json_option
-def verify_(
+def verify_command(
     templates: tuple[str, ...],
     *,
     samples: int,

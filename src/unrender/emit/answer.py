@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from unrender.assemble import assemble, calls_of, ending, generated_calls
+from unrender.assemble import answer_grammar, calls_of, ending, generated_calls
 from unrender.emit.gbnf import write_gbnf
 from unrender.emit.lark import write_lark
 from unrender.emit.nesting import bounded_nesting
-from unrender.emit.resume import resume, resume_any
+from unrender.emit.resume import resume_after, resume_any
 from unrender.emit.sample import Sample, draw
 from unrender.emit.structural_tag import is_long, write_ebnf, write_structural_tag
-from unrender.emit.triggers import Trigger, opening, triggers
+from unrender.emit.triggers import Trigger, opening, triggers_of
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
 from unrender.grammar.budget import STANDARD, Budget
@@ -68,7 +68,7 @@ class Answer:
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """The triggers: how an engine notices that a call begins. Empty when the grammar must hold from the start."""
-        return () if self.handmade else triggers(self.format, self.request, self.begun)
+        return () if self.handmade else triggers_of(self.format, self.request, self.begun)
 
     @property
     @bounded_nesting
@@ -134,7 +134,7 @@ class Answer:
         """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
         if self.handmade:
             return self._handmade(self.handmade, values)
-        whole = assemble(self.format, self.request).writes
+        whole = answer_grammar(self.format, self.request).writes
         if run is None:
             return self._resumed(expand(whole, values, self.budget))
         calls_alone = Sequence((run, ending(self.format)))
@@ -147,21 +147,21 @@ class Answer:
         if self.begun.endswith(opener):
             starts.append(starts[0] + opener)
         resumed = self._resumed(replace(expansion, grammar=answer))
-        options = (resumed.grammar.root, *(resume(calls, start).root for start in starts))
+        options = (resumed.grammar.root, *(resume_after(calls, start).root for start in starts))
         return replace(resumed, grammar=Grammar(Choice(options), both.rules))
 
     def _handmade(self, grammar: Grammar, values: Values) -> Expansion:
         """Return the rest of the answer that a grammar made by hand allows."""
         whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
         expansion = expand(whole, values, self.budget)
-        rest = resume(expansion.grammar, self.begun)
+        rest = resume_after(expansion.grammar, self.begun)
         return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
 
     @property
     @bounded_nesting
     def begins(self) -> bool:
         """Whether the format writes answers that begin with what the prompt has begun."""
-        whole = expand(assemble(self.format, self.request).writes, Values.NATIVE, self.budget)
+        whole = expand(answer_grammar(self.format, self.request).writes, Values.NATIVE, self.budget)
         return self._after_begun(whole.grammar) is not None
 
     def _resumed(self, answer: Expansion) -> Expansion:

@@ -23,7 +23,7 @@ ANY = "[^\\x00]"
 
 
 @bounded_nesting
-def gbnf(grammar: Grammar) -> str:
+def gbnf_of(grammar: Grammar) -> str:
     """Return the grammar in GBNF; the start rule is `root`.
 
     Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known. Keywords of

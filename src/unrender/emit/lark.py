@@ -41,7 +41,7 @@ _OPTIONS = {
 
 
 @bounded_nesting
-def lark(grammar: Grammar) -> str:
+def lark_of(grammar: Grammar) -> str:
     """Return the grammar in llguidance's Lark; the start rule is `start`.
 
     Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.

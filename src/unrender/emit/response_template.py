@@ -31,7 +31,7 @@ from unrender.emit.response_patterns import (
 )
 from unrender.errors import ExportError
 from unrender.format import Format, ReasoningMode, Slot, ToolMode
-from unrender.frozen import thawed
+from unrender.freezing import thawed
 
 
 class Target(StrEnum):
@@ -62,14 +62,14 @@ class Exported:
         return json.dumps(self.template, indent=2, ensure_ascii=False)
 
 
-def response_template(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
+def response_template_of(format: Format, *, target: Target | str = Target.TRANSFORMERS) -> Exported:
     r"""Return the Format as a response template of version 1.
 
     Raises `ExportError`, saying what is in the way, when the format's calls cannot be expressed, or when `target` is
     not known.
 
     >>> from unrender.format import TurnTexts
-    >>> exported = response_template(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))
+    >>> exported = response_template_of(Format(turn=TurnTexts(headers=("<|assistant|>\n",), end="<|end|>\n")))
     >>> exported.template["fields"]["content"]["close_pattern"]
     '<\\|end\\|>\\s*'
     """

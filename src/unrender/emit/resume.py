@@ -18,10 +18,10 @@ MAX_STEPS = 1_000_000
 """Steps to read what the prompt has begun; each character of free text may be the last, so it takes one at least."""
 
 
-def resume(grammar: Grammar, begun: str) -> Grammar:
+def resume_after(grammar: Grammar, begun: str) -> Grammar:
     """Return the grammar of what may follow `begun`. Raises `GrammarError` when no answer begins with it.
 
-    >>> resume(Grammar(Literal("<think>")), "<th").root
+    >>> resume_after(Grammar(Literal("<think>")), "<th").root
     Literal(text='ink>')
     """
     found = resume_any(grammar, (begun,))

@@ -92,10 +92,10 @@ class Sample:
     parts: tuple[Part, ...]
 
 
-def sample(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
+def sample_text(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
     """Return the text of a `draw`.
 
-    >>> sample(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
+    >>> sample_text(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
     True
     """
     return draw(grammar, seed, budget=budget).text

@@ -18,7 +18,7 @@ from unrender.emit.lowering import Stopped, longer_stops, lower, reachable, refe
 from unrender.emit.nesting import bounded_nesting
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
-from unrender.grammar.schema_rules import schema_rules
+from unrender.grammar.schema_rules import schema_grammar
 from unrender.grammar.spelling import MAX_SPACE
 from unrender.messages import JsonSchema
 
@@ -32,7 +32,7 @@ SHORT = 8_000
 
 
 @bounded_nesting
-def structural_tag(grammar: Grammar) -> Tag:
+def structural_tag_of(grammar: Grammar) -> Tag:
     """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
 
     Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
@@ -195,7 +195,7 @@ def _json(schema: JsonSchema) -> Tag:
     """Write a JSON value: natively where xgrammar reads the schema exactly, else spelled out."""
     if reads_exactly(schema):
         return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
-    found = schema_rules(schema)
+    found = schema_grammar(schema)
     lowered = lower(Grammar(found.node, found.rules), for_lexer=False)
     return _grammar(write_rules(lowered.root, lowered.rules))
 

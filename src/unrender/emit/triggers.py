@@ -39,7 +39,7 @@ class Trigger:
     value: str
 
 
-def triggers(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
+def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
     """Return the triggers of a lazy grammar; none when there are no calls, or when the grammar holds from the start.
 
     `begun` is what the prompt has already written of the answer.

@@ -20,7 +20,7 @@ from typing import Any
 
 from unrender.cache import Cache, content_key
 from unrender.errors import GrammarError
-from unrender.frozen import FrozenDict, thawed
+from unrender.freezing import FrozenDict, thawed
 from unrender.grammar import shapes
 from unrender.grammar.admission import admits, as_json, canonical, exclusive
 from unrender.grammar.complements import ANNOTATIONS

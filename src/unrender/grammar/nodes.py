@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, get_args
 
 from unrender.format import Arguments, CallSyntax, Skeleton, Slot
-from unrender.frozen import frozen
+from unrender.freezing import frozen
 from unrender.messages import JsonSchema, Tool
 
 

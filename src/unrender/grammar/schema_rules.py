@@ -23,14 +23,14 @@ class SchemaRules:
     unsupported: tuple[Unsupported, ...]
 
 
-def schema_rules(schema: JsonSchema) -> SchemaRules:
+def schema_grammar(schema: JsonSchema) -> SchemaRules:
     """Return the grammar of the JSON texts that obey `schema`, with any white space between tokens.
 
     Properties come in the order in which the schema declares them; optional ones may be left out. Keywords that a
     grammar cannot express are in `unsupported`, and the grammar is wider there. Raises `GrammarError` when `schema` is
     not a JSON Schema.
 
-    >>> found = schema_rules({"type": "integer", "minimum": 1, "maximum": 3})
+    >>> found = schema_grammar({"type": "integer", "minimum": 1, "maximum": 3})
     >>> found.node
     Chars(ranges=(('1', '3'),), negated=False, minimum=1, maximum=1)
     """

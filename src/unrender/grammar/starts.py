@@ -93,7 +93,7 @@ def ranges_of(chars: Chars) -> Ranges:
     return complement(inside) if chars.negated else inside
 
 
-def starts(rules: Mapping[str, Node]) -> dict[str, Start]:
+def starts_of(rules: Mapping[str, Node]) -> dict[str, Start]:
     """Return how each rule may start.
 
     Raises `GrammarError` for a `Ref` that names no rule, for left recursion, and for a node that is not a combinator.

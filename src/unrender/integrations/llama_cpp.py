@@ -29,9 +29,9 @@ from unrender.chat_template import ChatTemplate
 from unrender.emit.triggers import Trigger, TriggerKind
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
 from unrender.messages import ToolChoice
-from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
 from unrender.parsing.finder import Finder
+from unrender.parsing.stream_deltas import deltas
 from unrender.turn import Turn
 
 _SAMPLING = (

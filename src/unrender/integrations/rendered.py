@@ -26,9 +26,9 @@ from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
 from unrender.integrations.transformers import chat_template
 from unrender.messages import Request, ToolChoice
 from unrender.parsing.begun import after_header, prefill
-from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Parser
+from unrender.parsing.stream_deltas import deltas
 from unrender.preparation import ended, read_request
 from unrender.turn import Turn
 

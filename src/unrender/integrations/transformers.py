@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, TemplateError
-from unrender.matchers import DIALECTS, Matcher, installed, masked, matchers
+from unrender.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
 from unrender.messages import Message
 from unrender.parsing.events import Event
 from unrender.parsing.parser import Parser
@@ -193,7 +193,7 @@ class _Constrained:
         return importlib.import_module("torch").stack(allowed)
 
     def _begun(self, rows: int, size: int) -> list[Matcher | None]:
-        make = matchers(self._library, self._tokenizer, size)
+        make = matcher_factory(self._library, self._tokenizer, size)
         try:
             return [make(self._text) for _ in range(rows)]
         except (ValueError, RuntimeError) as error:

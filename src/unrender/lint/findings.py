@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
-from unrender.frozen import thawed
+from unrender.freezing import thawed
 from unrender.lint import losses, prompts, refusals
 from unrender.lint.conversations import OpenAIMessage, Subject
 from unrender.lint.shown import Shown

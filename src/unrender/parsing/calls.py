@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from unrender.format import CallSyntax, Part, Slot
-from unrender.frozen import FrozenDict
+from unrender.freezing import FrozenDict
 from unrender.grammar.nodes import Calls
 from unrender.parsing.argument_code import ArgumentCode
 from unrender.parsing.arguments import DropEmpty

@@ -26,7 +26,7 @@ from unrender.grammar.nodes import (
     Sequence,
     Until,
 )
-from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts
+from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
 from unrender.parsing import lookaheads, steps
 from unrender.parsing.engine import Program, Step
 from unrender.parsing.finder import Finder
@@ -52,7 +52,7 @@ def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program
 
 
 def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
-    known = starts(grammar.rules)
+    known = starts_of(grammar.rules)
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
     compiler = _Compiler(known)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unrender.messages import CallStatus, Message, ReasoningField
-from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
+from unrender.parsing.stream_deltas import deltas
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 _KEPT: Mapping[str | None, FinishReason] = {

@@ -30,7 +30,7 @@ from unrender.parsing.readers import fed_begun, machine_for, reader_for
 from unrender.parsing.reading import Span
 from unrender.parsing.saved import MOST, Saved
 from unrender.parsing.saved_events import read_events, save_events
-from unrender.parsing.sealed import STATE_VERSION, opened, sealed
+from unrender.parsing.sealing import STATE_VERSION, opened, sealed
 from unrender.parsing.state import read_machine, save_machine
 from unrender.parsing.tagged import TaggedReader
 from unrender.parsing.through import account, event_maker, flows, give_up_undecided, keeper, writer

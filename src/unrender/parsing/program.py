@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from unrender.frozen import FrozenDict
+from unrender.freezing import FrozenDict
 from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
 from unrender.grammar.nodes import Calls, Role
 from unrender.parsing.broken import BrokenRun, TextRun

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from unrender.assemble import assemble, names_matter, offered
+from unrender.assemble import answer_grammar, names_matter, offered
 from unrender.errors import GrammarError
 from unrender.format import Format
 from unrender.formats.reasoning import known_reasoning
@@ -87,4 +87,4 @@ def _cached_program(format: Format, shape: Request, names: tuple[str, ...]) -> P
 def _compiled(format: Format, shape: Request, names: Sequence[str]) -> Program:
     """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
     shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
-    return compile_grammar(assemble(format, shape, known_reasoning() if format.undeclared_reasoning else ()))
+    return compile_grammar(answer_grammar(format, shape, known_reasoning() if format.undeclared_reasoning else ()))

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from unrender.parsing.deltas import deltas
 from unrender.parsing.events import Event
 from unrender.parsing.ids import numbered_id
+from unrender.parsing.stream_deltas import deltas
 from unrender.turn import Turn
 
 MOST = 5_000

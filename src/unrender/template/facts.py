@@ -10,7 +10,7 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.idtracking import VAR_LOAD_RESOLVE
 
-from unrender.frozen import frozen
+from unrender.freezing import frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

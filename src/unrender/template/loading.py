@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender.errors import TemplateError
-from unrender.frozen import frozen
+from unrender.freezing import frozen
 from unrender.template import gguf
 
 _log = logging.getLogger("unrender.template")

@@ -18,9 +18,9 @@ from unrender.format import Format
 from unrender.grammar import Grammar
 from unrender.template.rendering import Template
 from unrender.verify.axes import AXES, NAMES, Answer, call_id
-from unrender.verify.grammars import grammars
-from unrender.verify.history import history
-from unrender.verify.judge import claims, described, finding, judge, parse
+from unrender.verify.grammars import check_grammars
+from unrender.verify.history import check_history
+from unrender.verify.judge import claims, described, finding, judge_capability, parse
 from unrender.verify.report import CapabilityFinding, Counterexample, Report
 from unrender.verify.shown import Subject, show
 from unrender.verify.turns import (
@@ -80,7 +80,7 @@ def verify(
         if progress:
             progress(found.capability)
         findings.append(found)
-    return Report(findings=tuple(findings), history=tuple(history(subject)))
+    return Report(findings=tuple(findings), history=tuple(check_history(subject)))
 
 
 def verify_format(format: Format, *, seed: int = 0) -> Report:
@@ -89,13 +89,13 @@ def verify_format(format: Format, *, seed: int = 0) -> Report:
     Text that its grammars generate must be read as meant, and engines must accept it.
     """
     subject = Subject(template=Template(""), format=format, capabilities=Capabilities())
-    return Report(findings=tuple(grammars(subject, seed)))
+    return Report(findings=tuple(check_grammars(subject, seed)))
 
 
 def _findings(subject: Subject, samples: int, seed: int) -> Iterator[CapabilityFinding]:
     for capability, axis in AXES.items():
         random = Random(f"{seed}:{capability}")  # noqa: S311 - reproducible, not secret
-        yield judge(subject, capability, [axis(random) for _ in range(samples)], random)
+        yield judge_capability(subject, capability, [axis(random) for _ in range(samples)], random)
     yield _ids(subject)
     random = Random(seed)  # noqa: S311 - as above
     answers = [answer for axis in AXES.values() if claims(subject, answer := axis(random))]
@@ -105,7 +105,7 @@ def _findings(subject: Subject, samples: int, seed: int) -> Iterator[CapabilityF
     yield message_shapes(subject)
     yield markers_in_question(subject, answers, random)
     yield text_in_strings(subject, random)
-    yield from grammars(subject, seed)
+    yield from check_grammars(subject, seed)
 
 
 def _ids(subject: Subject) -> CapabilityFinding:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from unrender.printable import printable, printable_lines
+from unrender.printable import printable_line, printable_lines
 from unrender.verify.difference import diff
 from unrender.verify.report import HISTORY_WORDS, CapabilityFinding, Report, Verdict
 
@@ -50,7 +50,7 @@ def _table(
 
 def _prose(text: str) -> str:
     """Return a text in a line, every character of which Markdown shows as it is."""
-    line = printable(" ".join(text.split()))
+    line = printable_line(" ".join(text.split()))
     return _MARKUP.sub(r"\\\g<0>", "".join(_HTML.get(char, char) for char in line))
 
 

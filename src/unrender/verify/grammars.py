@@ -46,7 +46,7 @@ _DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
 )
 
 
-def grammars(subject: Subject, seed: int) -> Iterator[CapabilityFinding]:
+def check_grammars(subject: Subject, seed: int) -> Iterator[CapabilityFinding]:
     """Yield whether generated answers are read, then for each dialect whether its engine accepts the right texts."""
     begun = prefill(subject.format, subject.prompt or "")
     emitted = Emitted(format=subject.format, request=REQUEST, begun=begun, handmade=subject.grammar)

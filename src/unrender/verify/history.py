@@ -28,7 +28,7 @@ _TURNS: Mapping[str, tuple[Answer, Sequence[Mapping[str, Any]]]] = MappingProxyT
 )
 
 
-def history(subject: Subject) -> Iterator[CapabilityFinding]:
+def check_history(subject: Subject) -> Iterator[CapabilityFinding]:
     """Yield for each kind of turn whether the next prompt begins with the last prompt and the answer to it."""
     for capability, (answer, following) in _TURNS.items():
         shown = show(subject, answer)

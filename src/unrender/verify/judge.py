@@ -22,7 +22,7 @@ NOT_RENDERED = "the template does not render it"
 NOT_CLAIMED = "the format does not claim to read it"
 
 
-def judge(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
+def judge_capability(subject: Subject, capability: str, answers: Sequence[Answer], random: Random) -> CapabilityFinding:
     """Return the verdict on a capability from answers that use it."""
     shown = [found for answer in answers if (found := show(subject, answer))]
     claimed = [found for found in shown if claims(subject, found.expected)]

@@ -9,7 +9,7 @@ import golden_formats
 import pytest
 
 from unrender import ChatTemplate, FormatWarning
-from unrender.analysis.claims import claims, prove
+from unrender.analysis.claims import claims_parts, prove
 from unrender.analysis.discovery import discover
 from unrender.analysis.probes import CONTENT, Prober
 from unrender.analysis.readback import SAID, TOLD
@@ -108,14 +108,17 @@ def test_claims_are_of_shapes():
     """A format without calls claims none, and one of single calls no two."""
     format = golden_formats.derived(golden_formats.TEMPLATES / "plain.jinja")
 
-    assert [said.name for said in SAID if claims(format, said)] == ["content"]
+    assert [said.name for said in SAID if claims_parts(format, said)] == ["content"]
 
 
 def test_single_calls_are_claimed_alone(format):
     """Where a format has one call only, it claims no answer of more."""
     single = replace(format, tools=replace(format.tools, parallel=False))
 
-    assert [said.name for said in SAID if claims(format, said) != claims(single, said)] == ["two calls", "three calls"]
+    assert [said.name for said in SAID if claims_parts(format, said) != claims_parts(single, said)] == [
+        "two calls",
+        "three calls",
+    ]
 
 
 def test_what_is_given_up_is_a_warning_and_not_a_refuted_claim():

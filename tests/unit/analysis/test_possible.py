@@ -6,7 +6,7 @@ import pytest
 from properties.families import TAG_AND_JSON, THINK
 
 from unrender.analysis import analyze
-from unrender.analysis.possible import possible
+from unrender.analysis.possible import possible_format
 from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
 from unrender.messages import Request
 from unrender.parsing.parser import Parser
@@ -37,7 +37,7 @@ LONG_END = (
 
 def test_a_field_goes_before_its_part() -> None:
     """Of a turn that is sound but for one field, that field alone is given up."""
-    found, given_up = possible(Format(), turn=TurnTexts(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
+    found, given_up = possible_format(Format(), turn=TurnTexts(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
 
     assert found == Format(turn=TurnTexts(headers=("<h>",)), reasoning=THINK)
     assert len(given_up) == 1
@@ -49,7 +49,7 @@ def test_a_part_goes_that_its_field_is_needed_for() -> None:
     blank = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="\n")
     wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>")
 
-    found, given_up = possible(Format(tools=TOOLS), reasoning=blank, content=wrapped)
+    found, given_up = possible_format(Format(tools=TOOLS), reasoning=blank, content=wrapped)
 
     assert found == Format(tools=TOOLS, content=wrapped)
     assert [said.partition(":")[0] for said in given_up] == ["reasoning.end", "reasoning.end"]
@@ -59,7 +59,7 @@ def test_what_depends_on_a_part_goes_with_it() -> None:
     """Calls that are given up are no longer held by reasoning."""
     holding = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>", holds_calls=True)
 
-    found, given_up = possible(Format(tools=TOOLS, reasoning=holding), tools=CallSyntax())
+    found, given_up = possible_format(Format(tools=TOOLS, reasoning=holding), tools=CallSyntax())
 
     assert (found.tools, found.reasoning.holds_calls, found.reasoning.end) == (CallSyntax(), False, "</think>")
     assert len(given_up) == 1
@@ -69,7 +69,7 @@ def test_what_no_field_is_to_blame_for_goes_together() -> None:
     """Markers that are too long together are all given up: nothing tells which of them is wrong."""
     turn = TurnTexts(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
 
-    found, given_up = possible(Format(reasoning=THINK), turn=turn)
+    found, given_up = possible_format(Format(reasoning=THINK), turn=turn)
 
     assert found == Format(reasoning=THINK)
     assert len(given_up) == 1

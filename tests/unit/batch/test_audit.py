@@ -12,7 +12,7 @@ from unit.batch.conftest import CALL, PLAIN
 
 from unrender.batch import Audit, BatchError, Loss, audit_files
 from unrender.batch.audit import compared
-from unrender.batch.page import page
+from unrender.batch.page import audit_page
 from unrender.messages import Message, ToolCall
 
 FUNCTION = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
@@ -173,7 +173,7 @@ def test_the_page_obeys_no_answer(reader):
             audit.take(HOSTILE, reading, compared(meant, recorded, reader.format))
     audit.calls[HOSTILE] = 3
     audit.unreadable[HOSTILE] = 1
-    written = page(audit, HOSTILE)
+    written = audit_page(audit, HOSTILE)
     shown = Page(written)
 
     assert shown.tags & {"script", "img", "iframe", "link", "object"} == set()
@@ -186,7 +186,7 @@ def test_the_page_obeys_no_answer(reader):
 
 def test_the_page_says_what_was_lost(reader, answers):
     """The page has the numbers, a bar for each loss and tool, and examples."""
-    written = page(audit_files(reader, [answers]), "What was lost")
+    written = audit_page(audit_files(reader, [answers]), "What was lost")
     words = "\n".join(Page(written).words)
 
     assert "10 of 15 answers (66.7%)" in words
@@ -197,4 +197,4 @@ def test_the_page_says_what_was_lost(reader, answers):
 
 def test_an_audit_without_losses_has_a_page():
     """Without a single answer there is still a page."""
-    assert "0 of 0 answers" in page(Audit(), "Nothing")
+    assert "0 of 0 answers" in audit_page(Audit(), "Nothing")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from unrender.cli.app import app
+from unrender.cli.commands import app
 
 TEMPLATE = """\
 {%- if tools %}{{ '<|system|>\\nTools: ' ~ tools | tojson ~ '\\n' }}{% endif %}

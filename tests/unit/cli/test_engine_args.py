@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from unrender.cli.app import app
-from unrender.cli.serve import serve
+from unrender.cli.commands import app
+from unrender.cli.serve import serve_command
 from unrender.integrations import rendered
 from unrender.verify import verify
 
@@ -55,7 +55,7 @@ def test_commands_of_ours_exist(args, engine):
 
 def test_the_backend_is_one_that_the_gateway_has(args):
     """The gateway's backend has the engine's name."""
-    kind = next(option.type for option in serve.params if option.name == "backend")
+    kind = next(option.type for option in serve_command.params if option.name == "backend")
     assert isinstance(kind, click.Choice)
 
     for engine in ("vllm", "sglang", "llama-server", "ollama"):

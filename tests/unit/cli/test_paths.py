@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from unrender.cli.app import app
+from unrender.cli.commands import app
 from unrender.cli.paths import InputPath, OutputPath
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"

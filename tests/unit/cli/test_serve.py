@@ -16,7 +16,7 @@ import urllib.request
 import pytest
 from click.testing import CliRunner
 
-from unrender.cli.app import app
+from unrender.cli.commands import app
 
 
 @pytest.mark.parametrize(

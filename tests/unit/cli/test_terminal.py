@@ -57,7 +57,7 @@ CALL = f'<call {NOWHERE} name="get_weather" id="{NOWHERE}">{{"city": {NOWHERE}}}
 # Runs one command after the other, each with its text on standard input: an interpreter for each would take minutes.
 DRIVER = """
 import io, json, sys
-from unrender.cli.app import app
+from unrender.cli.commands import app
 for arguments, text in json.load(sys.stdin):
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")))
     try:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from unrender.emit.answer import Answer
-from unrender.emit.gbnf import gbnf
-from unrender.emit.lark import lark
-from unrender.emit.sample import sample
-from unrender.emit.structural_tag import structural_tag
+from unrender.emit.gbnf import gbnf_of
+from unrender.emit.lark import lark_of
+from unrender.emit.sample import sample_text
+from unrender.emit.structural_tag import structural_tag_of
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import (
     Arguments,
@@ -294,10 +294,10 @@ def test_steps_are_bounded():
 def test_a_text_that_must_be_too_long_is_not_drawn():
     """The grammar asks for more characters than a sample may have."""
     with pytest.raises(GrammarError, match="sample: 1000000000 repetitions"):
-        sample(Grammar(Chars((("a", "z"),), minimum=10**9, maximum=10**9)), 1)
+        sample_text(Grammar(Chars((("a", "z"),), minimum=10**9, maximum=10**9)), 1)
 
 
-@pytest.mark.parametrize("write", [gbnf, lark, structural_tag, lambda grammar: sample(grammar, 0)])
+@pytest.mark.parametrize("write", [gbnf_of, lark_of, structural_tag_of, lambda grammar: sample_text(grammar, 0)])
 @pytest.mark.parametrize(
     "around",
     [

@@ -8,9 +8,9 @@ import re
 import pytest
 from engines import converted_reader
 
-from unrender.emit.gbnf import gbnf
-from unrender.emit.lark import lark
-from unrender.emit.structural_tag import structural_tag
+from unrender.emit.gbnf import gbnf_of
+from unrender.emit.lark import lark_of
+from unrender.emit.structural_tag import structural_tag_of
 from unrender.grammar.nodes import (
     Chars,
     Choice,
@@ -29,10 +29,10 @@ from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_rea
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
 XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
 READERS = [
-    pytest.param(lark, lark_reader, id="lark", marks=LLGUIDANCE),
-    pytest.param(gbnf, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
-    pytest.param(gbnf, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
-    pytest.param(structural_tag, tag_reader, id="structural-tag", marks=XGRAMMAR),
+    pytest.param(lark_of, lark_reader, id="lark", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(structural_tag_of, tag_reader, id="structural-tag", marks=XGRAMMAR),
 ]
 CALL = Sequence((Literal("<call>"), JsonValue({"properties": {"a": {"const": 1}}}), Literal("</call>")))
 GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
@@ -129,7 +129,7 @@ def test_a_grammar_is_read_as_it_was_meant(name, write, read):
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(name):
     """No rule is left undefined, defined twice, or unreachable."""
-    lines = gbnf(Grammar(GRAMMARS[name][0])).splitlines()
+    lines = gbnf_of(Grammar(GRAMMARS[name][0])).splitlines()
     defined = [line.split(" ::= ")[0] for line in lines]
     bodies = [re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]', "", line.split(" ::= ", 1)[1]) for line in lines]
     used = {word for body in bodies for word in re.findall(r"[a-z][a-z0-9-]*", body)}
@@ -141,12 +141,12 @@ def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(name):
 
 def test_gbnf_is_written_in_plain_utf8():
     """Characters of any script stay as they are; only quotes, backslashes and controls are escaped."""
-    assert gbnf(Grammar(Literal('<｜é"\n\x02'))) == 'root ::= "<｜é\\"\\n\\x02"\n'
+    assert gbnf_of(Grammar(Literal('<｜é"\n\x02'))) == 'root ::= "<｜é\\"\\n\\x02"\n'
 
 
 def test_lark_hands_schemas_over():
     """A JSON value is `%json` with the schema, resolved, and the same white space as in the other dialects."""
-    text = lark(Grammar(JsonValue({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})))
+    text = lark_of(Grammar(JsonValue({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})))
 
     schema = json.loads(text.partition("%json ")[2])
     assert schema.pop("x-guidance")["whitespace_pattern"] == "[ \\t\\n\\r]{1,32}"
@@ -155,7 +155,7 @@ def test_lark_hands_schemas_over():
 
 def test_a_structural_tag_says_what_it_can_in_its_own_words():
     """Text is a tag, JSON a schema, and a word a constant."""
-    written = structural_tag(Grammar(Sequence((Until(("<call>",)), CALL))))
+    written = structural_tag_of(Grammar(Sequence((Until(("<call>",)), CALL))))
 
     assert written["type"] == "structural_tag"
     assert [part["type"] for part in written["format"]["elements"]] == ["tag", "json_schema", "const_string"]
@@ -164,7 +164,7 @@ def test_a_structural_tag_says_what_it_can_in_its_own_words():
 def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
     """What refers to itself is not a tree, and handed over in one piece."""
     again = Sequence((Literal("<call>"), Until(("<call>",)), Optional(Ref("again"))))
-    written = structural_tag(Grammar(Sequence((Until(("<call>",)), Ref("again"))), {"again": again}))
+    written = structural_tag_of(Grammar(Sequence((Until(("<call>",)), Ref("again"))), {"again": again}))
 
     assert written["format"]["type"] == "grammar"
     assert written["format"]["grammar"].startswith("root ::= ")

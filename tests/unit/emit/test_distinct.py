@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unrender.emit.distinct import repeats_a_key
-from unrender.emit.sample import sample
+from unrender.emit.sample import sample_text
 from unrender.grammar.nodes import Grammar, Literal, Repeat
 
 
@@ -32,5 +32,5 @@ def test_such_a_text_is_drawn_again() -> None:
     one_or_two = Grammar(Repeat(Literal('{"a": 1'), 1, 1, None))
     doubled = Grammar(Literal('{"a": 1, "a": 2}'))
 
-    assert sample(one_or_two, 1) == '{"a": 1'
-    assert sample(doubled, 1) == '{"a": 1, "a": 2}'
+    assert sample_text(one_or_two, 1) == '{"a": 1'
+    assert sample_text(doubled, 1) == '{"a": 1, "a": 2}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.emit.lark import lark, terminals
+from unrender.emit.lark import lark_of, terminals
 from unrender.emit.lowering import Lowered, Stopped, lower
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import (
@@ -47,7 +47,7 @@ DIGITS = Chars((("0", "9"),), minimum=1, maximum=3)
 def test_how_a_node_is_written(node: Node, body: str) -> None:
     """Text as JSON, classes as patterns, brackets around what is repeated or inside a sequence."""
     first, *_ = (
-        lark(Grammar(node, {"x": Sequence((Literal("x"), DIGITS))})).removeprefix("%llguidance {}\n\n").splitlines()
+        lark_of(Grammar(node, {"x": Sequence((Literal("x"), DIGITS))})).removeprefix("%llguidance {}\n\n").splitlines()
     )
 
     assert first == f"start: {body}"
@@ -78,14 +78,14 @@ def test_how_a_node_is_written(node: Node, body: str) -> None:
 )
 def test_how_text_is_written(node: Node, lines: list[str]) -> None:
     """One lexeme for each stop: it ends in the stop, goes on after none, and does not end in a longer one."""
-    written = lark(Grammar(node)).splitlines()
+    written = lark_of(Grammar(node)).splitlines()
 
     assert written[2:] == ["start: r_text", *lines]
 
 
 def test_text_with_two_stops_names_what_it_excludes() -> None:
     """What goes on after a stop is a terminal of its own where two lexemes exclude it."""
-    written = lark(Grammar(Sequence((Until(("<x>", "<y>")), Choice((Literal("<x>a"), Literal("<y>b")))))))
+    written = lark_of(Grammar(Sequence((Until(("<x>", "<y>")), Choice((Literal("<x>a"), Literal("<y>b")))))))
 
     assert r"B_TEXT: /(?s:.*)(?:<x>|<y>)(?s:.)(?s:.*)/" in written.splitlines()
     assert "U_TEXT_0: /(?s:.*)<x>/ & ~B_TEXT" in written.splitlines()
@@ -131,4 +131,4 @@ def test_a_repetition_is_told_apart_from_what_begins_with_its_separator(root: No
 def test_what_no_rule_can_say_is_refused() -> None:
     """A lookahead is named."""
     with pytest.raises(GrammarError, match="Peek cannot be written"):
-        lark(Grammar(Sequence((Peek(A), X)), {"x": A}))
+        lark_of(Grammar(Sequence((Peek(A), X)), {"x": A}))

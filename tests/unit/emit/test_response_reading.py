@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unrender.emit.response_reading import read_response_template
-from unrender.emit.response_template import response_template
+from unrender.emit.response_template import response_template_of
 from unrender.errors import ExportError
 from unrender.format import Format, TurnTexts
 
@@ -16,7 +16,7 @@ FIELDS = {"content": {"close": "<|end|>"}}
 
 def test_what_is_exported_can_be_read() -> None:
     """An export is a response template like any other."""
-    exported = response_template(Format(turn=TurnTexts(headers=("<a>",), end="<|end|>")))
+    exported = response_template_of(Format(turn=TurnTexts(headers=("<a>",), end="<|end|>")))
 
     assert read_response_template(exported.template).template == exported.template
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unrender.emit.response_template import Target, response_template
+from unrender.emit.response_template import Target, response_template_of
 from unrender.errors import ExportError
 from unrender.format import (
     Arguments,
@@ -53,7 +53,7 @@ TAGGED = CallSyntax(
 
 
 def fields(format: Format, **options: Any) -> dict[str, Any]:
-    return dict(response_template(format, **options).template["fields"])
+    return dict(response_template_of(format, **options).template["fields"])
 
 
 def calls(tools: CallSyntax, turn: TurnTexts = TURN) -> dict[str, Any]:
@@ -66,14 +66,14 @@ def kept(name: str) -> Format:
 
 def test_the_answer_begins_after_any_header() -> None:
     """All headers are anchors, a single one as plain text."""
-    one, two = (response_template(Format(turn=TurnTexts(headers=it))).template for it in (("<a>",), ("<a>", "<b>")))
+    one, two = (response_template_of(Format(turn=TurnTexts(headers=it))).template for it in (("<a>",), ("<a>", "<b>")))
 
     assert (one["start_anchor"], two["start_anchor"]) == ("<a>", ["<a>", "<b>"])
 
 
 def test_without_a_header_the_prompt_is_no_part_of_the_answer() -> None:
     """A format that knows no header gets an anchor at the prompt's end."""
-    assert response_template(Format()).template["start_anchor_pattern"] == r"\Z"
+    assert response_template_of(Format()).template["start_anchor_pattern"] == r"\Z"
 
 
 @pytest.mark.parametrize(("target", "name"), [("transformers", "reasoning_content"), (Target.VLLM, "thinking")])
@@ -85,7 +85,7 @@ def test_reasoning_has_the_name_that_the_target_reads(target: str, name: str) ->
 def test_an_unknown_target_is_an_error() -> None:
     """A target that nobody reads is refused with those there are."""
     with pytest.raises(ExportError, match=r"target: expected one of \['transformers', 'vllm'\], found 'other'"):
-        response_template(Format(), target="other")
+        response_template_of(Format(), target="other")
 
 
 def test_layout_beside_reasoning_is_taken_as_far_as_it_is_written() -> None:
@@ -161,7 +161,7 @@ def test_content_ends_with_the_turn_and_its_wrapper() -> None:
 def test_reasoning_without_an_opener_is_what_belongs_to_no_other_field() -> None:
     """With a delimiter alone, content is opened and reasoning is not, and the omission is told."""
     delimited = Reasoning(mode=ReasoningMode.DELIMITER, end="\n[FINAL]")
-    exported = response_template(Format(turn=TURN, reasoning=delimited))
+    exported = response_template_of(Format(turn=TURN, reasoning=delimited))
 
     assert "open_pattern" not in exported.template["fields"]["reasoning_content"]
     assert re.search(exported.template["fields"]["content"]["open_pattern"], "So\n[FINAL]Hi")
@@ -329,7 +329,7 @@ def test_other_spellings_are_read() -> None:
 def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
     """A call syntax that no field can read raises an error that says why."""
     with pytest.raises(ExportError, match=f"tool calls: .*{reason}"):
-        response_template(kept(name))
+        response_template_of(kept(name))
 
 
 @pytest.mark.parametrize(
@@ -345,14 +345,14 @@ def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
 )
 def test_what_is_left_out_is_told(name: str, what: str) -> None:
     """What a response template says only in part is an omission."""
-    assert any(what in omission.what for omission in response_template(kept(name)).omissions)
+    assert any(what in omission.what for omission in response_template_of(kept(name)).omissions)
 
 
 @pytest.mark.parametrize("path", sorted(FORMATS.glob("*.json")), ids=lambda path: path.stem)
 def test_servers_find_what_they_ask_for(path: Path) -> None:
     """For vLLM and SGLang there are no fields but theirs, verbatim text stays text, and calls have an opener."""
     try:
-        template = response_template(kept(path.stem), target="vllm").template
+        template = response_template_of(kept(path.stem), target="vllm").template
     except ExportError:
         pytest.skip("refused, as another test shows")
     regions = template["fields"]
@@ -376,4 +376,4 @@ def test_arguments_between_mere_white_space_are_refused():
     )
 
     with pytest.raises(ExportError, match="there is only white space between two arguments"):
-        response_template(Format(turn=TurnTexts(headers=("<a>",), end="<end>"), tools=tools))
+        response_template_of(Format(turn=TurnTexts(headers=("<a>",), end="<end>"), tools=tools))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.emit.sample import draw, sample
+from unrender.emit.sample import draw, sample_text
 from unrender.errors import GrammarError
 from unrender.grammar.nodes import Chars, Choice, Grammar, JsonValue, Literal, Ref, Repeat, Role, Sequence, Tag, Until
 
@@ -20,31 +20,31 @@ NESTED = Grammar(
 
 def test_the_same_seed_gives_the_same_text():
     """A sample can be drawn again."""
-    assert [sample(NESTED, seed) for seed in range(20)] == [sample(NESTED, seed) for seed in range(20)]
+    assert [sample_text(NESTED, seed) for seed in range(20)] == [sample_text(NESTED, seed) for seed in range(20)]
 
 
 def test_other_seeds_give_other_texts():
     """The texts vary."""
-    assert len({sample(NESTED, seed) for seed in range(20)}) > 5
+    assert len({sample_text(NESTED, seed) for seed in range(20)}) > 5
 
 
 def test_the_budget_bounds_the_size():
     """Recursion ends: once the budget is spent, the shortest way out is taken."""
-    assert max(len(sample(NESTED, seed, budget=50)) for seed in range(200)) < 2000
+    assert max(len(sample_text(NESTED, seed, budget=50)) for seed in range(200)) < 2000
 
 
 def test_free_text_holds_no_stop():
     """Text up to a stop holds it once, at its end."""
     grammar = Grammar(Sequence((Until(("</x>", "<y>")), Literal("</x>"))))
 
-    texts = [sample(grammar, seed) for seed in range(100)]
+    texts = [sample_text(grammar, seed) for seed in range(100)]
 
     assert all(text.index("</x>") == len(text) - 4 and "<y>" not in text for text in texts)
 
 
 def test_free_text_is_interesting():
     """Quotes, line breaks, other scripts and beginnings of markers occur."""
-    texts = "".join(sample(Grammar(Until(("<end>",))), seed) for seed in range(100))
+    texts = "".join(sample_text(Grammar(Until(("<end>",))), seed) for seed in range(100))
 
     assert [word for word in ('"', "\n", "東", "😀", "<e", "\\") if word not in texts] == []
 
@@ -53,7 +53,7 @@ def test_classes_are_obeyed():
     """Characters come from their class alone."""
     grammar = Grammar(Chars((("a", "z"),), negated=True, minimum=3, maximum=5))
 
-    texts = [sample(grammar, seed) for seed in range(50)]
+    texts = [sample_text(grammar, seed) for seed in range(50)]
 
     assert all(3 <= len(text) <= 5 and not any("a" <= c <= "z" for c in text) for text in texts)
 
@@ -61,13 +61,13 @@ def test_classes_are_obeyed():
 def test_a_grammar_without_end_is_an_error():
     """When no text ends, there is nothing to draw."""
     with pytest.raises(GrammarError, match="no text of it ends"):
-        sample(Grammar(Ref("a"), {"a": Sequence((Literal("x"), Ref("a")))}), 1)
+        sample_text(Grammar(Ref("a"), {"a": Sequence((Literal("x"), Ref("a")))}), 1)
 
 
 def test_json_must_be_spelled_out():
     """A schema alone cannot be drawn from."""
     with pytest.raises(GrammarError, match="JsonValue cannot be drawn"):
-        sample(Grammar(Ref("value"), {"value": JsonValue({})}), 1)
+        sample_text(Grammar(Ref("value"), {"value": JsonValue({})}), 1)
 
 
 def test_a_drawn_text_knows_its_parts():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unrender.emit.structural_tag import SHORT, Tag, is_long, reads_exactly, structural_tag
+from unrender.emit.structural_tag import SHORT, Tag, is_long, reads_exactly, structural_tag_of
 from unrender.errors import GrammarError
 from unrender.grammar.budget import Weight
 from unrender.grammar.expansion import Values, expand
@@ -71,7 +71,7 @@ def text_up_to(*stops: str, end: str) -> Tag:
 )
 def test_how_a_node_is_written(node: Node, tag: Tag) -> None:
     """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
-    written = structural_tag(Grammar(node, {"x": Sequence((Literal("x"), DIGIT)), "word": Literal("w")}))
+    written = structural_tag_of(Grammar(node, {"x": Sequence((Literal("x"), DIGIT)), "word": Literal("w")}))
 
     assert written == {"type": "structural_tag", "format": tag}
 
@@ -80,7 +80,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
     """Each stop with what may follow it, and the end where the text may end."""
     branches = Choice((Sequence((Literal("<x>"), FLAG)), Literal("<y>b")))
 
-    assert structural_tag(Grammar(Sequence((Until(("<x>", "<y>")), branches))))["format"] == {
+    assert structural_tag_of(Grammar(Sequence((Until(("<x>", "<y>")), branches))))["format"] == {
         "type": "or",
         "elements": [
             in_sequence(text_up_to("<x>", "<y>", end="<x>"), JSON),
@@ -91,7 +91,7 @@ def test_text_up_to_several_stops_is_a_choice() -> None:
 
 def test_a_stop_within_a_longer_one_is_ebnf() -> None:
     """A tag would end at the shorter stop also where the longer one was met, after which nothing follows."""
-    written = structural_tag(Grammar(Sequence((Until((">f", ">>f")), Literal(">f"), FLAG))))
+    written = structural_tag_of(Grammar(Sequence((Until((">f", ">>f")), Literal(">f"), FLAG))))
 
     first, second = written["format"]["elements"]
     assert (first["type"], second) == ("grammar", JSON)
@@ -102,7 +102,7 @@ def test_a_grammar_in_a_circle_is_ebnf() -> None:
     """A tree has no names for parts, so it cannot hold itself."""
     again = Sequence((FLAG, Optional(Sequence((A, Ref("again"))))))
 
-    assert structural_tag(Grammar(Ref("again"), {"again": again}))["format"]["type"] == "grammar"
+    assert structural_tag_of(Grammar(Ref("again"), {"again": again}))["format"]["type"] == "grammar"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> Non
 
 def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
     """Its JSON is written as EBNF."""
-    written = structural_tag(Grammar(JsonValue({"enum": ["é"]})))
+    written = structural_tag_of(Grammar(JsonValue({"enum": ["é"]})))
 
     assert written["format"] == ebnf('root ::= "\\"é\\""\n')
 
@@ -160,4 +160,4 @@ def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
 def test_what_no_rule_can_say_is_refused() -> None:
     """A lookahead is named."""
     with pytest.raises(GrammarError, match="Peek cannot be written"):
-        structural_tag(Grammar(Sequence((Peek(A), FLAG))))
+        structural_tag_of(Grammar(Sequence((Peek(A), FLAG))))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.emit.triggers import Trigger, TriggerKind, triggers
+from unrender.emit.triggers import Trigger, TriggerKind, triggers_of
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.messages import Request, Tool, ToolChoice
 
@@ -19,7 +19,7 @@ REQUEST = Request(tools=(Tool(name="f"),))
 
 def fires(format: Format, output: str, begun: str = "") -> str | None:
     """Return the call's beginning as the trigger sees it in the output so far; None when it does not fire."""
-    (trigger,) = triggers(format, REQUEST, begun)
+    (trigger,) = triggers_of(format, REQUEST, begun)
     if trigger.kind is TriggerKind.WORD:
         return trigger.value if trigger.value in output else None
     found = re.search(trigger.value, output)
@@ -28,7 +28,7 @@ def fires(format: Format, output: str, begun: str = "") -> str | None:
 
 def test_a_marker_that_stands_nowhere_else_is_a_word():
     """Without reasoning, the marker alone tells."""
-    assert triggers(PLAIN, REQUEST) == (Trigger(TriggerKind.WORD, "<call>"),)
+    assert triggers_of(PLAIN, REQUEST) == (Trigger(TriggerKind.WORD, "<call>"),)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_marker_inside_reasoning_does_not_fire(output, begun, expected):
 
 def test_the_grammar_starts_after_the_reasoning():
     """The first group is the call that counts, not one that was mentioned while thinking."""
-    (trigger,) = triggers(THINKING, REQUEST, "<think>\n")
+    (trigger,) = triggers_of(THINKING, REQUEST, "<think>\n")
     output = "no <call> yet\n</think><call>"
 
     found = re.search(trigger.value, output)
@@ -70,7 +70,7 @@ def test_what_prose_may_hold_counts_only_with_a_name():
 def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
     """Where the prompt ends in the marker, the name of a tool is the first sign."""
     marked = Format(tools=replace(CALLS, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)))
-    first, other = triggers(marked, REQUEST, ">>>")
+    first, other = triggers_of(marked, REQUEST, ">>>")
 
     assert re.search(first.value, "f\n{").group(1) == "f\n"
     assert re.search(first.value, "all\nf\n") is None
@@ -89,7 +89,7 @@ def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
 )
 def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
     """Where a call is due, impossible, or the answer has a schema, nothing is waited for."""
-    assert triggers(PLAIN, request_) == ()
+    assert triggers_of(PLAIN, request_) == ()
 
 
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
@@ -98,7 +98,7 @@ def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
     """What is after the token, a misspelt name included, does not keep the grammar asleep."""
     calls = replace(CALLS, section_start=token + after, call_start="")
 
-    assert triggers(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
+    assert triggers_of(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
     assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unrender.emit.sample import sample
+from unrender.emit.sample import sample_text
 from unrender.errors import GrammarError
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
 from unrender.grammar.encode import encode_arguments
@@ -106,7 +106,7 @@ def expanded(arguments: Arguments, parameters, function=("<", NAME, ">", ARGUMEN
 
 def drawn(arguments: Arguments, parameters, count: int = 40) -> set[str]:
     grammar = expanded(arguments, parameters).grammar
-    return {sample(grammar, seed) for seed in range(count)}
+    return {sample_text(grammar, seed) for seed in range(count)}
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -192,7 +192,7 @@ def test_names_that_may_be_anything_have_no_lists():
         result = expanded(arguments, {"type": "object", "additionalProperties": more})
 
         assert [loss.keyword for loss in result.unsupported] == ["additionalProperties"]
-        assert any("null" in sample(result.grammar, seed) for seed in range(20)) is left
+        assert any("null" in sample_text(result.grammar, seed) for seed in range(20)) is left
 
 
 def test_optional_arguments_may_be_left_out():
@@ -246,7 +246,7 @@ def test_ids_and_counters_are_generated():
 
 def drawn_function(function) -> set[str]:
     grammar = expanded(Arguments(), {"properties": {}}, function).grammar
-    return {sample(grammar, seed) for seed in range(10)}
+    return {sample_text(grammar, seed) for seed in range(10)}
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_loss_names_the_tool_and_widens_it_alone(arguments, schema, keyword):
     found = expanded(arguments, schema)
 
     assert {(item.tool, item.keyword) for item in found.unsupported} == {("f", keyword)}
-    assert sample(found.grammar, 1).startswith("<f>")
+    assert sample_text(found.grammar, 1).startswith("<f>")
 
 
 def test_json_is_handed_over_natively_where_that_is_asked():

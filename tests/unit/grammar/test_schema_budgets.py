@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from unrender.emit.gbnf import gbnf
-from unrender.emit.lark import lark
+from unrender.emit.gbnf import gbnf_of
+from unrender.emit.lark import lark_of
 from unrender.errors import GrammarError
 from unrender.grammar.admission import canonical
 from unrender.grammar.expansion import Values, expand
@@ -86,7 +86,7 @@ def test_what_is_no_schema_is_named_with_its_place(schema: Any, message: str) ->
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("write", [gbnf, lark])
+@pytest.mark.parametrize("write", [gbnf_of, lark_of])
 def test_many_values_are_written(write: Any) -> None:
     """Ten thousand values of an enum are all there, in a grammar that grows as they do."""
     sizes = [len(write(Grammar(JsonValue({"enum": [f"v{i}" for i in range(count)]})))) for count in (5000, 10_000)]
@@ -98,7 +98,7 @@ def test_many_properties_are_written() -> None:
     """A thousand properties are spelled out one after the other."""
     schema = {"properties": {f"p{i}": {"type": "string"} for i in range(1000)}}
 
-    assert "p999" in gbnf(Grammar(JsonValue(schema)))
+    assert "p999" in gbnf_of(Grammar(JsonValue(schema)))
 
 
 def test_reading_costs_as_much_as_there_is_to_read(monkeypatch: pytest.MonkeyPatch) -> None:

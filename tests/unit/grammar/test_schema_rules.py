@@ -7,9 +7,9 @@ import json
 import jsonschema
 import pytest
 
-from unrender.emit.sample import sample
+from unrender.emit.sample import sample_text
 from unrender.grammar.nodes import Chars, Grammar, Ref, walk
-from unrender.grammar.schema_rules import schema_rules
+from unrender.grammar.schema_rules import schema_grammar
 
 SCHEMAS = [
     {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}}, "required": ["b"]},
@@ -46,10 +46,10 @@ SCHEMAS = [
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: json.dumps(schema)[:50])
 def test_what_is_generated_obeys_the_schema(schema):
     """Every text of the rules is JSON, and valid."""
-    rules = schema_rules(schema)
+    rules = schema_grammar(schema)
     grammar = Grammar(rules.node, rules.rules)
 
-    texts = [sample(grammar, seed) for seed in range(60)]
+    texts = [sample_text(grammar, seed) for seed in range(60)]
 
     for text in texts:
         jsonschema.validate(json.loads(text), schema)
@@ -59,8 +59,8 @@ def test_what_is_generated_obeys_the_schema(schema):
 def test_equal_parts_share_a_rule():
     """A schema that is in many places is written once."""
     point = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}}
-    one = schema_rules({"type": "object", "properties": {"p0": point}})
-    many = schema_rules({"type": "object", "properties": {f"p{n}": point for n in range(20)}})
+    one = schema_grammar({"type": "object", "properties": {"p0": point}})
+    many = schema_grammar({"type": "object", "properties": {f"p{n}": point for n in range(20)}})
 
     assert len(many.rules) - len(one.rules) < 4 * 20
 
@@ -69,7 +69,7 @@ def test_rules_grow_linearly_with_optional_properties():
     """Leaving properties out does not multiply the rules."""
     sizes = {}
     for count in (10, 20, 40):
-        rules = schema_rules({"type": "object", "properties": {f"p{n}": {"type": "boolean"} for n in range(count)}})
+        rules = schema_grammar({"type": "object", "properties": {f"p{n}": {"type": "boolean"} for n in range(count)}})
         sizes[count] = sum(1 for node in rules.rules.values() for _ in walk(node))
 
     assert sizes[40] - sizes[20] <= 2.2 * (sizes[20] - sizes[10])
@@ -77,7 +77,7 @@ def test_rules_grow_linearly_with_optional_properties():
 
 def test_every_rule_that_is_referred_to_is_defined():
     """The rules are complete."""
-    rules = schema_rules(SCHEMAS[12])
+    rules = schema_grammar(SCHEMAS[12])
 
     referred = {
         node.rule for body in (rules.node, *rules.rules.values()) for node in walk(body) if isinstance(node, Ref)
@@ -88,7 +88,7 @@ def test_every_rule_that_is_referred_to_is_defined():
 
 def test_white_space_between_tokens_is_bounded():
     """A model cannot run on in white space for ever."""
-    space = schema_rules({"type": "array"}).rules["json-space"]
+    space = schema_grammar({"type": "array"}).rules["json-space"]
 
     assert isinstance(space, Chars)
     assert space.maximum == 32

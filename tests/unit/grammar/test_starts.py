@@ -8,7 +8,18 @@ from unrender.errors import GrammarError
 from unrender.format import Arguments
 from unrender.grammar import combinators as c
 from unrender.grammar import nodes
-from unrender.grammar.starts import ANY, LAST, NOTHING, Start, class_of, complement, merged, ranges_of, start_of, starts
+from unrender.grammar.starts import (
+    ANY,
+    LAST,
+    NOTHING,
+    Start,
+    class_of,
+    complement,
+    merged,
+    ranges_of,
+    start_of,
+    starts_of,
+)
 
 KNOWN = {
     "word": Start(ranges=((97, 99),)),
@@ -98,7 +109,9 @@ def test_a_rule_that_is_not_there_is_named() -> None:
 
 def test_rules_start_as_what_they_refer_to() -> None:
     """In whatever order they are defined."""
-    found = starts({"a": c.sequence(c.optional(c.ref("b")), "x"), "b": c.choice(c.ref("c"), "y"), "c": c.literal("z")})
+    found = starts_of(
+        {"a": c.sequence(c.optional(c.ref("b")), "x"), "b": c.choice(c.ref("c"), "y"), "c": c.literal("z")}
+    )
 
     assert {name: line(start) for name, start in found.items()} == {"a": "[x-z] by b c", "b": "[y-z] by c", "c": "[z]"}
 
@@ -116,12 +129,12 @@ def test_left_recursion_is_refused(rules: dict[str, nodes.Node]) -> None:
     with pytest.raises(
         GrammarError, match=r"rule 'a' may enter itself before it consumes a character \(left recursion\)"
     ):
-        starts(rules)
+        starts_of(rules)
 
 
 def test_a_recursion_that_takes_a_character_first_is_none() -> None:
     """Brackets may be nested."""
-    assert line(starts({"a": c.sequence("(", c.optional(c.ref("a")), ")")})["a"]) == "[(]"
+    assert line(starts_of({"a": c.sequence("(", c.optional(c.ref("a")), ")")})["a"]) == "[(]"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 from scripted_model import write_scripted_model
 
-from unrender.cli.app import app
+from unrender.cli.commands import app
 from unrender.verify.engines import installed
 
 NEEDED = ("torch", "transformers", "accelerate", "fastapi", "uvicorn", "openai")

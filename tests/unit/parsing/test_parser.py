@@ -21,7 +21,7 @@ from unrender.parsing.events import ContentText, Event, MessageFinished, Reasoni
 from unrender.parsing.ids import numbered_id
 from unrender.parsing.parser import Parser, Span
 from unrender.parsing.policy import CallRelease, Policy, UnknownTools
-from unrender.parsing.sealed import body_digest
+from unrender.parsing.sealing import body_digest
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 

@@ -9,14 +9,14 @@ from unit.verify.conftest import sound
 
 from unrender.errors import GrammarError
 from unrender.verify import grammars as module
-from unrender.verify.grammars import grammars
+from unrender.verify.grammars import check_grammars
 from unrender.verify.report import Verdict
 
 
 def judged(monkeypatch, read, engine="json"):
     """Judge one dialect by a reader of the test's own."""
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect(engine, lambda emitted: "a grammar", read)})
-    generated, own = grammars(sound(), 0)
+    generated, own = check_grammars(sound(), 0)
     return generated, own
 
 
@@ -32,7 +32,7 @@ def recorder(asked):
 
 def test_what_is_generated_is_read():
     """Four answers are generated from the format, and read back without a complaint."""
-    generated = next(grammars(sound(), 0))
+    generated = next(check_grammars(sound(), 0))
 
     assert str(generated) == "generated answers: proved (4 of 4)"
 
@@ -95,7 +95,7 @@ def test_what_the_format_does_not_claim_is_not_asked_of_the_engine(monkeypatch):
     asked = []
     monkeypatch.setattr(module, "_DIALECTS", {"own": module._Dialect("json", lambda emitted: "", recorder(asked))})
     format = replace(sound().format, tools=type(sound().format.tools)(), tolerated=())
-    list(grammars(replace(sound(), format=format, gave_up=True), 0))
+    list(check_grammars(replace(sound(), format=format, gave_up=True), 0))
 
     assert asked
     assert not any("<call" in text for text in asked)
@@ -109,7 +109,7 @@ def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
 
     monkeypatch.setattr("unrender.emit.answer.Answer.sample", sample)
 
-    assert [str(found) for found in grammars(sound(), 0)] == [
+    assert [str(found) for found in check_grammars(sound(), 0)] == [
         "generated answers: not observable: no answer is short enough",
         "grammar in Lark: not observable: no answer is short enough",
         "grammar in GBNF: not observable: no answer is short enough",
@@ -127,7 +127,7 @@ def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
 def test_a_generated_answer_that_is_not_read_refutes(monkeypatch, written, found):
     """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
     monkeypatch.setattr("unrender.emit.answer.Answer.sample", lambda *_: written)
-    generated = next(grammars(sound(), 0))
+    generated = next(check_grammars(sound(), 0))
 
     assert generated.verdict is Verdict.REFUTED
     assert generated.counterexample.answer == written

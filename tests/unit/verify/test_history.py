@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unit.verify.conftest import changed, sound
 
-from unrender.verify.history import history
+from unrender.verify.history import check_history
 
 KINDS = [
     "content, then a question",
@@ -16,12 +16,12 @@ KINDS = [
 
 
 def told(subject):
-    return [str(finding).removeprefix(f"{finding.capability}: ") for finding in history(subject)]
+    return [str(finding).removeprefix(f"{finding.capability}: ") for finding in check_history(subject)]
 
 
 def test_a_template_that_keeps_all_it_wrote():
     """Prompt and answer are both kept after each kind of turn."""
-    assert [finding.capability for finding in history(sound())] == KINDS
+    assert [finding.capability for finding in check_history(sound())] == KINDS
     assert told(sound()) == ["proved (2 of 2)"] * 4
 
 
@@ -53,7 +53,7 @@ def test_a_template_that_changes_what_it_wrote(old, new, verdicts):
 def test_the_counterexample_shows_both_prompts():
     """What was written before, and what is in its place."""
     subject = changed("{%- if message.reasoning_content %}", "{%- if message.reasoning_content and loop.last %}")
-    example = list(history(subject))[1].counterexample
+    example = list(check_history(subject))[1].counterexample
 
     assert example.answer == "<think>Animals.</think>They are striped.<|end|>"
     assert example.expected.endswith("<|assistant|><think>Animals.</think>They are striped.<|end|>")

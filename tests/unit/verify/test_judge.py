@@ -11,7 +11,7 @@ from unit.verify.conftest import changed, sound
 
 from unrender.format import CallSyntax, Format, TurnTexts
 from unrender.verify.axes import Answer
-from unrender.verify.judge import claims, described, finding, judge, parse, refute, with_and_without_end
+from unrender.verify.judge import claims, described, finding, judge_capability, parse, refute, with_and_without_end
 from unrender.verify.report import CapabilityFinding, Counterexample, Verdict
 from unrender.verify.shown import Shown, show
 
@@ -173,4 +173,4 @@ def test_what_the_template_writes_alike_is_the_same():
 )
 def test_a_capability_is_judged(subject, answers, line):
     """Only answers that are shown and claimed are judged."""
-    assert str(judge(subject, "a", answers, Random(0))) == line
+    assert str(judge_capability(subject, "a", answers, Random(0))) == line

@@ -15,7 +15,7 @@ from typing import Any
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.failure import invalid
-from unrender.matchers import DIALECTS, Matcher, installed, masked, matchers
+from unrender.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
 from unrender.parsing.completions import Usage
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
@@ -60,7 +60,7 @@ class Transformers:
         self.torch = torch
         self.context: int = getattr(model.config, "max_position_embeddings", None) or _CONTEXT
         size = int(model.get_output_embeddings().weight.shape[0])
-        self._matchers = matchers(masks, tokenizer, size) if masks else None
+        self._matchers = matcher_factory(masks, tokenizer, size) if masks else None
         self._dialect = DIALECTS.get(masks, "")
         self._thread = ThreadPoolExecutor(1, "unrender-transformers")
 

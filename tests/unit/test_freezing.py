@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from unrender.frozen import FrozenDict, FrozenList, frozen, thawed
+from unrender.freezing import FrozenDict, FrozenList, frozen, thawed
 
 DATA: dict[str, Any] = {"a": [1, {"b": None}], "c": {"d": ["e"]}}
 CHANGES: dict[str, Callable[[Any], Any]] = {

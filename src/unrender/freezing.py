@@ -13,7 +13,7 @@ _ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise TypeError("this is shared and cannot be changed; copy it with `unrender.frozen.thawed`")
+    raise TypeError("this is shared and cannot be changed; copy it with `unrender.freezing.thawed`")
 
 
 class FrozenDict(dict[Any, Any]):
@@ -44,7 +44,7 @@ def frozen(value: Any) -> Any:
     True
     >>> frozen({"a": [1]})["a"].append(2)
     Traceback (most recent call last):
-    TypeError: this is shared and cannot be changed; copy it with `unrender.frozen.thawed`
+    TypeError: this is shared and cannot be changed; copy it with `unrender.freezing.thawed`
     """
     return value if type(value) in _FROZEN else _copied(value, FrozenDict, FrozenList)
 

@@ -12,7 +12,7 @@ from unrender.errors import StateError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import Grammar, content, literal, rest
 from unrender.messages import Request, ToolChoice
-from unrender.parsing.sealed import body_digest, opened, sealed
+from unrender.parsing.sealing import body_digest, opened, sealed
 
 FORMAT = Format(turn=TurnTexts(end="<end>"))
 ONE, OTHER = Grammar(content(rest())), Grammar(literal("a"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from unrender.messages import CallStatus
-from unrender.parsing.deltas import deltas
 from unrender.parsing.events import (
     ArgumentsText,
     ContentText,
@@ -13,6 +12,7 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+from unrender.parsing.stream_deltas import deltas
 
 
 def test_each_event_is_one_delta_or_none() -> None:

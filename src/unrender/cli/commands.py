@@ -12,23 +12,23 @@ from typing import Any, Never
 import click
 
 from unrender import __version__
-from unrender.cli.audit import audit
-from unrender.cli.chat import chat
-from unrender.cli.declared import declared
-from unrender.cli.diff import diff_
+from unrender.cli.audit import audit_command
+from unrender.cli.chat import chat_command
+from unrender.cli.declared import declared_command
+from unrender.cli.diff import diff_command
 from unrender.cli.endings import UNUSABLE, ending
-from unrender.cli.engine_args import engine_args
-from unrender.cli.explain import explain_
-from unrender.cli.export import export
-from unrender.cli.formats import format_
-from unrender.cli.grammar import grammar
-from unrender.cli.inspect import inspect
-from unrender.cli.lint import lint_
-from unrender.cli.parse import parse
-from unrender.cli.playground import playground
-from unrender.cli.read import read
-from unrender.cli.replay import replay_
-from unrender.cli.serve import serve
+from unrender.cli.engine_args import engine_args_command
+from unrender.cli.explain import explain_command
+from unrender.cli.export import export_command
+from unrender.cli.formats import format_command
+from unrender.cli.grammar import grammar_command
+from unrender.cli.inspect import inspect_command
+from unrender.cli.lint import lint_command
+from unrender.cli.parse import parse_command
+from unrender.cli.playground import playground_command
+from unrender.cli.read import read_command
+from unrender.cli.replay import replay_command
+from unrender.cli.serve import serve_command
 from unrender.cli.terminal import (
     ReaderGone,
     let_go,
@@ -39,7 +39,7 @@ from unrender.cli.terminal import (
     streams,
     verbosely,
 )
-from unrender.cli.verify import verify_
+from unrender.cli.verify import verify_command
 from unrender.errors import SchemaWarning
 
 
@@ -146,23 +146,23 @@ verbose_option: click.Option = click.Option(
 )
 app.params += [plain_option, verbose_option]
 for command in (
-    inspect,
-    chat,
-    parse,
-    explain_,
-    replay_,
-    verify_,
-    lint_,
-    grammar,
-    export,
-    format_,
-    diff_,
-    declared,
-    read,
-    audit,
-    serve,
-    engine_args,
-    playground,
+    inspect_command,
+    chat_command,
+    parse_command,
+    explain_command,
+    replay_command,
+    verify_command,
+    lint_command,
+    grammar_command,
+    export_command,
+    format_command,
+    diff_command,
+    declared_command,
+    read_command,
+    audit_command,
+    serve_command,
+    engine_args_command,
+    playground_command,
 ):
     command.params += [plain_option, verbose_option]
     app.add_command(command)
