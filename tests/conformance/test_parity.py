@@ -1,6 +1,6 @@
 """Where engines were compared, ours gives the message that the best of them give, at every chunking.
 
-Rules: engines withhold the text of a call that dies, so the comparison is made under that policy. `disagreements.toml` lists under `[parity]` the cases that are argued; a case listed there must differ. Recovery cases
+Rules: engines do not repeat the text of a call that dies, so calls are read as they are written, and dead ones are left out. `disagreements.toml` lists under `[parity]` the cases that are argued; a case listed there must differ. Recovery cases
 keep a floor whatever is argued: no text raises, every call presented as complete is a known tool with valid JSON, and
 what is before the break is not lost.
 """

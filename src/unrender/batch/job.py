@@ -71,7 +71,7 @@ def read_files(
 
     Work is done in `jobs` processes. A run that is interrupted leaves `<output>.part` and `<output>.journal`, and the
     next run with the same arguments continues it; standard input must then bring the same rows again. `force` starts
-    anew, and replaces `output` at the end. Standard output, and what else is no regular file, is written at once: then
+    anew, and replaces `output` at the end. Standard output, and whatever else is not a regular file, is written at once: then
     nothing can be continued, and rows that cannot be read are warnings in the log.
 
     Raises `BatchError` when a file cannot be read or written, when `output` exists already, is one of the files or is

@@ -4,7 +4,7 @@ Strategy: output is appended to `OUT.part`, bad rows to `OUT.bad.jsonl`; now and
 replaced, atomically, by one that says how many rows both hold, and their lengths. A job that goes on cuts both to these
 lengths. At the end `OUT.part` becomes `OUT`. `OUT.lock` keeps a second job away meanwhile.
 
-Rules: nothing is opened or removed before it is certain that it is no input; every error names the file.
+Rules: nothing is opened or removed before it is certain that it is not an input; every error names the file.
 """
 
 from __future__ import annotations

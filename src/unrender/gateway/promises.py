@@ -45,7 +45,7 @@ def reading_policy(prepared: Prepared, engine: EngineCapabilities, calls: Calls)
     model can write what is only read as a call.
     """
     bound = prepared.grammar is not None and prepared.turn.request.tool_choice in _FORCED
-    written = calls is Calls.WRITTEN or (calls is Calls.CERTAIN and (bound or engine.obeys))
+    written = calls == Calls.WRITTEN or (calls == Calls.CERTAIN and (bound or engine.obeys))
     return Policy(calls=CallRelease.WRITTEN if written else CallRelease.COMPLETE)
 
 

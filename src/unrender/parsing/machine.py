@@ -31,7 +31,7 @@ from unrender.parsing.flow import Scanner
 from unrender.parsing.frames import CallState, Frame
 from unrender.parsing.ids import CallIds
 from unrender.parsing.ledger import Ledger
-from unrender.parsing.policy import CallRelease, Policy, UnknownTools
+from unrender.parsing.policy import USUAL, CallRelease, Policy, UnknownTools
 from unrender.parsing.spans import relabel
 
 ABANDONED = 1 << 30
@@ -83,7 +83,7 @@ class Machine(Ledger):
         self.request: Request = request
         self.strict = strict
         self.ids: CallIds = ids
-        self.policy: Policy = Policy()
+        self.policy: Policy = USUAL
         self.reread: int = 0
         """Characters that were read for nothing, and then again."""
         self.length_limited: bool = False

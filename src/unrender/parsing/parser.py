@@ -23,7 +23,7 @@ from unrender.parsing.fed import Fed
 from unrender.parsing.ids import CallIds, IdMaker, id_maker
 from unrender.parsing.machine import Machine
 from unrender.parsing.message import MessageFold
-from unrender.parsing.policy import Policy, read_policy, save_policy
+from unrender.parsing.policy import USUAL, Policy, read_policy, save_policy
 from unrender.parsing.program import CONTENT_HUB
 from unrender.parsing.quoting import Quoter
 from unrender.parsing.readers import fed_begun, machine_for, reader_for
@@ -116,7 +116,7 @@ class Parser:
         self._machine: Machine | TaggedReader
         if grammar is None:
             self._machine = machine_for(format, request, strict=strict, ids=calls)
-            self._machine.policy = policy or Policy()
+            self._machine.policy = policy or USUAL
             self._machine.base = -len(begun)
             self._machine.given = not continued
             worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill

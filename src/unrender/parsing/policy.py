@@ -57,12 +57,39 @@ class Policy:
     their template has no reasoning, and answers begin with such markers for no other reason. A call waits until it is
     complete, so that nobody executes half of one. Callers whose grammar guarantees the calls, or who want to show them
     while they are written, ask for them as written.
+
+    A field takes a word as well, e.g. `Policy(calls="written")`. Raises `ValueError`, naming the field, for any other.
     """
 
     unknown_tools: UnknownTools = UnknownTools.CONTENT
     calls_in_reasoning: CallsInReasoning = CallsInReasoning.RESCUE
     calls: CallRelease = CallRelease.COMPLETE
     undeclared_reasoning: UndeclaredReasoning = UndeclaredReasoning.READ
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            given = getattr(self, name)
+            if not isinstance(given, words):
+                object.__setattr__(self, name, _word(name, given, words))
+
+
+_WORDS: dict[str, type[StrEnum]] = {
+    "unknown_tools": UnknownTools,
+    "calls_in_reasoning": CallsInReasoning,
+    "calls": CallRelease,
+    "undeclared_reasoning": UndeclaredReasoning,
+}
+
+
+def _word(name: str, given: object, words: type[StrEnum]) -> StrEnum:
+    found = next((word for word in words if word == given), None)
+    if found is None:
+        raise ValueError(f"{name}: expected one of {', '.join(words)}, found {given!r:.60}")
+    return found
+
+
+USUAL = Policy()
+"""What is read by where nobody says otherwise."""
 
 
 def save_policy(policy: Policy) -> dict[str, str]:

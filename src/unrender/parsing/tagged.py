@@ -29,7 +29,7 @@ from unrender.parsing.events import (
     ToolCallStarted,
 )
 from unrender.parsing.ids import CallIds
-from unrender.parsing.policy import CallRelease, Policy, UnknownTools
+from unrender.parsing.policy import USUAL, CallRelease, Policy, UnknownTools
 from unrender.parsing.saved import MOST
 from unrender.parsing.spans import up_to
 
@@ -103,7 +103,7 @@ class TaggedReader:
         begun: int = 0,
         given: bool = False,
     ) -> None:
-        self.policy: Policy = policy or Policy()
+        self.policy: Policy = policy or USUAL
         self.engine: Engine = Engine(program, _names(request, self.policy), begun=begun, given=given)
         self.request: Request = request
         self.strict: bool = strict

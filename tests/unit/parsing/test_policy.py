@@ -175,3 +175,22 @@ def test_words_that_no_policy_has_are_refused(name: str) -> None:
 
     with pytest.raises(StateError, match=rf"state\.{name}: expected one of {words}, found 'never'"):
         read_policy(Saved({**DEFAULTS, name: "never"}))
+
+
+@pytest.mark.parametrize("release", list(CallRelease))
+def test_a_word_is_as_good_as_its_member(release: CallRelease) -> None:
+    """A policy in words reads a broken call as one in members does, and loses nothing."""
+    text = '<tool_call>\n{"name": "now", "arguments": {"a": "Paris"; 1}}\n</tool_call>'
+    one, other = (Parser(FORMAT, Request(), policy=Policy(calls=calls)) for calls in (release, release.value))
+
+    assert Policy(calls=release.value) == Policy(calls=release)
+    assert [one.feed(character) for character in text] == [other.feed(character) for character in text]
+    assert (one.finish(), one.message, one.spans) == (other.finish(), other.message, other.spans)
+
+
+@pytest.mark.parametrize("name", ["unknown_tools", "calls_in_reasoning", "calls", "undeclared_reasoning"])
+def test_a_word_that_a_field_does_not_have_is_an_error(name: str) -> None:
+    """The error names the field and its words."""
+    for given in ("sometimes", 5, None, []):
+        with pytest.raises(ValueError, match=f"{name}: expected one of "):
+            Policy(**{name: given})
