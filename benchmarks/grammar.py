@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 
-from unrender.emit.answer import Answer
+from unrender.dialects.remainder import Answer
 from unrender.errors import SchemaWarning
 from unrender.format import (
     Arguments,
@@ -27,7 +27,7 @@ from unrender.format import (
     TurnTexts,
     Typing,
 )
-from unrender.messages import JsonSchema, Request, Tool
+from unrender.messages.wire import JsonSchema, Request, Tool
 
 COUNTS = (1, 10, 100)
 ROUNDS = 5

@@ -17,7 +17,7 @@ from typing import Any
 
 from unrender import ChatTemplate, TemplateError
 from unrender.analysis import analyze, shape_context, shape_messages
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
 
 ROOT = Path(__file__).resolve().parent.parent
 REPEATS = 30

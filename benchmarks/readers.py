@@ -16,10 +16,10 @@ from typing import Any
 
 from streaming import Case, chunked
 
-from unrender.emit.response_template import response_template_of
+from unrender.export.response_template import response_template_of
 from unrender.format import ToolMode
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
-from unrender.parsing.parser import Parser
+from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallStarted
+from unrender.parser.streaming import Parser
 
 MARKERS = re.compile(r"(</?(?:think|tool_call)>)")
 """One token each for the models that write them, e.g. Qwen3."""

@@ -36,10 +36,10 @@ from unrender.format import (
     TurnTexts,
     Typing,
 )
-from unrender.messages import Request, Tool
-from unrender.parsing.events import ContentText
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.events import ContentText
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
 
 CHUNK = 4
 LENGTHS = (1_000, 4_000, 16_000, 64_000, 256_000)
@@ -298,7 +298,7 @@ def main() -> None:
     print()
     print(interleaved(1_000))
     print(imports("unrender"))
-    print(imports("unrender.parsing.parser"))
+    print(imports("unrender.parser.streaming"))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from svg import COLUMN, LINE, Drawing, Run
 
 from unrender import ChatTemplate, Turn
 from unrender.cli.output import event_line
-from unrender.parsing.ids import numbered_id
-from unrender.picture import Piece, pictures
+from unrender.explain.picture import Piece, pictures
+from unrender.machine.ids import numbered_id
 from unrender.printable import printable_line
 
 FOLDER = environment.ROOT / "docs" / "images"

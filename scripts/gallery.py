@@ -15,9 +15,9 @@ from pathlib import Path
 import environment
 
 from unrender import ChatTemplate, Format
-from unrender.analysis.capabilities import Capabilities
+from unrender.explain.picture import Piece, calls, pictures
 from unrender.formats import declared_formats
-from unrender.picture import Piece, calls, pictures
+from unrender.rendering.capabilities import Capabilities
 
 OWN = environment.ROOT / "tests" / "templates"
 _HEAD = """# Gallery

@@ -34,10 +34,10 @@ class Word:
 
 SECTIONS: dict[str, tuple[Word, ...]] = {
     "What goes in": (
-        Word("template", "template.rendering:Template"),
+        Word("template", "rendering.template:Template"),
         Word("conversation", "A list of messages in OpenAI's form."),
-        Word("tool", "messages:Tool"),
-        Word("request", "messages:Request"),
+        Word("tool", "messages.wire:Tool"),
+        Word("request", "messages.wire:Request"),
         Word("turn", "turn:Turn"),
         Word("prompt", "The rendered conversation, up to where the model starts to write."),
         Word(
@@ -50,14 +50,14 @@ SECTIONS: dict[str, tuple[Word, ...]] = {
     "Analysis": (
         Word("probe", "A conversation made up to learn something from its rendering."),
         Word("needle", "A unique piece of text, planted in a probe to be found again in the rendering."),
-        Word("rendering", "template.rendering:Rendering"),
-        Word("split", "analysis.split:Split"),
+        Word("rendering", "rendering.template:Rendering"),
+        Word("split", "analysis.find.split:Split"),
         Word(
             "comparison",
             "A question that a split answers. Comparisons have short names: R1 to R3 ask about reasoning, C1 about content, T1 to "
             "T7 about calls, A1 to A3 about arguments. See [how analysis works](explanation/analysis.md).",
         ),
-        Word("capabilities", "analysis.capabilities:Capabilities"),
+        Word("capabilities", "rendering.capabilities:Capabilities"),
         Word("evidence", "analysis.result:Evidence"),
         Word("declared format", "formats.declared:Declared"),
         Word("signs", "formats.declared:Signs"),
@@ -78,23 +78,23 @@ SECTIONS: dict[str, tuple[Word, ...]] = {
         Word("turn texts", "format.parts:TurnTexts"),
         Word("turn end", "What the model writes when it has finished, e.g. `<|im_end|>`."),
         Word("joint", "The white space between two parts of an answer."),
-        Word("layout", "grammar.nodes:Layout"),
+        Word("layout", "nodes:Layout"),
         Word("spelling", "format.parts:Spelling"),
-        Word("tolerance", "grammar.nodes:Tolerated", "Another spelling of a marker is one, or another call syntax."),
+        Word("tolerance", "nodes:Tolerated", "Another spelling of a marker is one, or another call syntax."),
     ),
     "Parsing": (
-        Word("grammar", "grammar.nodes:Grammar", "It is assembled from a format and a request."),
+        Word("grammar", "nodes:Grammar", "It is assembled from a format and a request."),
         Word("program", "The compiled grammar: instructions, which the machine runs."),
-        Word("machine", "parsing.machine:Machine"),
-        Word("parser", "parsing.parser:Parser"),
+        Word("machine", "machine.interpreter:Machine"),
+        Word("parser", "parser.streaming:Parser"),
         Word(
             "event",
             "Something that is certain about the output and will not be taken back: text, the start of a call, a piece of its "
             "arguments, its end, something malformed.",
         ),
-        Word("malformed", "parsing.events:Malformed"),
-        Word("message", "messages:Message", "It is what all events add up to."),
-        Word("call", "messages:ToolCall"),
+        Word("malformed", "machine.events:Malformed"),
+        Word("message", "messages.wire:Message", "It is what all events add up to."),
+        Word("call", "messages.wire:ToolCall"),
         Word("dead call", "A call that was begun and cannot be completed: truncated or invalid."),
         Word("delta", "What a few events add to a message, in OpenAI's form."),
         Word(
@@ -102,7 +102,7 @@ SECTIONS: dict[str, tuple[Word, ...]] = {
             "What a lenient parser cannot read as a call comes back as content with a `Malformed` event; a strict one raises "
             "`MalformedOutput`.",
         ),
-        Word("policy", "parsing.policy:Policy"),
+        Word("policy", "machine.policy:Policy"),
         Word(
             "hold-back",
             "Text that has been fed but not yet released as events, since what follows could still change what it means.",
@@ -112,10 +112,10 @@ SECTIONS: dict[str, tuple[Word, ...]] = {
         Word("round trip", "Rendering a message, parsing the rendering, and comparing."),
         Word("verdict", "verify.report:Verdict", "The words are *proved*, *refuted* and *not observable*."),
         Word("counterexample", "verify.report:Counterexample"),
-        Word("dialect", "emit.answer:Dialect"),
-        Word("trigger", "emit.triggers:Trigger"),
-        Word("response template", "emit.response_template:Exported"),
-        Word("omission", "emit.response_omissions:Omission"),
+        Word("dialect", "dialects.remainder:Dialect"),
+        Word("trigger", "dialects.triggers:Trigger"),
+        Word("response template", "export.response_template:Exported"),
+        Word("omission", "export.response_template:Omission"),
         Word("injection", "injection.plan:Injection"),
     ),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from unrender.analysis import analyze
 from unrender.format import Format
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "tests" / "templates"

@@ -47,8 +47,8 @@ from unrender.format import (
     Slot,
     ToolMode,
 )
-from unrender.messages import Request, Tool
-from unrender.parsing.parser import Parser
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
 
 PROGRAMS = environment.ROOT / "tests" / "programs"
 _FAMILIES = (

@@ -24,9 +24,9 @@ from properties.families import FAMILIES, REQUEST
 from splitting import fed, merged
 
 from unrender.format import Format
-from unrender.grammar.nodes import Grammar, Role
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.nodes import Grammar, Role
+from unrender.parser.streaming import Parser
 
 READINGS = environment.ROOT / "tests" / "readings"
 BROKEN = 10

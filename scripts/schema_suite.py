@@ -23,15 +23,15 @@ import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
 import schema_table
 
-from unrender.emit.gbnf import gbnf_of
-from unrender.emit.lark import lark_of
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
 from unrender.errors import GrammarError
-from unrender.grammar.admission import admits
-from unrender.grammar.bundling import bundled
 from unrender.grammar.expansion import Values, expand
-from unrender.grammar.json_schema import read_schema
-from unrender.grammar.keywords import TYPE_OF
-from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.nodes import Grammar, JsonValue
+from unrender.schema.admission import admits
+from unrender.schema.keywords import TYPE_OF
+from unrender.schema.reader import read_schema
+from unrender.schema.references import bundled
 from unrender.verify.engines import Accepts, lark_reader
 
 CACHE = environment.ROOT / ".cache" / "schema-suite"

@@ -12,13 +12,13 @@ from typing import Any
 
 import environment
 
-from unrender.emit.structural_tag import reads_exactly
-from unrender.grammar.bundling import bundled
+from unrender.dialects.structural_tag import reads_exactly
 from unrender.grammar.expansion import Values, expand
-from unrender.grammar.json_schema import Unsupported, read_schema
-from unrender.grammar.nodes import Grammar, JsonValue
-from unrender.grammar.schema_rules import schema_grammar
-from unrender.grammar.schema_writer import Unwritable, write_schema
+from unrender.grammar.spelling import schema_grammar
+from unrender.nodes import Grammar, JsonValue
+from unrender.schema.reader import Unsupported, read_schema
+from unrender.schema.references import bundled
+from unrender.schema.writer import Unwritable, write_schema
 
 PAGE = environment.ROOT / "docs" / "reference" / "json-schema.md"
 SUITE = "\n## The official test suite\n"

@@ -18,7 +18,7 @@ from typing import Any
 from trl_pairs import Pair
 
 from unrender import ChatTemplate, ExportError
-from unrender.emit.response_reading import read_response_template
+from unrender.export.response_template import read_response_template
 from unrender.format import Format, Slot
 from unrender.verify import export
 from unrender.verify.axes import AXES, NAMES, Answer

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-import unrender.parsing
-from unrender.emit.answer import Dialect
+import unrender.machine
+from unrender.dialects.remainder import Dialect
 from unrender.format import (
     CallIdPosition,
     Containers,
@@ -27,9 +27,9 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.grammar.nodes import Role
-from unrender.parsing import policy
-from unrender.parsing.frames import Frame
+from unrender.machine import policy
+from unrender.machine.frames import Frame
+from unrender.nodes import Role
 
 FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
 OUTPUT = (Role, Dialect, policy.UnknownTools, policy.CallsInReasoning, policy.UndeclaredReasoning, policy.CallRelease)
@@ -57,9 +57,9 @@ def enum_table(kind: type[Enum]) -> str:
 
 
 def instructions() -> Iterator[tuple[str, str, str]]:
-    """Yield the machine's instructions: every dataclass of `unrender.parsing` that makes a step."""
-    for found in pkgutil.iter_modules(unrender.parsing.__path__):
-        module = importlib.import_module(f"unrender.parsing.{found.name}")
+    """Yield the machine's instructions: every dataclass of `unrender.machine` that makes a step."""
+    for found in pkgutil.walk_packages(unrender.machine.__path__, "unrender.machine."):
+        module = importlib.import_module(found.name)
         for name, value in vars(module).items():
             if (
                 inspect.isclass(value)

@@ -12,7 +12,7 @@ from vendor import ROOT, all_vendor_templates, vendor_templates
 
 from unrender.analysis import shape_context, shape_messages
 from unrender.chat_template import ChatTemplate
-from unrender.messages import read_messages
+from unrender.messages.wire import read_messages
 from unrender.turn import Turn
 
 QUESTION = [{"role": "user", "content": "What about zebra crossings?"}]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unrender.emit.answer import Answer
-from unrender.emit.confusion import Confusion, confusions
-from unrender.emit.lark import terminals
-from unrender.emit.lowering import lower
+from unrender.dialects.confusion import Confusion, confusions
+from unrender.dialects.lark import terminals
+from unrender.dialects.lowering.context_free import lower
+from unrender.dialects.remainder import Answer
 from unrender.grammar.expansion import Values
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from unrender.grammar import nodes, shapes
-from unrender.grammar.nodes import Grammar, Node
-from unrender.grammar.regex import write_pattern
-from unrender.grammar.shapes import Shape
+from unrender import nodes
+from unrender.nodes import Grammar, Node
+from unrender.nodes.patterns import write_pattern
+from unrender.schema import shapes
+from unrender.schema.shapes import Shape
 
 Bound = object
 

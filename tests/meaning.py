@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from typing import Any, assert_never
 
-from unrender.emit.sample import Part, Sample
+from unrender.dialects.sample import Part, Sample
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
-from unrender.grammar.encode import encode_value, json_type
-from unrender.grammar.nodes import Role
-from unrender.messages import Message
+from unrender.messages.json_values import json_type
+from unrender.messages.wire import Message
+from unrender.nodes import Role
+from unrender.values.encode import encode_value
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

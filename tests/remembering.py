@@ -61,7 +61,16 @@ BROKEN = (
 """Answers that mean something in some format, and are wrong in most."""
 LONGEST = 600
 """Seconds for the steps of a child."""
-LOADED = ("preparation", "analysis.derivation", "emit.answer", "constraints", "verify", "lint", "explain", "masks")
+LOADED = (
+    "prompt.preparation",
+    "analysis.derivation",
+    "dialects.remainder",
+    "dialects.constraints",
+    "verify",
+    "lint",
+    "explain",
+    "masks",
+)
 """Modules that load all others."""
 
 Operation = Callable[[Any, "Held"], Any]
@@ -99,7 +108,7 @@ def _written(dialect: str, **arguments: Any) -> Operation:
 
 
 def _read(template: Any, held: Held) -> Any:
-    from unrender.parsing.ids import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
+    from unrender.machine.ids import numbered_id  # noqa: PLC0415 -- nothing is loaded before it is used
 
     turn = _turn(template, held, tools=TOOLS)
     texts = [turn.sample(seed) for seed in range(3)] + [turn.begun + text for text in BROKEN]

@@ -8,10 +8,10 @@ from typing import Any
 
 from properties.families import REQUEST, Family
 
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import Policy
-from unrender.parsing.sealing import body_digest
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import Policy
+from unrender.parser.sealing import body_digest
+from unrender.parser.streaming import Parser
 
 
 def state_of(family: Family, *chunks: str, policy: Policy | None = None) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Parser
+from unrender.machine.events import Event
+from unrender.parser.streaming import Parser
 from unrender.testing.chunks import merged, pieces, random_pieces
 
 __all__ = ["fed", "fed_only", "merged", "pieces", "splits"]

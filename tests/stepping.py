@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from unrender.grammar.nodes import Role
-from unrender.messages import Request, Tool
-from unrender.parsing.ids import CallIds, numbered_id
-from unrender.parsing.machine import Instruction, Machine
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.interpreter import Instruction, Machine
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import Request, Tool
+from unrender.nodes import Role
 
 HERE, FAILED = 10, 99
 """Where the instruction is, and where a failure leads."""

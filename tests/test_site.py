@@ -13,10 +13,10 @@ import words
 from environment import ROOT
 from svg import Drawing, roles
 
-from unrender.analysis.capabilities import Capabilities
+from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
 from unrender.formats import declared_formats
-from unrender.picture import pictures
+from unrender.rendering.capabilities import Capabilities
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)

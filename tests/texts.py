@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from unrender.grammar.nodes import Node
-from unrender.grammar.regex import write_pattern
+from unrender.nodes import Node
+from unrender.nodes.patterns import write_pattern
 
 
 def generates(node: Node, text: str) -> bool:

@@ -18,8 +18,7 @@ from unrender.version import __version__ as __version__
 if TYPE_CHECKING:
     from unrender.bounds import Bounds
     from unrender.chat_template import ChatTemplate
-    from unrender.emit.response_template import Exported
-    from unrender.emit.triggers import Trigger, TriggerKind
+    from unrender.dialects.triggers import Trigger, TriggerKind
     from unrender.errors import (
         ExportError,
         FormatError,
@@ -34,14 +33,11 @@ if TYPE_CHECKING:
         TemplateWarning,
         UnrenderError,
     )
+    from unrender.export.response_template import Exported
     from unrender.format import Format
     from unrender.formats import declared_format
     from unrender.injection import Injection
-    from unrender.masks import AssistantMask, assistant_mask
-    from unrender.media import Media
-    from unrender.messages import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
-    from unrender.parsing.completions import ChoiceStream, Completion, Usage, finish_reason
-    from unrender.parsing.events import (
+    from unrender.machine.events import (
         ArgumentsText,
         ContentText,
         Event,
@@ -51,9 +47,12 @@ if TYPE_CHECKING:
         ToolCallFinished,
         ToolCallStarted,
     )
-    from unrender.parsing.parser import Parser, Span
-    from unrender.parsing.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
-    from unrender.parsing.stream_deltas import deltas
+    from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+    from unrender.masks import AssistantMask, assistant_mask
+    from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall, ToolChoice
+    from unrender.parser.completions import ChoiceStream, Completion, Usage, deltas, finish_reason
+    from unrender.parser.streaming import Parser, Span
+    from unrender.rendering.media import Media
     from unrender.turn import Turn
 
 __all__ = [
@@ -114,8 +113,8 @@ _MODULES = MappingProxyType(
         "unrender.bounds": ("Bounds",),
         "unrender.chat_template": ("ChatTemplate",),
         "unrender.turn": ("Turn",),
-        "unrender.emit.response_template": ("Exported",),
-        "unrender.emit.triggers": ("Trigger", "TriggerKind"),
+        "unrender.export.response_template": ("Exported",),
+        "unrender.dialects.triggers": ("Trigger", "TriggerKind"),
         "unrender.errors": (
             "ExportError",
             "FormatError",
@@ -135,9 +134,9 @@ _MODULES = MappingProxyType(
         "unrender.injection": ("Injection",),
         "unrender.formats": ("declared_format",),
         "unrender.masks": ("AssistantMask", "assistant_mask"),
-        "unrender.media": ("Media",),
-        "unrender.messages": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
-        "unrender.parsing.events": (
+        "unrender.rendering.media": ("Media",),
+        "unrender.messages.wire": ("CallStatus", "Message", "Request", "Tool", "ToolCall", "ToolChoice"),
+        "unrender.machine.events": (
             "ArgumentsText",
             "ContentText",
             "Event",
@@ -147,10 +146,9 @@ _MODULES = MappingProxyType(
             "ToolCallFinished",
             "ToolCallStarted",
         ),
-        "unrender.parsing.completions": ("ChoiceStream", "Completion", "Usage", "finish_reason"),
-        "unrender.parsing.stream_deltas": ("deltas",),
-        "unrender.parsing.parser": ("Parser", "Span"),
-        "unrender.parsing.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
+        "unrender.parser.completions": ("ChoiceStream", "Completion", "Usage", "deltas", "finish_reason"),
+        "unrender.parser.streaming": ("Parser", "Span"),
+        "unrender.machine.policy": ("CallRelease", "CallsInReasoning", "Policy", "UndeclaredReasoning", "UnknownTools"),
     }
 )
 

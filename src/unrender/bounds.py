@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrender.analysis.allowance import Allowance
-from unrender.grammar.budget import Budget
-from unrender.template.budget import Limits
+from unrender.rendering.cost import Limits
+from unrender.schema.weights import Budget
 
 __all__ = ["Allowance", "Bounds", "Budget", "Limits"]
 

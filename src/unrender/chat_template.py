@@ -13,28 +13,28 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender.errors import ExportError, FormatWarning
-from unrender.template.budget import Limits
-from unrender.template.loading import LoadedTemplates, load_file, load_pretrained
-from unrender.template.rendering import Template
+from unrender.rendering.cost import Limits
+from unrender.rendering.loading import LoadedTemplates, load_file, load_pretrained
+from unrender.rendering.template import Template
 
 if TYPE_CHECKING:
     from unrender.analysis import Analysis
-    from unrender.analysis.capabilities import Capabilities
     from unrender.bounds import Bounds
-    from unrender.continuation import Continued
-    from unrender.emit.response_template import Exported, Target
+    from unrender.export.response_template import Exported, Target
     from unrender.format import Format
     from unrender.grammar import Grammar
-    from unrender.messages import Request
-    from unrender.offer import Offer
-    from unrender.parsing.ids import IdMaker
-    from unrender.parsing.parser import Parser
-    from unrender.parsing.policy import Policy
-    from unrender.preparation import Planned
-    from unrender.template.renderer import Renderer
-    from unrender.templating import Writer
+    from unrender.machine.ids import IdMaker
+    from unrender.machine.policy import Policy
+    from unrender.messages.tools import Offer
+    from unrender.messages.wire import Request
+    from unrender.parser.streaming import Parser
+    from unrender.prompt.continuation import Continued
+    from unrender.prompt.preparation import Planned
+    from unrender.prompt.transcript import Writer
+    from unrender.prompt.variables import Variable
+    from unrender.rendering.capabilities import Capabilities
+    from unrender.rendering.renderer import Renderer
     from unrender.turn import Turn
-    from unrender.variables import Variable
 
 ReasoningFormat = Literal["auto", "none"]
 
@@ -73,7 +73,7 @@ class ChatTemplate:
         self._given_format = self._format = format
         self._grammar = grammar
         if grammar is not None:
-            from unrender.parsing.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
+            from unrender.machine.handmade.combinators import compile_combinators  # noqa: PLC0415 -- loaded when it is used
 
             compile_combinators(grammar)
         self._bounds = bounds
@@ -180,7 +180,7 @@ class ChatTemplate:
     @property
     def analysis(self) -> Analysis:
         """What was learnt about the template that is used when tools are given."""
-        from unrender.preparation import analysis_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.preparation import analysis_of  # noqa: PLC0415 -- loaded when it is used
 
         return analysis_of(self._with_tools, self._bounds, cache=self._cache)
 
@@ -210,7 +210,7 @@ class ChatTemplate:
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The template's own variables by name, e.g. `enable_thinking`: defaults, and values that change the prompt."""
-        from unrender.variables import variables_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.variables import variables_of  # noqa: PLC0415 -- loaded when it is used
 
         return variables_of(self._with_tools, self.capabilities)
 
@@ -253,7 +253,7 @@ class ChatTemplate:
         With a grammar made by hand no tools are described, and only content can be continued, since the grammar alone
         says how an answer is written. `response_format` and `reasoning_format="none"` are then a `GrammarError`.
         """
-        from unrender.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.preparation import prepared, read_request  # noqa: PLC0415 -- loaded when it is used
 
         offer, request = read_request(
             tools,
@@ -277,7 +277,7 @@ class ChatTemplate:
         self, offer: Offer, request: Request, variables: Mapping[str, Any], **settings: Any
     ) -> tuple[Planned, Writer]:
         """Return what is known of the template that is used for these tools, and what writes conversations with it."""
-        from unrender.preparation import writing  # noqa: PLC0415 -- loaded when it is used
+        from unrender.prompt.preparation import writing  # noqa: PLC0415 -- loaded when it is used
 
         template, beside = self._with_tools, self._default
         if not offer.tools:
@@ -320,8 +320,8 @@ class ChatTemplate:
         of the calls that the conversation holds already, one for each. Raises `MessageError` as `prepare` does.
         """
         from unrender.grammar.handmade import Identity  # noqa: PLC0415 -- loaded when it is used
-        from unrender.parsing.parser import Parser  # noqa: PLC0415
-        from unrender.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
+        from unrender.parser.streaming import Parser  # noqa: PLC0415
+        from unrender.prompt.preparation import ended, read_request, with_tokens_of  # noqa: PLC0415
 
         _, request = read_request(
             tools,
@@ -352,7 +352,7 @@ class ChatTemplate:
         `target` is the engine: "transformers", or "vllm" for vLLM and SGLang. Raises `ExportError`, which says what is
         in the way, when the format cannot be expressed.
         """
-        from unrender.emit.response_template import response_template_of  # noqa: PLC0415 -- loaded when it is used
+        from unrender.export.response_template import response_template_of  # noqa: PLC0415 -- loaded when it is used
 
         if self._grammar is not None:
             raise ExportError("a grammar made by hand cannot be written as a response template")
@@ -365,7 +365,7 @@ class ChatTemplate:
 def _compiled(source: str, loaded: LoadedTemplates, bounds: Bounds | None) -> Template:
     limits = bounds.rendering if bounds else Limits()
     if loaded.renderer is not None:
-        from unrender.template.renderer import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
+        from unrender.rendering.renderer import CodeTemplate  # noqa: PLC0415 -- loaded when it is used
 
         return CodeTemplate(
             loaded.renderer,

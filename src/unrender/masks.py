@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.analysis.split import common_suffix
+from unrender.analysis.find.split import common_suffix
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError, TemplateError
 from unrender.format import Format
-from unrender.media import shown_media
-from unrender.parsing.begun import after_header, prefill
-from unrender.preparation import read_request
-from unrender.templating import Writer
+from unrender.parser.prompt_tail import after_header, prefill
+from unrender.prompt.preparation import read_request
+from unrender.prompt.transcript import Writer
+from unrender.rendering.media import shown_media
 
 _NEEDLE = "qzneedlezq"
 """Planted in a message to be found in its rendering."""

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from unrender.format import Format, Reasoning, ReasoningMode
-from unrender.grammar.nodes import Grammar
-from unrender.messages import Message, Request
-from unrender.parsing.ids import IdMaker
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import Policy
+from unrender.machine.ids import IdMaker
+from unrender.machine.policy import Policy
+from unrender.messages.wire import Message, Request
+from unrender.nodes import Grammar
+from unrender.parser.streaming import Parser
 
 if TYPE_CHECKING:
-    from unrender.emit.triggers import Trigger
-    from unrender.grammar.budget import Budget
+    from unrender.dialects.triggers import Trigger
     from unrender.injection import Injection
-    from unrender.media import Media
+    from unrender.rendering.media import Media
+    from unrender.schema.weights import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Turn:
     @property
     def triggers(self) -> tuple[Trigger, ...]:
         """The triggers of a lazy grammar: how an engine notices that a call begins. Empty when there are none."""
-        from unrender.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.constraints import triggers  # noqa: PLC0415 -- loaded when it is used
 
         return () if self.grammar is not None else triggers(self._generated, self.request, self.begun)
 
@@ -96,8 +96,8 @@ class Turn:
 
     def sample(self, seed: int) -> str:
         """Return a random answer that the grammars allow, like a model that is always right; `seed` fixes it."""
-        from unrender.emit.answer import Answer  # noqa: PLC0415 -- loaded when it is used
-        from unrender.grammar.budget import STANDARD  # noqa: PLC0415
+        from unrender.dialects.remainder import Answer  # noqa: PLC0415 -- loaded when it is used
+        from unrender.schema.weights import STANDARD  # noqa: PLC0415
 
         answer = Answer(
             format=self._generated,
@@ -152,7 +152,7 @@ class Turn:
         return parser.message
 
     def _constraint(self, dialect: str) -> Any:
-        from unrender.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
+        from unrender.dialects.constraints import constraint  # noqa: PLC0415 -- loaded when it is used
 
         return constraint(self._generated, self.request, self.begun, dialect, grammar=self.grammar, budget=self.budget)
 

@@ -16,8 +16,8 @@ import pytest
 from vendor import all_vendor_templates
 
 from unrender.analysis import Analysis, analyze, shape_context, shape_messages
-from unrender.grammar.encode import encode_answer
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
+from unrender.values.encode import encode_answer
 
 TEMPLATES = all_vendor_templates()
 QUESTION = "Wherefromhere"

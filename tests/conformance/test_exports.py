@@ -8,8 +8,8 @@ import pytest
 from vendor import all_vendor_templates, vendor_templates
 
 from unrender import ChatTemplate
-from unrender.emit.response_template import Target
 from unrender.errors import ExportError
+from unrender.export.response_template import Target
 from unrender.format import Slot, ToolMode
 from unrender.verify.engines import installed
 from unrender.verify.export import check_export

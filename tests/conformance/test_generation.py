@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 from answers import PARAMETERS, QUESTION, TOOL_SETS, template_named, template_paths
 
-from unrender.messages import CallStatus
-from unrender.parsing.events import Malformed
+from unrender.machine.events import Malformed
+from unrender.messages.wire import CallStatus
 from unrender.verify.engines import END, installed, lark_matcher
 
 NEEDED = ("torch", "transformers", "llguidance")

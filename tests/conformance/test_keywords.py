@@ -6,11 +6,11 @@ import pytest
 import schema_table
 from engines import converted_reader
 
-from unrender.emit.gbnf import gbnf_of
-from unrender.emit.lark import lark_of
-from unrender.emit.structural_tag import structural_tag_of
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
+from unrender.dialects.structural_tag import structural_tag_of
 from unrender.grammar.expansion import Values
-from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.nodes import Grammar, JsonValue
 from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
 
 LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")

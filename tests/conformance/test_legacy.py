@@ -18,9 +18,9 @@ from splitting import fed_only, splits
 from vendor import vendor_cases
 
 from unrender.formats import declared_format
-from unrender.messages import Message, Request
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, Request
+from unrender.parser.streaming import Parser
 
 COUNTED_IDS = ("qwen3_call", "call_xml")
 ARGUED: dict[str, str] = tomllib.loads(

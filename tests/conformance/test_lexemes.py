@@ -6,9 +6,9 @@ import pytest
 from answers import QUESTION, TOOL_SETS, all_template_paths, template_named
 from lexing import confusions_of
 
-from unrender.emit.answer import Answer
+from unrender.dialects.remainder import Answer
 from unrender.errors import TemplateError
-from unrender.parsing.parser import prefill
+from unrender.parser.streaming import prefill
 
 
 @pytest.mark.parametrize("name", all_template_paths())

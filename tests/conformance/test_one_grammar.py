@@ -33,15 +33,15 @@ from engines import converted_reader
 from meaning import differences
 from own_words import DIALECTS
 
-from unrender.assemble import entry_literals
-from unrender.emit.answer import Answer
-from unrender.emit.sample import draw
-from unrender.emit.triggers import TriggerKind
+from unrender.dialects.remainder import Answer
+from unrender.dialects.sample import draw
+from unrender.dialects.triggers import TriggerKind
 from unrender.errors import SchemaWarning, TemplateError
-from unrender.grammar.nodes import Grammar
-from unrender.messages import CallStatus, Message
-from unrender.parsing.events import Malformed
-from unrender.parsing.parser import prefill
+from unrender.grammar.assemble import entry_literals
+from unrender.machine.events import Malformed
+from unrender.messages.wire import CallStatus, Message
+from unrender.nodes import Grammar
+from unrender.parser.streaming import prefill
 from unrender.turn import Turn
 from unrender.verify.engines import END, Accepts, installed, lark_matcher
 

@@ -18,9 +18,9 @@ from splitting import fed_only, splits
 from vendor import all_vendor_templates, vendor_cases
 
 from unrender import ChatTemplate, Event, Message, Turn
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.policy import CallRelease, Policy
-from unrender.parsing.stream_deltas import deltas
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy
+from unrender.parser.completions import deltas
 
 DISAGREEMENTS = Path(__file__).parent / "disagreements.toml"
 ARGUED: dict[str, str] = tomllib.loads(DISAGREEMENTS.read_text(encoding="utf-8")).get("outputs", {})

@@ -20,8 +20,8 @@ from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Api, Head, Outcome
-from unrender.messages import ToolCall
-from unrender.parsing.completions import Usage
+from unrender.messages.wire import ToolCall
+from unrender.parser.completions import Usage
 from unrender.turn import Turn
 
 GO_ON = "Go on with zebras."

@@ -18,9 +18,9 @@ from splitting import fed_only, splits
 from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate
-from unrender.messages import CallStatus, Message
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import CallStatus, Message
 
 ARGUED: dict[str, str] = tomllib.loads(
     (Path(__file__).parent / "disagreements.toml").read_text(encoding="utf-8"),

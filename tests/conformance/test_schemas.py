@@ -8,10 +8,10 @@ import pytest
 from engines import converted_reader
 from vendor import vendor_cases
 
-from unrender.emit.gbnf import gbnf_of
-from unrender.emit.lark import lark_of
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
 from unrender.errors import GrammarError
-from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.nodes import Grammar, JsonValue
 from unrender.verify.engines import gbnf_reader, installed, lark_reader
 
 CASES = vendor_cases("schemas")

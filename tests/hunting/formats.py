@@ -28,14 +28,14 @@ from lexing import confusions_of
 from meaning import differences
 from properties.invariants import check, check_strict
 
-from unrender.emit.answer import Answer
-from unrender.emit.sample import draw
+from unrender.dialects.remainder import Answer
+from unrender.dialects.sample import draw
 from unrender.errors import FormatError, SchemaWarning
 from unrender.format import Format, ReasoningMode, ToolMode
-from unrender.messages import Message, Request, Tool, ToolChoice
-from unrender.parsing.events import Malformed
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.events import Malformed
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, Request, Tool, ToolChoice
+from unrender.parser.streaming import Parser
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 NAME = "formats"

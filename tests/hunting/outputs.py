@@ -26,10 +26,10 @@ from vendor import vendor_cases, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.errors import MalformedOutput
-from unrender.messages import Message, Request
-from unrender.parsing.events import Event, Malformed
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser, Span
+from unrender.machine.events import Event, Malformed
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, Request
+from unrender.parser.streaming import Parser, Span
 from unrender.testing.chunks import random_pieces
 
 NAME = "outputs"

@@ -26,9 +26,9 @@ from vendor import SHARED, vendor_templates
 
 from unrender import ChatTemplate
 from unrender.analysis.derivation import UNEXPECTED
-from unrender.analysis.tools import NOT_RENDERED
+from unrender.analysis.find.call_syntax import NOT_RENDERED
 from unrender.errors import ExportError, GrammarError, MessageError, TemplateError
-from unrender.parsing.ids import numbered_id
+from unrender.machine.ids import numbered_id
 from unrender.turn import Turn
 from unrender.verify import verify
 

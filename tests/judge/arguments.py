@@ -18,8 +18,8 @@ from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import Message
 from unrender.format import Arguments, Containers, Format, Slot, Strings
-from unrender.messages import CallStatus, ToolCall
-from unrender.parsing.events import ArgumentsText, Malformed, ToolCallStarted
+from unrender.machine.events import ArgumentsText, Malformed, ToolCallStarted
+from unrender.messages.wire import CallStatus, ToolCall
 
 SAME = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
 """Words that arguments have in another form than the text."""

@@ -15,9 +15,9 @@ from judge.outcome import Outcome
 
 from unrender import Turn
 from unrender.integrations.tokens import TokenParser
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText
+from unrender.machine.ids import numbered_id
+from unrender.parser.streaming import Parser
 
 
 def _parser(turn: Turn) -> Parser:

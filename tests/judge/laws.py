@@ -28,8 +28,8 @@ from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import ChatTemplate, Turn
 from unrender.format import Format, Slot
-from unrender.formats.reasoning import known_reasoning
-from unrender.parsing.events import ContentText, Malformed, ReasoningText
+from unrender.formats.declared import known_reasoning
+from unrender.machine.events import ContentText, Malformed, ReasoningText
 
 OPTIONAL = frozenset(("malformed",))
 """Roles of text that may be content or left out: only a Format that cleans its content has them."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from unrender import Message
 from unrender.format import CallSyntax, Format
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Span
+from unrender.machine.events import Event
+from unrender.parser.streaming import Span
 
 
 class Lost(AssertionError):

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from properties.families import FAMILIES, REQUEST
 
-from unrender.emit.answer import Answer
+from unrender.dialects.remainder import Answer
 from unrender.errors import GrammarError, SchemaWarning
 from unrender.format import Format, Slot
-from unrender.messages import Request
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 SAMPLES = 6

@@ -31,9 +31,9 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.messages import Request
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import Policy
+from unrender.machine.policy import Policy
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser
 
 FORMAT = Format(turn=TurnTexts(end="<|end|>\n"))
 NAME = name(chars("a-z_", 1, None))

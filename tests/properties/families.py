@@ -26,7 +26,7 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.messages import Request, Tool
+from unrender.messages.wire import Request, Tool
 
 NAME, ARGUMENTS, KEY, VALUE, ID, INDEX, TYPE = (
     Slot.NAME,

@@ -6,8 +6,8 @@ import random
 
 from hypothesis import strategies as st
 
-from unrender.grammar import nodes
-from unrender.grammar.nodes import Grammar, Node, Role
+from unrender import nodes
+from unrender.nodes import Grammar, Node, Role
 
 ALPHABET = "ab<> "
 RULES = ("one", "two")

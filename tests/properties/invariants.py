@@ -13,9 +13,7 @@ from typing import Any
 from splitting import fed, merged, splits
 
 from unrender.errors import MalformedOutput
-from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Message, ToolCall
-from unrender.parsing.events import (
+from unrender.machine.events import (
     ArgumentsText,
     ContentText,
     Event,
@@ -25,10 +23,12 @@ from unrender.parsing.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallRelease
-from unrender.parsing.stream_deltas import deltas
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease
+from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.nodes import Role
+from unrender.parser.completions import deltas
+from unrender.parser.streaming import Parser
 
 MakeParser = Callable[[], Parser]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from unrender.grammar import nodes
-from unrender.grammar.nodes import Grammar, Node
+from unrender import nodes
+from unrender.nodes import Grammar, Node
 
 Match = tuple[int, tuple[tuple[str, str], ...]]
 """Where the match ends, and the text of each tag in it."""

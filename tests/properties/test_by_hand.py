@@ -12,13 +12,13 @@ from properties.families import REQUEST
 from properties.grammars import grammars, text_for
 from properties.invariants import check, check_copies, check_strict
 
-from unrender.emit.answer import Answer
+from unrender.dialects.remainder import Answer
 from unrender.errors import GrammarError
 from unrender.grammar import Grammar
-from unrender.messages import CallStatus
-from unrender.parsing.events import Malformed
-from unrender.parsing.parser import Parser
-from unrender.parsing.tagged import TaggedReader
+from unrender.machine.events import Malformed
+from unrender.machine.handmade.tagged import TaggedReader
+from unrender.messages.wire import CallStatus
+from unrender.parser.streaming import Parser
 
 each = pytest.mark.parametrize("made", BY_HAND, ids=repr)
 _PIECES = st.sampled_from(

@@ -10,9 +10,9 @@ from properties.recogniser import recognise
 from splitting import splits
 
 from unrender.errors import GrammarError
-from unrender.grammar.nodes import Grammar
-from unrender.parsing.combinators import compile_combinators
-from unrender.parsing.engine import Broken, Closed, Engine, Note, Notice, Opened, Program
+from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.engine import Broken, Closed, Engine, Note, Notice, Opened, Program
+from unrender.nodes import Grammar
 
 TEXTS = 5
 """Texts for each grammar."""

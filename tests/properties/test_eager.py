@@ -20,10 +20,10 @@ from properties.families import (
     Family,
 )
 
-from unrender.messages import Request
-from unrender.parsing.events import ArgumentsText, ToolCallFinished, ToolCallStarted
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.events import ArgumentsText, ToolCallFinished, ToolCallStarted
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser
 
 AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
 OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)

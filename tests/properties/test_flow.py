@@ -13,13 +13,13 @@ from properties.families import FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged, pieces
 
-from unrender.messages import Request
-from unrender.parsing.events import Event
-from unrender.parsing.flow import Flow
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser, Span
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.events import Event
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser, Span
 from unrender.testing.chunks import random_pieces
+from unrender.values.flow import Flow
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 REQUESTS = (REQUEST, Request(tools=None), Request(tools=REQUEST.tools, reasoning_format="none"))

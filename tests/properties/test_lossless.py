@@ -13,7 +13,7 @@ from judge.outcome import Outcome
 
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.parsing.ids import numbered_id
+from unrender.machine.ids import numbered_id
 from unrender.testing.chunks import merged
 
 SEEDS = 12

@@ -16,11 +16,11 @@ from properties.invariants import MakeParser, check, check_copies, read
 from properties.outputs import mutated
 from splitting import merged, pieces
 
-from unrender.grammar.nodes import Role
-from unrender.parsing.events import ArgumentsText, Malformed, ToolCallFinished, ToolCallStarted
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.events import ArgumentsText, Malformed, ToolCallFinished, ToolCallStarted
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy
+from unrender.nodes import Role
+from unrender.parser.streaming import Parser
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 each_grammar = pytest.mark.parametrize("by_hand", BY_HAND, ids=repr)

@@ -12,9 +12,9 @@ from properties.invariants import MakeParser, check, check_copies, check_strict,
 from properties.outputs import jumbled, mutated
 from splitting import fed_only, merged
 
-from unrender.messages import Request
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 ANY_TOOL = Request(tools=None)

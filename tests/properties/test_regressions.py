@@ -12,9 +12,9 @@ from properties.families import REQUEST
 from properties.invariants import check, check_strict
 
 from unrender.format import CallSyntax, Format, Slot, Spelling, ToolMode
-from unrender.messages import CallStatus, Message
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import CallStatus, Message
+from unrender.parser.streaming import Parser
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from vendor import vendor_cases
 
 from unrender.errors import GrammarError
-from unrender.grammar.admission import admits
-from unrender.grammar.json_schema import read_schema
-from unrender.messages import Tool
-from unrender.parsing.coercion import ArgumentTypes, coerce, read_literal
-from unrender.parsing.finder import Finder
-from unrender.parsing.raw import RawScanner
+from unrender.messages.wire import Tool
+from unrender.schema.admission import admits
+from unrender.schema.reader import read_schema
+from unrender.values.coercion import ArgumentTypes, coerce, read_literal
+from unrender.values.finder import Finder
+from unrender.values.raw import RawScanner
 
 END = "</v>"
 TEXTS = ["7", "7.5", "7.0", "-3", "12", "true", "True", "none", "null", "abc", "", "007", "[1]", '["a", 7]', "{}"]

@@ -14,10 +14,10 @@ from splitting import merged
 
 from unrender import ChatTemplate
 from unrender.errors import MalformedOutput, StateError
-from unrender.messages import Request, Tool
-from unrender.parsing import sealing
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Request, Tool
+from unrender.parser import sealing
+from unrender.parser.streaming import Parser
 
 each_reading = pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.name)
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from unrender.assemble import answer_grammar
 from unrender.format import (
     Arguments,
     CallSyntax,
@@ -24,7 +23,9 @@ from unrender.format import (
     TurnTexts,
 )
 from unrender.grammar.answer import Block, Dropped, EndOfTurn, JsonAnswer, Wrapper
-from unrender.grammar.nodes import (
+from unrender.grammar.assemble import answer_grammar
+from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.nodes import (
     Call,
     Calls,
     Choice,
@@ -37,7 +38,6 @@ from unrender.grammar.nodes import (
     Until,
     walk,
 )
-from unrender.messages import Request, Tool, ToolChoice
 
 TOOLS = (Tool(name="f"), Tool(name="g"))
 ASK, TALK = Request(tools=TOOLS), Request()

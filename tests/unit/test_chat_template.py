@@ -18,7 +18,7 @@ from unrender import (
     TemplateError,
     ToolChoice,
 )
-from unrender.parsing.ids import numbered_id
+from unrender.machine.ids import numbered_id
 from unrender.verify.check import Analysed
 
 # Reasoning before content, calls as JSON between tags, the switch `enable_thinking`, system role refused.

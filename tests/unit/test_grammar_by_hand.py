@@ -33,10 +33,10 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.messages import CallStatus, ToolCall
-from unrender.parsing.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.policy import CallRelease, Policy, UnknownTools
+from unrender.machine.events import ContentText, Malformed, ToolCallFinished, ToolCallStarted
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy, UnknownTools
+from unrender.messages.wire import CallStatus, ToolCall
 from unrender.verify.engines import lark_reader
 
 SOURCE = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-NEEDED = {"chat_template", "errors", "freezing", "json_values", "template", "version"}
+NEEDED = {"chat_template", "errors", "freezing", "messages", "rendering", "version"}
 """The packages and modules that make a `ChatTemplate`."""
 HELLO = '[{"role": "user", "content": "Hello"}]'
 
@@ -49,17 +49,17 @@ def test_answers_are_read_without_what_writes_grammars(used):
 
     modules = loaded(f"from unrender import ChatTemplate\n{code}")
 
-    assert "unrender.parsing.parser" in modules
-    assert packages(modules) & {"emit", "constraints", "verify", "lint", "explain", "masks", "integrations"} == set()
+    assert "unrender.parser.streaming" in modules
+    assert packages(modules) & {"dialects", "export", "verify", "lint", "explain", "masks", "integrations"} == set()
 
 
 @pytest.mark.slow
 def test_a_reader_of_text_needs_no_jinja():
     """A parser is loaded without templates and their engine."""
-    modules = loaded("import unrender.parsing.parser")
+    modules = loaded("import unrender.parser.streaming")
 
     assert "jinja2" not in modules
-    assert packages(modules) & {"template", "analysis", "emit"} == set()
+    assert packages(modules) & {"rendering", "analysis", "dialects"} == set()
 
 
 @pytest.mark.slow
@@ -72,5 +72,5 @@ def test_a_template_that_is_known_is_not_analysed(tmp_path, monkeypatch):
 
     assert "unrender.analysis.derivation" in first
     assert {name for name in later if name.startswith("unrender.analysis.")} == {
-        f"unrender.analysis.{name}" for name in ("capabilities", "result", "shape", "stored")
+        f"unrender.analysis.{name}" for name in ("result", "stored")
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from unrender import ChatTemplate, SchemaWarning
-from unrender.emit.answer import Answer
+from unrender.dialects.remainder import Answer
 from unrender.formats import declared_format
 from unrender.turn import Turn
 

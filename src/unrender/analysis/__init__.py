@@ -11,9 +11,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from unrender.analysis.capabilities import Capabilities, ReasoningPlace
 from unrender.analysis.result import Analysis, Evidence
-from unrender.analysis.shape import shape_context, shape_messages
+from unrender.rendering.capabilities import Capabilities, ReasoningPlace
+from unrender.rendering.shape import shape_context, shape_messages
 
 if TYPE_CHECKING:
     from unrender.analysis.derivation import analyze

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unrender.template.budget import Limits, now
-from unrender.template.rendering import Rendering
+from unrender.rendering.cost import Limits, now
+from unrender.rendering.template import Rendering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,30 +14,26 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from unrender.analysis.allowance import Allowance
-from unrender.analysis.answers import Answers, render_answers, render_variants, render_written
-from unrender.analysis.asked import Turns, render_turns
-from unrender.analysis.beginnings import with_headers
-from unrender.analysis.beside import find_beside
-from unrender.analysis.claims import Proof, prove
-from unrender.analysis.content import find_content, find_tails, wrapper_end
-from unrender.analysis.declared import complete
-from unrender.analysis.discovery import discover
-from unrender.analysis.evidence import Record, collect_evidence
-from unrender.analysis.examples import find_example
-from unrender.analysis.journal import tell
-from unrender.analysis.possible import possible_format
-from unrender.analysis.probes import Prober, carries_needle
-from unrender.analysis.proof import Doubt, calls_are_refuted, find_doubts
-from unrender.analysis.readback import MIXED, SAID, TOLD, Misread
-from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
-from unrender.analysis.result import Analysis
-from unrender.analysis.shape import SHORT_ID
-from unrender.analysis.split import is_tag, lexemes
-from unrender.analysis.tools import Known, ToolsFinding, find_mode, find_tools
-from unrender.analysis.turn import Frame, find_frame, next_openers, openings_after_tool, unlike_history
+from unrender.analysis.ask.answers import Answers, render_answers, render_variants, render_written
+from unrender.analysis.ask.discovery import discover
+from unrender.analysis.ask.examples import find_example
+from unrender.analysis.ask.probes import Prober, carries_needle
+from unrender.analysis.ask.questions import Turns, render_turns
+from unrender.analysis.declarations import complete
+from unrender.analysis.find.call_syntax import Known, ToolsFinding, find_mode, find_tools
+from unrender.analysis.find.content import find_beside, find_content, find_tails, wrapper_end
+from unrender.analysis.find.reasoning import Openings, ReasoningFinding, Seen, find_openings, find_reasoning
+from unrender.analysis.find.split import is_tag, lexemes
+from unrender.analysis.find.turn_frame import Frame, find_frame, next_openers, openings_after_tool, unlike_history
+from unrender.analysis.prove.claims import Proof, possible_format, prove
+from unrender.analysis.prove.evidence import Record, collect_evidence
+from unrender.analysis.prove.proof import Doubt, calls_are_refuted, find_doubts, with_headers
+from unrender.analysis.prove.readback import MIXED, SAID, TOLD, Misread
+from unrender.analysis.result import Analysis, tell
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.formats import declared_formats
-from unrender.template.rendering import Template
+from unrender.rendering.shape import SHORT_ID
+from unrender.rendering.template import Template
 
 UNEXPECTED = "analysis met what it does not understand"
 """With these words begins the diagnostic of a defect of analysis itself."""

@@ -27,15 +27,15 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from unrender.analysis.capabilities import Capabilities
 from unrender.analysis.result import Analysis, Evidence
 from unrender.errors import FormatError
 from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
 from unrender.format.data import decode, encode
 from unrender.formats import texts_of_users
-from unrender.template.budget import Limits
-from unrender.template.rendering import Template
+from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.cost import Limits
+from unrender.rendering.template import Template
 from unrender.version import __version__
 
 VARIABLE = "UNRENDER_CACHE"

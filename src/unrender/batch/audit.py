@@ -21,7 +21,7 @@ from unrender.batch.rows import Reading, Status, unreadable
 from unrender.batch.tally import count, named
 from unrender.batch.workers import mapped
 from unrender.format import Format
-from unrender.messages import CallStatus, Message, ToolCall
+from unrender.messages.wire import CallStatus, Message, ToolCall
 
 _EXAMPLES = 3
 """Kept of each reason."""

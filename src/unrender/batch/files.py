@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from unrender.batch.failure import BatchError
-from unrender.outputs import STANDARD
+from unrender.files import STANDARD
 
 _ROWS = 500
 _BYTES = 4_000_000

@@ -20,7 +20,7 @@ from unrender.batch.rows import Status, unreadable
 from unrender.batch.sinks import COLUMNS, form_of, json_line, writing
 from unrender.batch.tally import Tally
 from unrender.batch.workers import mapped
-from unrender.outputs import STANDARD
+from unrender.files import STANDARD
 
 _QUOTED = 1_000
 """Characters of a bad row that the side file repeats."""

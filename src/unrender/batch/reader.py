@@ -20,10 +20,10 @@ from unrender.batch.rows import Reading, Row, RowReader, unreadable
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError, UnrenderError
 from unrender.format import Format
-from unrender.messages import CallStatus, Message
-from unrender.offer import read_offer
-from unrender.parsing.policy import Policy
-from unrender.preparation import ended
+from unrender.machine.policy import Policy
+from unrender.messages.tools import read_offer
+from unrender.messages.wire import CallStatus, Message
+from unrender.prompt.preparation import ended
 
 Nested = Literal["json", "structs"]
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row.

@@ -17,13 +17,13 @@ from unrender.cache import Cache, content_key
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError
 from unrender.format import Format
-from unrender.messages import CallStatus, Message, Request, Tool
-from unrender.offer import read_offer
-from unrender.parsing.begun import prefill
-from unrender.parsing.events import Malformed
-from unrender.parsing.ids import IdMaker, id_from, id_maker
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import Policy
+from unrender.machine.events import Malformed
+from unrender.machine.ids import IdMaker, id_from, id_maker
+from unrender.machine.policy import Policy
+from unrender.messages.tools import read_offer
+from unrender.messages.wire import CallStatus, Message, Request, Tool
+from unrender.parser.prompt_tail import prefill
+from unrender.parser.streaming import Parser
 
 _PARSERS = 1_000
 """Parsers that are kept, each for other tools or another beginning."""

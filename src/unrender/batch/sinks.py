@@ -26,7 +26,7 @@ from unrender.batch.failure import BatchError
 from unrender.batch.files import arrow, named
 from unrender.batch.lock import locked
 from unrender.batch.tally import Tally
-from unrender.outputs import STANDARD, is_replaceable, is_same_file
+from unrender.files import STANDARD, is_replaceable, is_same_file
 
 _log = logging.getLogger("unrender.batch")
 _VERSION = 1

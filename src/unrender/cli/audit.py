@@ -16,7 +16,7 @@ from unrender.cli.output import print_heading, print_rows, print_table
 from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.read import column_option, jobs_option, pace, tools_option
 from unrender.cli.terminal import print_json, progress
-from unrender.outputs import STANDARD
+from unrender.files import STANDARD
 from unrender.printable import printable_line
 
 _MOST = 10

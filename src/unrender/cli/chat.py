@@ -15,8 +15,8 @@ from unrender.cli.inputs import BadInput, json_of, json_option, read_text
 from unrender.cli.output import INDENT, event_line, print_heading, unfinished
 from unrender.cli.paths import InputPath
 from unrender.cli.terminal import NO_STYLE, print_block, print_document, print_json, remark
-from unrender.messages import Message
-from unrender.parsing.events import Malformed
+from unrender.machine.events import Malformed
+from unrender.messages.wire import Message
 from unrender.turn import Turn
 
 _FIELDS = {

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from unrender.analysis.capabilities import Capabilities
 from unrender.cli.terminal import BOLD_CYAN, GREEN, Styled
+from unrender.explain.picture import Piece, calls, pictures
 from unrender.format import CallSyntax, Format, Part, Slot
 from unrender.injection import Plan
 from unrender.injection.instructions import call_form
-from unrender.picture import Piece, calls, pictures
+from unrender.rendering.capabilities import Capabilities
 
 SLOT_STYLE = BOLD_CYAN
 MARKER_STYLE = GREEN

@@ -13,7 +13,7 @@ from unrender.cli.paths import InputPath
 from unrender.cli.terminal import NO_STYLE, print_block, print_json
 from unrender.errors import FormatError
 from unrender.format import Format
-from unrender.format_diff import differences
+from unrender.format.difference import differences
 
 
 @click.command(short_help="Compare two formats.")

@@ -19,8 +19,8 @@ from unrender.cli.inputs import json_option, load, template_argument
 from unrender.cli.output import print_heading, print_rows
 from unrender.cli.terminal import print_document, print_json
 from unrender.cli.verify import finding_row
-from unrender.emit.response_template import Target
 from unrender.errors import ExportError
+from unrender.export.response_template import Target
 from unrender.format import ReasoningMode, ToolMode
 from unrender.integrations.rendered import TEMPLATE
 from unrender.verify import verify

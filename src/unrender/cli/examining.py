@@ -24,7 +24,7 @@ import click
 from unrender.cli.endings import ending
 from unrender.cli.inputs import BadInput
 from unrender.cli.terminal import LogHandler, Progress, progress, remark_warning
-from unrender.outputs import STANDARD
+from unrender.files import STANDARD
 
 T = TypeVar("T")
 

@@ -32,8 +32,8 @@ from unrender.cli.terminal import (
 )
 from unrender.explain import Explanation, Line, explain, listing
 from unrender.format import ToolMode
-from unrender.grammar.nodes import Role
-from unrender.parsing.parser import Span
+from unrender.nodes import Role
+from unrender.parser.streaming import Span
 
 _STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argument": CYAN}
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}

@@ -17,8 +17,7 @@ from unrender.cli.output import print_heading, print_rows
 from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_json, remark
 from unrender.cli.verify import finding_row
-from unrender.emit.response_reading import read_response_template
-from unrender.emit.response_template import Exported, Target
+from unrender.export.response_template import Exported, Target, read_response_template
 from unrender.verify.export import check_export
 
 _KEY = "response_template"

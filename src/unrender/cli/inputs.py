@@ -18,8 +18,8 @@ from unrender.chat_template import ChatTemplate
 from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_document
 from unrender.errors import UnrenderError
-from unrender.outputs import STANDARD, standard_input, write_whole
-from unrender.template.loading import load_pretrained
+from unrender.files import STANDARD, standard_input, write_whole
+from unrender.rendering.loading import load_pretrained
 
 
 class BadInput(click.ClickException):

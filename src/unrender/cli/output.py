@@ -9,8 +9,8 @@ from typing import Any
 
 from unrender.cli.describe import Row
 from unrender.cli.terminal import BOLD, DIM, NARROWEST, NO_STYLE, print_line, shortened, width
-from unrender.messages import Message
-from unrender.parsing import events as ev
+from unrender.machine import events as ev
+from unrender.messages.wire import Message
 from unrender.printable import printable_line
 
 INDENT = "  "

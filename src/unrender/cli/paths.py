@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from unrender.outputs import STANDARD, is_same_file
+from unrender.files import STANDARD, is_same_file
 
 _READ, _WRITTEN = "unrender.read", "unrender.written"
 _TEMPLATE_FILES = (".jinja", ".json", ".gguf")

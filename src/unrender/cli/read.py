@@ -17,7 +17,7 @@ from unrender.cli.inputs import json_option, load, read_json
 from unrender.cli.output import print_heading, print_rows, print_table
 from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.terminal import aside, print_json, progress
-from unrender.outputs import STANDARD
+from unrender.files import STANDARD
 
 _MOST = 10
 """Reasons and tools that the summary names."""

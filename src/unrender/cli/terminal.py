@@ -18,7 +18,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from unrender.outputs import naming
+from unrender.files import naming
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
 Piece = tuple[str, str]

@@ -17,7 +17,7 @@ from unrender.cli.inputs import check_printed, expanded, json_option, load, writ
 from unrender.cli.output import INDENT, print_heading, print_rows, print_table
 from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.terminal import GREEN, NO_STYLE, RED, print_block, print_json, print_line
-from unrender.outputs import STANDARD
+from unrender.files import STANDARD
 from unrender.verify import CapabilityFinding, Counterexample, Report, Verdict, diff, markdown, verify
 from unrender.verify.report import HISTORY_WORDS
 

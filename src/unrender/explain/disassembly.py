@@ -11,10 +11,10 @@ from enum import Enum
 from itertools import islice
 from typing import Any
 
-from unrender.parsing.finder import Finder
-from unrender.parsing.flow import Flow
-from unrender.parsing.follow import Follow
-from unrender.parsing.parser import Parser
+from unrender.parser.streaming import Parser
+from unrender.values.finder import Finder
+from unrender.values.flow import Flow
+from unrender.values.unmarked_ends import Follow
 
 _MOST = 12
 """Literals, and other items of one field, that are shown; then how many more there are."""

@@ -12,9 +12,9 @@ from unrender.explain.nearest import find_nearest
 from unrender.explain.reading import Reading
 from unrender.explain.report import Explanation, Hint, Stop
 from unrender.explain.tolerances import find_tolerances
-from unrender.parsing.begun import prefill
-from unrender.parsing.events import Malformed
-from unrender.parsing.parser import Span
+from unrender.machine.events import Malformed
+from unrender.parser.prompt_tail import prefill
+from unrender.parser.streaming import Span
 
 _QUESTION = ({"role": "user", "content": "Hello"},)
 _FOUND = 40

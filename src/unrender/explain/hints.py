@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from unrender.assemble import entry_literals
 from unrender.errors import FormatError
 from unrender.explain.nearest import Near, described, read_as, without_markers
 from unrender.explain.reading import Reading
 from unrender.explain.schema import complaints
 from unrender.format import Format, Reasoning, Slot, ToolMode
-from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Tool, ToolChoice
-from unrender.parsing.literals import closing_tokens
+from unrender.grammar.assemble import entry_literals
+from unrender.machine.compile.literals import closing_tokens
+from unrender.messages.wire import CallStatus, Tool, ToolChoice
+from unrender.nodes import Role
 
 _MARKERS = (Role.MARKER, Role.LAYOUT)
 _NEAR = 0.5

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from unrender.assemble import entry_literals
 from unrender.errors import FormatError
 from unrender.explain.reading import Reading
 from unrender.explain.report import Nearest
 from unrender.explain.syntaxes import COMMON
 from unrender.format import CallSyntax, Format, Skeleton, Slot, ToolMode
 from unrender.formats import declared_formats
-from unrender.messages import ToolCall
+from unrender.grammar.assemble import entry_literals
+from unrender.messages.wire import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from unrender.grammar.nodes import Role
-from unrender.messages import Message, ToolCall
-from unrender.parsing.events import Event, Malformed
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Span
+from unrender.machine.events import Event, Malformed
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, ToolCall
+from unrender.nodes import Role
+from unrender.parser.streaming import Span
 from unrender.turn import Turn
 
 SPOKEN = (Role.CONTENT, Role.MALFORMED)

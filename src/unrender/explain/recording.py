@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from unrender.messages import Message
-from unrender.parsing.events import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, MessageFinished, ReasoningText
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message
+from unrender.parser.streaming import Parser
 
 _CHARACTERS = 2_000_000
 """Characters that are fed in all to try cuts in two: about a second or two."""

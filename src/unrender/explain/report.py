@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.format import Format
-from unrender.messages import Message, ToolCall
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Span
+from unrender.machine.events import Event
+from unrender.messages.wire import Message, ToolCall
+from unrender.parser.streaming import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

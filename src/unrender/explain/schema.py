@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import Any
 
 from unrender.errors import GrammarError
-from unrender.grammar import shapes
-from unrender.grammar.admission import Definitions, admits, admits_text
-from unrender.grammar.json_schema import read_schema
-from unrender.grammar.kinds import kind_of, kinds_of, options_of
-from unrender.grammar.shapes import Object, Shape
-from unrender.messages import Tool
+from unrender.messages.wire import Tool
+from unrender.schema import shapes
+from unrender.schema.admission import Definitions, admits, admits_text
+from unrender.schema.kinds import kind_of, kinds_of, options_of
+from unrender.schema.reader import read_schema
+from unrender.schema.shapes import Object, Shape
 
 MAX_COMPLAINTS = 20
 """Sentences about one call."""

@@ -17,7 +17,7 @@ MAX_INDENT = 16
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 _WORD_ENDS = frozenset(" \t\r\n\"'{}[]()<>,=")
-"""Characters at which the parser ends a word, see `parsing.slots`."""
+"""Characters at which the parser ends a word, see `machine.slots`."""
 
 
 def check_arguments(tools: CallSyntax, where: str) -> Iterator[Problem]:

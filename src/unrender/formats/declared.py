@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from unrender.errors import FormatError
 from unrender.files import read_regular
-from unrender.format import Format
+from unrender.format import Format, Reasoning, ReasoningMode
 
 LARGEST_FILE = 1_000_000
 """Bytes of a user's file; the library's own have at most a few thousand."""
@@ -103,3 +105,11 @@ def _evidence(data: Any, where: str) -> Signs:
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
             raise FormatError(f"{where}: {name}: expected a list of texts, found {texts!r:.60}")
     return Signs(**{name: tuple(texts) for name, texts in data.items()})
+
+
+@cache
+def known_reasoning() -> tuple[Reasoning, ...]:
+    """Return the markers, each pair as a `Reasoning` of its own. The file says why each pair is there."""
+    data = json.loads((resources.files("unrender.formats") / "markers" / "reasoning.json").read_text("utf-8"))
+    pairs = [(pair["start"], pair["end"]) for pair in data["markers"]]
+    return tuple(Reasoning(mode=ReasoningMode.TAG_BASED, start=start, end=end) for start, end in pairs)

@@ -19,7 +19,7 @@ from unrender.gateway.models import Model
 from unrender.gateway.promises import lacking, reading_policy
 from unrender.gateway.surfaces.surface import Outcome, Surface
 from unrender.gateway.turns import Prepared
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 _PAUSE = 0.2
 """Seconds before a job is sent again."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from unrender.errors import MessageError
 from unrender.gateway.failure import Failure, Kind, invalid
-from unrender.json_values import check_values
+from unrender.messages.json_values import check_values
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _QUICK = 200_000

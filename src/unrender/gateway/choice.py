@@ -14,10 +14,7 @@ from typing import Any
 
 from unrender.gateway.backends.backend import Piece
 from unrender.gateway.surfaces.surface import Outcome
-from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus
-from unrender.parsing.completions import Usage
-from unrender.parsing.events import (
+from unrender.machine.events import (
     ArgumentsText,
     ContentText,
     Event,
@@ -27,11 +24,14 @@ from unrender.parsing.events import (
     ToolCallStarted,
     of_open_call,
 )
-from unrender.parsing.finder import Finder
-from unrender.parsing.message import MessageFold
-from unrender.parsing.parser import Parser
-from unrender.parsing.policy import Policy
+from unrender.machine.policy import Policy
+from unrender.messages.wire import CallStatus
+from unrender.nodes import Role
+from unrender.parser.completions import Usage
+from unrender.parser.message import MessageFold
+from unrender.parser.streaming import Parser
 from unrender.turn import Turn
+from unrender.values.finder import Finder
 
 _OF_CALLS = (ToolCallStarted, ArgumentsText, ToolCallFinished)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from unrender.chat_template import ChatTemplate
+from unrender.dialects.matchers import DIALECTS
 from unrender.gateway.backends.backend import Backend, EngineError
 from unrender.gateway.backends.completions import PLAIN, VLLM, Completions
 from unrender.gateway.backends.connection import Connection
@@ -32,8 +33,7 @@ from unrender.gateway.gateway import GatewayLimits, Keys
 from unrender.gateway.models import ALL, Model
 from unrender.gateway.promises import Calls
 from unrender.gateway.turns import Constrain, Turns
-from unrender.matchers import DIALECTS
-from unrender.template.loading import LoadedTemplates
+from unrender.rendering.loading import LoadedTemplates
 
 _MOST = 10_000
 """Models, keys and aliases in one file."""

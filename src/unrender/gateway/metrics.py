@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unrender.gateway.surfaces.surface import Outcome
-from unrender.messages import CallStatus
-from unrender.parsing.completions import Usage
+from unrender.messages.wire import CallStatus
+from unrender.parser.completions import Usage
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

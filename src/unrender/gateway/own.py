@@ -19,7 +19,7 @@ from unrender.gateway.metrics import MEDIA_TYPE
 from unrender.gateway.models import Model
 from unrender.gateway.openapi import Path, document
 from unrender.gateway.surfaces import chat, messages
-from unrender.parsing.events import Malformed
+from unrender.machine.events import Malformed
 from unrender.turn import Turn
 
 _log = logging.getLogger("unrender.gateway")

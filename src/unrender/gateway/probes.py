@@ -17,7 +17,7 @@ from unrender.gateway.ask import Ask
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
 from unrender.gateway.turns import Turns
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 from unrender.turn import Turn
 
 WORD = "unrender"

@@ -14,10 +14,10 @@ from unrender.errors import GrammarError
 from unrender.gateway.backends.backend import EngineCapabilities
 from unrender.gateway.surfaces.surface import Outcome
 from unrender.gateway.turns import Prepared
-from unrender.grammar.admission import admits
-from unrender.grammar.json_schema import Reading, read_schema
-from unrender.messages import CallStatus, Message, Request, ToolChoice
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import CallStatus, Message, Request, ToolChoice
+from unrender.schema.admission import admits
+from unrender.schema.reader import Reading, read_schema
 
 _FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
 _READ = 64

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unrender.gateway.answer import Answer
     from unrender.gateway.telemetry import Span
     from unrender.gateway.turns import Prepared
-    from unrender.parsing.completions import Usage
+    from unrender.parser.completions import Usage
 
 _log = logging.getLogger("unrender.gateway.requests")
 

@@ -26,7 +26,7 @@ from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.workers import Workers
 from unrender.grammar import Grammar, content, rest
-from unrender.messages import Request, ToolChoice
+from unrender.messages.wire import Request, ToolChoice
 from unrender.turn import Turn
 
 MOST_GRAMMARS = 256

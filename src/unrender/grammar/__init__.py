@@ -5,7 +5,6 @@
 Tag(role=<Role.CONTENT: 'content'>, node=Until(stops=('<end>',)))
 """
 
-from unrender.grammar.bundling import bundled
 from unrender.grammar.combinators import (
     argument,
     arguments,
@@ -37,7 +36,8 @@ from unrender.grammar.combinators import (
     until,
     zero_or_more,
 )
-from unrender.grammar.nodes import Grammar, Node, Role
+from unrender.nodes import Grammar, Node, Role
+from unrender.schema.references import bundled
 
 __all__ = [
     "Grammar",

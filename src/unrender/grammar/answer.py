@@ -1,7 +1,7 @@
 """Defines the two halves of an answer's grammar: the reading half, of typed parts, and the writing half, of nodes.
 
 A parser reads more than a model is allowed to write: parts in any order, other spellings, other call syntaxes. The halves are
-made from the same Format (`unrender.assemble`), and what binds them is a test, not their types: whatever is written is read
+made from the same Format (`unrender.grammar.assemble`), and what binds them is a test, not their types: whatever is written is read
 as it was meant, `tests/conformance/test_one_grammar.py`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unrender.format import CallSyntax
-from unrender.grammar.nodes import Calls, Grammar
+from unrender.nodes import Calls, Grammar
 
 
 @dataclass(frozen=True, slots=True)

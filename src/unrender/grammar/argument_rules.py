@@ -12,27 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Slot, Typing
-from unrender.grammar import shapes
-from unrender.grammar.call_ends import next_arguments
 from unrender.grammar.call_shapes import (
     is_list,
     is_object,
     items_of,
     items_of_list,
     may_be_empty_list,
+    next_arguments,
     not_empty,
     of_type,
     renamed,
     type_names,
 )
-from unrender.grammar.json_schema import Reading
-from unrender.grammar.nodes import Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag, Until
-from unrender.grammar.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, Notation, notation_of
-from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
-from unrender.grammar.shapes import Object, Shape, Text, alternatives, union
 from unrender.grammar.spelling import EMPTY, Entry, Speller, chain
-from unrender.grammar.strings import Alphabet, cannot_contain, encode
+from unrender.nodes import Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag, Until
+from unrender.nodes.patterns import choice
+from unrender.nodes.texts import Alphabet, cannot_contain, encode
+from unrender.schema import shapes
+from unrender.schema.reader import Reading
+from unrender.schema.shapes import Object, Shape, Text, alternatives, union
+from unrender.values.notations import JSON_LEXICON, PYTHON_BESIDE_JSON, Lexicon, Notation, notation_of
 
 
 @dataclass(frozen=True, slots=True)

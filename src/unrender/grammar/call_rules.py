@@ -10,17 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from unrender.format import Arguments, Containers, Slot
-from unrender.grammar import shapes
 from unrender.grammar.argument_rules import ArgumentWriter, CallContext
-from unrender.grammar.call_ends import after_arguments
-from unrender.grammar.call_shapes import ANY_OBJECT, is_list, items_of_list, may_be_empty, may_be_empty_list
-from unrender.grammar.json_schema import Reading
-from unrender.grammar.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
-from unrender.grammar.notations import JSON_LEXICON
-from unrender.grammar.regex import choice
-from unrender.grammar.shapes import Object, Property, Shape, alternatives, union
+from unrender.grammar.call_shapes import (
+    ANY_OBJECT,
+    after_arguments,
+    is_list,
+    items_of_list,
+    may_be_empty,
+    may_be_empty_list,
+)
 from unrender.grammar.spelling import EMPTY, Entry, Extra, chain
-from unrender.grammar.strings import JSON, WORDS, all_but
+from unrender.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
+from unrender.nodes.patterns import choice
+from unrender.nodes.texts import JSON, WORDS, all_but
+from unrender.schema import shapes
+from unrender.schema.reader import Reading
+from unrender.schema.shapes import Object, Property, Shape, alternatives, union
+from unrender.values.notations import JSON_LEXICON
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _LETTERS_AND_DIGITS = (("0", "9"), ("A", "Z"), ("a", "z"))

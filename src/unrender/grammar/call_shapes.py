@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from unrender.grammar import shapes
-from unrender.grammar.kinds import kinds_of
-from unrender.grammar.nodes import Chars, Literal, Node, Optional, Ref, Repeat, Sequence, Until, rewrite
-from unrender.grammar.shapes import Object, Shape, Text
+from unrender.format import Arguments, Slot
+from unrender.nodes import Call, Chars, Literal, Node, Optional, Ref, Repeat, Sequence, Until, rewrite
+from unrender.schema import shapes
+from unrender.schema.kinds import kinds_of
+from unrender.schema.shapes import Object, Shape, Text
 
 ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 
@@ -93,3 +94,33 @@ def of_type(shape: Shape, kind: str) -> Shape:
 def renamed(node: Node, names: Mapping[str, str]) -> Node:
     """Return `node` with its references renamed."""
     return rewrite(node, lambda found: Ref(names[found.rule]) if isinstance(found, Ref) else found)
+
+
+_MOST_NAMES = 16
+"""Arguments whose names raw text is kept free of; where there are more, it is kept free of what begins any argument."""
+
+
+def after_arguments(call: Call) -> tuple[str, ...]:
+    """Return the texts that may follow the last argument of a call, without white space around them."""
+    function = call.function
+    at = function.index(Slot.ARGUMENTS) + 1 if Slot.ARGUMENTS in function else len(function)
+    part = function[at] if at < len(function) else ""
+    inside = (call.arguments.end, "" if isinstance(part, Slot) else part)
+    texts = inside if any(map(str.strip, inside)) else call.followed_by
+    return tuple(text.strip() for text in texts if text.strip())
+
+
+def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str, ...]:
+    """Return the texts with which another argument may begin.
+
+    They include its name when all names are known from `objects`.
+    """
+    between = arguments.between if arguments.open_ended else arguments.separator
+    apart = between.strip() or between
+    objects = list(objects)
+    names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
+    known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
+    if not known or not 0 < len(names) <= _MOST_NAMES:
+        return (apart,) if apart else ()
+    after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
+    return tuple(f"{apart}{name}{'' if isinstance(after, Slot) else after}" for name in names)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 
+from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar import nodes
-from unrender.grammar.nodes import Node, Role
-from unrender.messages import JsonSchema
+from unrender.messages.wire import JsonSchema
+from unrender.nodes import Node, Role
 
 _CHARACTER = re.compile(r"\\(.)|(.)", re.DOTALL)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
+from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar import nodes
-from unrender.grammar.nodes import Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
 from unrender.grammar.rules import Rules
+from unrender.nodes import Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
 
 MOST_ROUNDS = 32
 """Rounds of a repetition that are written out one by one, to count the calls in them."""

@@ -11,18 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar import nodes, shapes
 from unrender.grammar.argument_rules import CallContext
-from unrender.grammar.budget import STANDARD, Budget, Scale, Weight, within
 from unrender.grammar.call_rules import call_node
-from unrender.grammar.json_schema import Reading, Unsupported, read_schema
-from unrender.grammar.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
-from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON
 from unrender.grammar.rules import Rules
-from unrender.grammar.schema_writer import Unwritable, write_schema
 from unrender.grammar.spelling import Speller
-from unrender.messages import JsonSchema, Tool
+from unrender.messages.wire import JsonSchema, Tool
+from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
+from unrender.schema import shapes
+from unrender.schema.reader import Reading, Unsupported, read_schema
+from unrender.schema.weights import STANDARD, Budget, Scale, Weight, within
+from unrender.schema.writer import Unwritable, write_schema
+from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
 
 class Values(StrEnum):

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import TurnTexts
-from unrender.grammar import nodes, shapes
 from unrender.grammar.counting import Count, counted
-from unrender.grammar.json_schema import Unsupported, read_schema
-from unrender.grammar.kinds import kinds_of, options_of
-from unrender.grammar.nodes import Choice, Grammar, JsonValue, Literal, Node, Ref, Role, Sequence, Tag, Until
 from unrender.grammar.rules import Rules
-from unrender.messages import JsonSchema, Request, Tool, ToolChoice
+from unrender.messages.wire import JsonSchema, Request, Tool, ToolChoice
+from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Ref, Role, Sequence, Tag, Until
+from unrender.schema import shapes
+from unrender.schema.kinds import kinds_of, options_of
+from unrender.schema.reader import Unsupported, read_schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from unrender.grammar.nodes import Node, Ref
+from unrender.nodes import Node, Ref
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 

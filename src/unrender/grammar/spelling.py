@@ -7,19 +7,22 @@ order, so that one rule for "what may still follow" per property makes the gramm
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as List
 from dataclasses import dataclass, field
 from typing import Any
 
-from unrender.grammar import shapes
-from unrender.grammar.integers import numeric
-from unrender.grammar.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
-from unrender.grammar.notations import Lexicon, Quotes
-from unrender.grammar.regex import choice
 from unrender.grammar.rules import Rules
-from unrender.grammar.shapes import Object, Shape, Text
-from unrender.grammar.strings import Alphabet, all_but, between, cannot_contain, encode
+from unrender.messages.wire import JsonSchema
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes.patterns import choice
+from unrender.nodes.texts import Alphabet, all_but, between, cannot_contain, encode
+from unrender.schema import shapes
+from unrender.schema.integers import numeric
+from unrender.schema.reader import Unsupported, read_schema
+from unrender.schema.shapes import Object, Shape, Text
+from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
 
 EMPTY = Literal("")
 MAX_SPACE = 32
@@ -338,3 +341,29 @@ def _sequence(first: Node, second: Node) -> Node:
         return first
     rest = second.parts if isinstance(second, Sequence) else (second,)
     return Sequence((first, *rest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRules:
+    """A node, the rules it refers to, and the keywords that it does not enforce."""
+
+    node: Node
+    rules: Mapping[str, Node]
+    unsupported: tuple[Unsupported, ...]
+
+
+def schema_grammar(schema: JsonSchema) -> SchemaRules:
+    """Return the grammar of the JSON texts that obey `schema`, with any white space between tokens.
+
+    Properties come in the order in which the schema declares them; optional ones may be left out. Keywords that a
+    grammar cannot express are in `unsupported`, and the grammar is wider there. Raises `GrammarError` when `schema` is
+    not a JSON Schema.
+
+    >>> found = schema_grammar({"type": "integer", "minimum": 1, "maximum": 3})
+    >>> found.node
+    Chars(ranges=(('1', '3'),), negated=False, minimum=1, maximum=1)
+    """
+    reading = read_schema(schema, longest=sys.maxsize)
+    rules = Rules()
+    node = Speller(JSON_LEXICON, rules, reading.definitions).spell(reading.shape)
+    return SchemaRules(node=node, rules=rules.table, unsupported=reading.unsupported)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
+from unrender import nodes
 from unrender.errors import GrammarError
-from unrender.grammar import nodes
-from unrender.grammar.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 LAST = 0x10FFFF
 """The last code point of Unicode."""

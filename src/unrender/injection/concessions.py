@@ -14,7 +14,7 @@ from unrender.format import Format, ToolMode
 from unrender.formats import declared_formats
 from unrender.injection.history import joined_messages, write_calls, write_results
 from unrender.injection.plan import DEFAULT_FORMAT
-from unrender.messages import REASONING_FIELDS
+from unrender.messages.wire import REASONING_FIELDS
 
 Conversation = Sequence[Mapping[str, Any]]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrender.earlier_calls import values_of
 from unrender.format import Format
-from unrender.grammar.encode import encode_calls
+from unrender.messages.earlier_calls import values_of
+from unrender.values.encode import encode_calls
 
 RESULT_OPEN = '<tool_response name="{name}">\n'
 RESULT_CLOSE = "\n</tool_response>"

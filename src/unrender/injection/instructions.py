@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrender.format import Arguments, CallSyntax, Slot, Typing
-from unrender.grammar.encode import encode_calls
-from unrender.grammar.notations import notation_of
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
-from unrender.messages import ToolChoice
+from unrender.messages.wire import ToolChoice
+from unrender.values.encode import encode_calls
+from unrender.values.notations import notation_of
 
 _WORDS = {
     Slot.NAME: "NAME",

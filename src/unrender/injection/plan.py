@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unrender.analysis.capabilities import Capabilities
 from unrender.errors import MessageError
 from unrender.format import CallSyntax, Format, ToolMode
 from unrender.formats import Declared, declared_formats
 from unrender.injection.history import write_calls, write_results
 from unrender.injection.instructions import Instructions
-from unrender.messages import Request
+from unrender.messages.wire import Request
+from unrender.rendering.capabilities import Capabilities
 
 AUTO = "auto"
 NONE = "none"
@@ -119,7 +119,7 @@ def _with_declared(format: Format, name: str, source: str) -> Plan:
 
 def _speaking(format: Format, declared: Declared) -> Format:
     """Return the template's format with the declared call syntax; the template's own is still read."""
-    from unrender.analysis.declared import merge  # noqa: PLC0415 -- loaded when it is used
+    from unrender.analysis.declarations import merge  # noqa: PLC0415 -- loaded when it is used
 
     added, turn = declared.format, format.turn
     own = (format.tools,) if format.tools.mode is not ToolMode.NONE else ()

@@ -26,13 +26,13 @@ from itertools import islice
 from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate
-from unrender.emit.triggers import Trigger, TriggerKind
+from unrender.dialects.triggers import Trigger, TriggerKind
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
-from unrender.messages import ToolChoice
-from unrender.parsing.events import Event
-from unrender.parsing.finder import Finder
-from unrender.parsing.stream_deltas import deltas
+from unrender.machine.events import Event
+from unrender.messages.wire import ToolChoice
+from unrender.parser.completions import deltas
 from unrender.turn import Turn
+from unrender.values.finder import Finder
 
 _SAMPLING = (
     "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "tfs_z",

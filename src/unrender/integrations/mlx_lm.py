@@ -25,9 +25,9 @@ from typing import Any
 from unrender.chat_template import ChatTemplate
 from unrender.errors import ExportError
 from unrender.format import Format, ToolMode
-from unrender.messages import Request
-from unrender.offer import read_offer
-from unrender.parsing.parser import Parser
+from unrender.messages.tools import read_offer
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser
 
 _PACKAGE = "mlx_lm.tool_parsers"
 

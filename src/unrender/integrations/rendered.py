@@ -21,15 +21,15 @@ from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, SchemaWarning, TemplateError
 from unrender.files import named_path
 from unrender.format import Reasoning
-from unrender.grammar.nodes import Role
 from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
 from unrender.integrations.transformers import chat_template
-from unrender.messages import Request, ToolChoice
-from unrender.parsing.begun import after_header, prefill
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Parser
-from unrender.parsing.stream_deltas import deltas
-from unrender.preparation import ended, read_request
+from unrender.machine.events import Event
+from unrender.messages.wire import Request, ToolChoice
+from unrender.nodes import Role
+from unrender.parser.completions import deltas
+from unrender.parser.prompt_tail import after_header, prefill
+from unrender.parser.streaming import Parser
+from unrender.prompt.preparation import ended, read_request
 from unrender.turn import Turn
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"

@@ -18,7 +18,7 @@ from typing import Any
 from unrender.errors import GrammarError, MessageError
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
+from unrender.machine.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
 from unrender.turn import Turn
 
 NAME = "unrender"

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
-from unrender.messages import Message
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Parser
+from unrender.machine.events import Event
+from unrender.messages.wire import Message
+from unrender.parser.streaming import Parser
 
 MAX_HELD = 8
 """Tokens held for a character that is not all there; no character of UTF-8 takes more than four."""

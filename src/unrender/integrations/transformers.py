@@ -20,12 +20,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from unrender.chat_template import ChatTemplate
+from unrender.dialects.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
 from unrender.errors import GrammarError, TemplateError
-from unrender.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
-from unrender.messages import Message
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Parser
-from unrender.template.loading import LoadedTemplates
+from unrender.machine.events import Event
+from unrender.messages.wire import Message
+from unrender.parser.streaming import Parser
+from unrender.rendering.loading import LoadedTemplates
 from unrender.turn import Turn
 
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}

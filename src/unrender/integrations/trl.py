@@ -24,10 +24,10 @@ from unrender.errors import ExportError
 from unrender.format import Format
 from unrender.integrations.transformers import chat_template
 from unrender.masks import assistant_mask
-from unrender.messages import Message, Request
-from unrender.offer import read_offer
-from unrender.parsing.parser import Parser
-from unrender.preparation import ended
+from unrender.messages.tools import read_offer
+from unrender.messages.wire import Message, Request
+from unrender.parser.streaming import Parser
+from unrender.prompt.preparation import ended
 
 _Tokenizer = TypeVar("_Tokenizer")
 _AS_WRITTEN = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}

@@ -33,7 +33,7 @@ from unrender.integrations.rendered import (
     said,
     tail_text,
 )
-from unrender.parsing.parser import Parser
+from unrender.parser.streaming import Parser
 from unrender.turn import Turn
 
 NAME = "unrender"

@@ -13,7 +13,7 @@ from typing import Any
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
 from unrender.format import Format
-from unrender.template.rendering import Rendering, Template
+from unrender.rendering.template import Rendering, Template
 
 OpenAIMessage = Mapping[str, Any]
 Conversation = Sequence[OpenAIMessage]

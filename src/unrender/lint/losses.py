@@ -22,7 +22,7 @@ from unrender.lint.conversations import (
     with_objects,
 )
 from unrender.lint.shown import Shown, excerpt
-from unrender.template.rendering import Rendering
+from unrender.rendering.template import Rendering
 
 _REASONED = {**ASSISTANT, "reasoning_content": THOUGHT}
 _BOS = "⟨BOS⟩"

@@ -6,7 +6,7 @@ import os.path
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unrender.analysis.split import common_prefix
+from unrender.analysis.find.split import common_prefix
 from unrender.lint.conversations import (
     ANSWER,
     ASSISTANT,

@@ -16,9 +16,9 @@ from typing import Any
 from unrender.chat_template import ChatTemplate
 from unrender.errors import UnrenderError
 from unrender.explain import explain
-from unrender.format_diff import differences
+from unrender.explain.picture import markers, pictures
+from unrender.format.difference import differences
 from unrender.masks import assistant_mask
-from unrender.picture import markers, pictures
 from unrender.playground.asked import (
     BadQuestion,
     choices,

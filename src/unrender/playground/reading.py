@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from unrender.parsing.events import Event
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.stream_deltas import deltas
+from unrender.machine.events import Event
+from unrender.machine.ids import numbered_id
+from unrender.parser.completions import deltas
 from unrender.turn import Turn
 
 MOST = 5_000

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from unrender.errors import UnrenderError
-from unrender.outputs import write_whole
+from unrender.files import write_whole
 
 _NEEDED = ("jinja2", "markupsafe")
 _POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{origin}; style-src 'self'; connect-src 'self'{origin}; worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"

@@ -12,9 +12,9 @@ from typing import Any
 
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MalformedOutput
-from unrender.messages import Message
-from unrender.parsing.events import Event
-from unrender.parsing.parser import Parser
+from unrender.machine.events import Event
+from unrender.messages.wire import Message
+from unrender.parser.streaming import Parser
 from unrender.printable import printable_lines
 from unrender.testing.chunks import merged, splits
 from unrender.testing.expectation import Expectation, ExpectedCall

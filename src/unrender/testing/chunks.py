@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText
+from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText
 
 MOST_PAIRS = 500
 """Places at which a text is cut in two; a longer text is cut at so many places, spread evenly."""

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.grammar.encode import encode_answer
-from unrender.messages import Message
-from unrender.parsing.parser import prefill
+from unrender.messages.wire import Message
+from unrender.parser.streaming import prefill
 from unrender.turn import Turn
+from unrender.values.encode import encode_answer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from unrender.analysis import Analysis, Capabilities, analyze
 from unrender.format import Format
 from unrender.grammar import Grammar
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
 from unrender.verify.axes import AXES, NAMES, Answer, call_id
 from unrender.verify.grammars import check_grammars
 from unrender.verify.history import check_history

@@ -14,13 +14,13 @@ from random import Random
 from typing import Any
 
 from unrender.analysis import Analysis, analyze
-from unrender.emit.response_template import REASONING_NAMES, Exported
 from unrender.errors import ExportError
+from unrender.export.response_template import REASONING_NAMES, Exported
 from unrender.format import Format
-from unrender.messages import Message, Request, read_tools
-from unrender.parsing.begun import prefill
-from unrender.parsing.parser import Parser
-from unrender.template.rendering import Template
+from unrender.messages.wire import Message, Request, read_tools
+from unrender.parser.prompt_tail import prefill
+from unrender.parser.streaming import Parser
+from unrender.rendering.template import Template
 from unrender.verify.axes import AXES, TOOLS, Answer
 from unrender.verify.report import CapabilityFinding, Counterexample, Report, Verdict
 from unrender.verify.shown import Shown, Subject, show, show_after_prompt

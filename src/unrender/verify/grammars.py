@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from unrender.emit.answer import Answer as Emitted
+from unrender.dialects.remainder import Answer as Emitted
 from unrender.errors import GrammarError, SchemaWarning
-from unrender.parsing.begun import prefill
-from unrender.parsing.events import Malformed
-from unrender.parsing.parser import Parser
+from unrender.machine.events import Malformed
+from unrender.parser.prompt_tail import prefill
+from unrender.parser.streaming import Parser
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.engines import Accepts, gbnf_reader, installed, lark_reader, tag_reader
 from unrender.verify.judge import REQUEST, claims, finding, with_and_without_end

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from random import Random
 
-from unrender.analysis.claims import claims_to_read
+from unrender.analysis.prove.claims import claims_to_read
 from unrender.format import Format
-from unrender.messages import Message, Request, read_tools
-from unrender.parsing.ids import numbered_id
-from unrender.parsing.parser import Parser
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, Request, read_tools
+from unrender.parser.streaming import Parser
 from unrender.verify.axes import TOOLS, Answer
 from unrender.verify.report import CapabilityFinding, Counterexample, Verdict
 from unrender.verify.shown import Shown, Subject, show

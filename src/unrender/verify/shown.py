@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.analysis import Capabilities, shape_context, shape_messages
-from unrender.analysis.split import common_suffix
+from unrender.analysis.find.split import common_suffix
 from unrender.format import Format, ReasoningMode
 from unrender.grammar import Grammar
-from unrender.parsing.begun import prefill
-from unrender.template.rendering import Template
+from unrender.parser.prompt_tail import prefill
+from unrender.rendering.template import Template
 from unrender.verify.axes import TOOLS, Answer
 
 _QUESTION = "What about zebra crossings?"

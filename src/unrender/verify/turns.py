@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from unrender.format import Format
-from unrender.messages import Message
+from unrender.messages.wire import Message
 from unrender.verify.axes import NAMES, Answer
 from unrender.verify.judge import NOT_RENDERED, claims, described, finding, parse, refute
 from unrender.verify.report import CapabilityFinding, Counterexample

@@ -12,8 +12,8 @@ from unrender.analysis.allowance import Allowance, Spent
 from unrender.analysis.derivation import UNEXPECTED, analyze
 from unrender.errors import FormatWarning, TemplateError
 from unrender.format import ReasoningMode
-from unrender.template.budget import Limits
-from unrender.template.rendering import Rendering, Template
+from unrender.rendering.cost import Limits
+from unrender.rendering.template import Rendering, Template
 
 SAYS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
 CALLS = "{% for c in m.tool_calls or [] %}BEFORE{{ c.function.name }}BETWEEN{{ c.function.arguments | tojson }}AFTER{% endfor %}"

@@ -12,10 +12,10 @@ import hypothesis.strategies as st
 import pytest
 
 from unrender.analysis import analyze
+from unrender.analysis.ask.probes import BOS, EOS, carries_needle
 from unrender.analysis.derivation import UNEXPECTED
-from unrender.analysis.probes import BOS, EOS, carries_needle
 from unrender.format import ContentMode, Format, ReasoningMode, Slot, ToolMode, TurnTexts
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
 
 TEMPLATES = sorted(golden_formats.TEMPLATES.glob("*.jinja"))
 MOST_RENDERINGS = 100

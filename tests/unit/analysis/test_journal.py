@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from unrender.analysis import Analysis, analyze
-from unrender.analysis.journal import tell
-from unrender.template.rendering import Template
+from unrender.analysis.result import tell
+from unrender.rendering.template import Template
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 

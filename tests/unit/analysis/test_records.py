@@ -6,19 +6,19 @@ from dataclasses import MISSING, fields
 
 import pytest
 
-from unrender.analysis.algebra import Solution
-from unrender.analysis.answers import Answers, Variants, Written
-from unrender.analysis.arguments import ArgumentsFinding
-from unrender.analysis.asked import Asked, Turns
-from unrender.analysis.capabilities import Capabilities, ReasoningPlace
-from unrender.analysis.claims import Proof
-from unrender.analysis.codecs import CodecFinding
-from unrender.analysis.content import Tails
-from unrender.analysis.readback import Said
-from unrender.analysis.reasoning import Openings, ReasoningFinding, Seen
+from unrender.analysis.ask.answers import Answers, Variants, Written
+from unrender.analysis.ask.questions import Asked, Turns
+from unrender.analysis.find.argument_syntax import ArgumentsFinding
+from unrender.analysis.find.call_syntax import ToolsFinding
+from unrender.analysis.find.codecs import CodecFinding
+from unrender.analysis.find.content import Tails
+from unrender.analysis.find.reasoning import Openings, ReasoningFinding, Seen
+from unrender.analysis.find.split import Solution
+from unrender.analysis.find.turn_frame import Frame
+from unrender.analysis.prove.claims import Proof
+from unrender.analysis.prove.readback import Said
 from unrender.analysis.result import Analysis, Evidence, Shown
-from unrender.analysis.tools import ToolsFinding
-from unrender.analysis.turn import Frame
+from unrender.rendering.capabilities import Capabilities, ReasoningPlace
 
 RECORDS = [
     Analysis,

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from unrender import ChatTemplate, analysis, preparation
+from unrender import ChatTemplate, analysis
 from unrender.analysis import stored
 from unrender.analysis.result import Analysis, Evidence, Shown
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats.locations import VARIABLE as OWN_FORMATS
-from unrender.template.budget import Limits
-from unrender.template.rendering import Template
+from unrender.prompt import preparation
+from unrender.rendering.cost import Limits
+from unrender.rendering.template import Template
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[2] / "templates").rglob("*.jinja"))
 SOURCE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"

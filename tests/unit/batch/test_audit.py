@@ -13,7 +13,7 @@ from unit.batch.conftest import CALL, PLAIN
 from unrender.batch import Audit, BatchError, Loss, audit_files
 from unrender.batch.audit import compared
 from unrender.batch.page import audit_page
-from unrender.messages import Message, ToolCall
+from unrender.messages.wire import Message, ToolCall
 
 FUNCTION = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
 RIGHT = {"content": "One moment.", "reasoning_content": "rain?", "tool_calls": [{"function": FUNCTION}]}

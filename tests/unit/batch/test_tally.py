@@ -8,7 +8,7 @@ import pytest
 
 from unrender.batch.rows import Reading, Status
 from unrender.batch.tally import REST, Tally, count, named
-from unrender.messages import CallStatus, Message, ToolCall
+from unrender.messages.wire import CallStatus, Message, ToolCall
 
 
 def call(name, status=CallStatus.COMPLETE):

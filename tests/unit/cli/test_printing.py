@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrender.cli import explain, output, terminal
-from unrender.grammar.nodes import Role
-from unrender.parsing.parser import Span
+from unrender.nodes import Role
+from unrender.parser.streaming import Span
 
 ALIVE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOSTILE = st.text(

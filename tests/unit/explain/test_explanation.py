@@ -11,8 +11,8 @@ import pytest
 from unrender import CallStatus, ChatTemplate
 from unrender.errors import UnrenderError
 from unrender.explain import explain
-from unrender.grammar.nodes import Role
-from unrender.parsing.parser import Span
+from unrender.nodes import Role
+from unrender.parser.streaming import Span
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 TOOLS = [

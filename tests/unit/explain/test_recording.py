@@ -10,7 +10,7 @@ import pytest
 from unrender import ChatTemplate, Format, Parser, Request
 from unrender.explain import replay
 from unrender.format import Reasoning, ReasoningMode
-from unrender.parsing.events import ContentText, MessageFinished, ReasoningText
+from unrender.machine.events import ContentText, MessageFinished, ReasoningText
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FORMAT = Format(reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"))

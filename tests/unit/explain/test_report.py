@@ -8,9 +8,9 @@ import pytest
 
 from unrender.explain.report import Explanation, Hint, Nearest, Stop
 from unrender.format import Format
-from unrender.grammar.nodes import Role
-from unrender.messages import CallStatus, Message, ToolCall
-from unrender.parsing.parser import Span
+from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.nodes import Role
+from unrender.parser.streaming import Span
 
 STOP = Stop(begun=1, position=3, expected="a name", found="x y")
 HINT = Hint(name="truncated", text="it ends", fix="Allow more")

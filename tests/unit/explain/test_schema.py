@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unrender.explain.schema import MAX_COMPLAINTS, complaints
-from unrender.messages import Tool
+from unrender.messages.wire import Tool
 
 SCHEMA = {
     "type": "object",

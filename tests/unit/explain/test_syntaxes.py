@@ -8,8 +8,8 @@ import pytest
 
 from unrender.explain.syntaxes import COMMON
 from unrender.format import Format
-from unrender.messages import Request, read_tools
-from unrender.parsing.parser import Parser
+from unrender.messages.wire import Request, read_tools
+from unrender.parser.streaming import Parser
 
 TOOLS = read_tools(
     [

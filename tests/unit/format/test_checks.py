@@ -12,7 +12,7 @@ from properties.families import ARRAY, FAMILIES, JSON_WITH_IDS, REQUEST, TAG_AND
 from unrender.errors import FormatError
 from unrender.format import Format, TurnTexts
 from unrender.format.checks import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
-from unrender.parsing.parser import Parser
+from unrender.parser.streaming import Parser
 
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "key", "value", "type")}
 TAG: dict[str, Any] = TAG_AND_JSON.format.to_dict()["tools"]

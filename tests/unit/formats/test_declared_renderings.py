@@ -11,9 +11,9 @@ import pytest
 
 from unrender.format import CallSyntax, Format, Slot, ToolMode
 from unrender.formats import declared_formats
-from unrender.grammar.encode import encode_answer
-from unrender.messages import CallStatus, Message, Request, Tool
-from unrender.parsing.parser import Parser
+from unrender.messages.wire import CallStatus, Message, Request, Tool
+from unrender.parser.streaming import Parser
+from unrender.values.encode import encode_answer
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type": "boolean"}}
 

@@ -9,7 +9,7 @@ import logging
 from serving import CALL, HELLO, TOOL, Told, browser, served
 
 from unrender.gateway import EngineError, Piece
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 SECRET = "a word that nobody may log"
 

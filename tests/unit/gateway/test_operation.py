@@ -24,7 +24,7 @@ from unrender.gateway.config import read
 from unrender.gateway.failure import invalid
 from unrender.gateway.logs import write
 from unrender.gateway.telemetry import Telemetry
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 SECRET = "a word that nobody may log"
 CHAT = "/v1/chat/completions"

@@ -11,7 +11,7 @@ from serving import HELLO, TOOL, browser
 
 from unrender.chat_template import ChatTemplate
 from unrender.gateway import EngineCapabilities, EngineError, Model, Piece, Turns, app
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 SOURCE = """\
 {{- bos_token }}

@@ -8,21 +8,23 @@ import pytest
 from lines import grammar_lines, node_line, shape_line
 
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
-from unrender.grammar.call_ends import after_arguments, next_arguments
 from unrender.grammar.call_shapes import (
+    after_arguments,
     is_list,
     is_object,
     items_of,
     may_be_empty,
     may_be_empty_list,
+    next_arguments,
     not_empty,
     of_type,
     renamed,
     type_names,
 )
 from unrender.grammar.expansion import Values, expand
-from unrender.grammar.nodes import Call, Grammar, Optional, Ref, Sequence
-from unrender.grammar.shapes import (
+from unrender.messages.wire import Tool
+from unrender.nodes import Call, Grammar, Optional, Ref, Sequence
+from unrender.schema.shapes import (
     Anything,
     Array,
     Boolean,
@@ -35,7 +37,6 @@ from unrender.grammar.shapes import (
     Text,
     Union,
 )
-from unrender.messages import Tool
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
     Slot.NAME,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar import combinators as c
-from unrender.grammar import nodes
-from unrender.grammar.nodes import Chars, Literal, Node, Repeat, Role, Tag, Until
+from unrender.nodes import Chars, Literal, Node, Repeat, Role, Tag, Until
 
 A, B = Literal("a"), Literal("b")
 MADE: list[tuple[Callable[[], Node], Node]] = [

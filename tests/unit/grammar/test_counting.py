@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lines import grammar_lines
 
-from unrender.emit.sample import draw
+from unrender.dialects.sample import draw
 from unrender.errors import GrammarError
 from unrender.grammar import (
     Grammar,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from unrender.emit.sample import sample_text
+from unrender.dialects.sample import sample_text
 from unrender.errors import GrammarError
 from unrender.format import Arguments, Codec, Containers, Slot, Strings, Typing, Words
-from unrender.grammar.encode import encode_arguments
 from unrender.grammar.expansion import Values, expand
-from unrender.grammar.nodes import Call, Grammar, JsonValue, Node, Until, walk
-from unrender.messages import Tool
+from unrender.messages.wire import Tool
+from unrender.nodes import Call, Grammar, JsonValue, Node, Until, walk
+from unrender.values.encode import encode_arguments
 
 NAME, ARGUMENTS, KEY, VALUE, TYPE, ID, INDEX = (
     Slot.NAME,

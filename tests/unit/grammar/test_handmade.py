@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from lines import grammar_lines
 
-from unrender.emit.answer import Answer
+from unrender.dialects.remainder import Answer
 from unrender.errors import GrammarError
 from unrender.format import Format, TurnTexts
 from unrender.grammar import combinators as c
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of, stopped_at, written_for
-from unrender.grammar.nodes import Grammar, Role
-from unrender.messages import Message, Request, Tool, ToolChoice
-from unrender.parsing.combinators import compile_combinators
-from unrender.parsing.events import Malformed
-from unrender.parsing.ids import CallIds, numbered_id
-from unrender.parsing.message import MessageFold
-from unrender.parsing.tagged import TaggedReader
+from unrender.machine.events import Malformed
+from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.tagged import TaggedReader
+from unrender.machine.ids import CallIds, numbered_id
+from unrender.messages.wire import Message, Request, Tool, ToolChoice
+from unrender.nodes import Grammar, Role
+from unrender.parser.message import MessageFold
 from unrender.verify.engines import lark_reader
 
 DAYS = {"type": "integer", "minimum": 1, "maximum": 9}

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from unrender.emit.gbnf import gbnf_of
-from unrender.emit.lark import lark_of
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
 from unrender.errors import GrammarError
-from unrender.grammar.admission import canonical
 from unrender.grammar.expansion import Values, expand
-from unrender.grammar.json_schema import read_schema
-from unrender.grammar.nodes import Grammar, JsonValue
+from unrender.nodes import Grammar, JsonValue
+from unrender.schema.admission import canonical
+from unrender.schema.reader import read_schema
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -110,7 +110,7 @@ def test_reading_costs_as_much_as_there_is_to_read(monkeypatch: pytest.MonkeyPat
         counted += 1
         return canonical(value)
 
-    monkeypatch.setattr("unrender.grammar.json_schema.canonical", counting)
+    monkeypatch.setattr("unrender.schema.reader.canonical", counting)
     costs = []
     for count in (500, 1000):
         counted = 0

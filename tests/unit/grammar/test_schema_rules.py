@@ -7,9 +7,9 @@ import json
 import jsonschema
 import pytest
 
-from unrender.emit.sample import sample_text
-from unrender.grammar.nodes import Chars, Grammar, Ref, walk
-from unrender.grammar.schema_rules import schema_grammar
+from unrender.dialects.sample import sample_text
+from unrender.grammar.spelling import schema_grammar
+from unrender.nodes import Chars, Grammar, Ref, walk
 
 SCHEMAS = [
     {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}}, "required": ["b"]},

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from lines import node_line
 
-from unrender.grammar.notations import JSON_LEXICON, PYTHON_LEXICON, Lexicon, Quotes
-from unrender.grammar.regex import read_pattern
 from unrender.grammar.rules import Rules
-from unrender.grammar.shapes import (
+from unrender.grammar.spelling import Speller
+from unrender.nodes.patterns import read_pattern
+from unrender.nodes.texts import RAW
+from unrender.schema.shapes import (
     Anything,
     Array,
     Boolean,
@@ -25,8 +26,7 @@ from unrender.grammar.shapes import (
     Text,
     Union,
 )
-from unrender.grammar.spelling import Speller
-from unrender.grammar.strings import RAW
+from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON, Lexicon, Quotes
 
 BARE = Lexicon(name="bare", quotes=(Quotes("<|", "|>", None), Quotes("/", "/", None)), null="None", bare_keys=True)
 NULL, BOOLEAN, ANY, NOTHING, TEXT = Null(), Boolean(), Anything(), Nothing(), Text()

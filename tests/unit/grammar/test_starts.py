@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.format import Arguments
 from unrender.grammar import combinators as c
-from unrender.grammar import nodes
 from unrender.grammar.starts import (
     ANY,
     LAST,

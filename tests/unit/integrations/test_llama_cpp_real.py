@@ -14,7 +14,7 @@ from random_gguf import write_gguf
 
 import unrender
 from unrender import ChatTemplate, FormatWarning
-from unrender.emit.triggers import opening
+from unrender.dialects.triggers import opening
 from unrender.format import ToolMode
 from unrender.integrations.llama_cpp import ChatHandler
 

@@ -11,7 +11,7 @@ from lint_examples import SOUND
 from unrender import ChatTemplate
 from unrender.lint.conversations import Subject
 from unrender.lint.shown import Shown
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
 
 
 @cache

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from unrender import ChatTemplate
-from unrender.template.rendering import Template
+from unrender.rendering.template import Template
 from unrender.verify.shown import Subject
 
 SOURCE = """\

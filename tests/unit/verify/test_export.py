@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from unrender import ChatTemplate
-from unrender.emit.response_reading import read_response_template
 from unrender.errors import ExportError
+from unrender.export.response_template import read_response_template
 from unrender.verify import Verdict
 from unrender.verify.engines import installed
 from unrender.verify.export import check_export

@@ -107,7 +107,7 @@ def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
     def sample(*_):
         raise GrammarError("no answer is short enough")
 
-    monkeypatch.setattr("unrender.emit.answer.Answer.sample", sample)
+    monkeypatch.setattr("unrender.dialects.remainder.Answer.sample", sample)
 
     assert [str(found) for found in check_grammars(sound(), 0)] == [
         "generated answers: not observable: no answer is short enough",
@@ -126,7 +126,7 @@ def test_a_request_that_has_no_grammar_is_not_observable(monkeypatch):
 )
 def test_a_generated_answer_that_is_not_read_refutes(monkeypatch, written, found):
     """A grammar that generates what the parser refuses, or takes for cut off, is not the format's."""
-    monkeypatch.setattr("unrender.emit.answer.Answer.sample", lambda *_: written)
+    monkeypatch.setattr("unrender.dialects.remainder.Answer.sample", lambda *_: written)
     generated = next(check_grammars(sound(), 0))
 
     assert generated.verdict is Verdict.REFUTED

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from unrender.emit.triggers import Trigger
-from unrender.parsing.completions import Usage
+from unrender.dialects.triggers import Trigger
+from unrender.parser.completions import Usage
 from unrender.turn import Turn
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, checked, event, finished, number, objects, score, text_of
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 _PATH = "/v1/completions"
 _COMMON = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})

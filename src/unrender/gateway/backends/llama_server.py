@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from unrender.emit.triggers import TriggerKind
+from unrender.dialects.triggers import TriggerKind
 from unrender.errors import TemplateError
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, checked, event, number, objects, score, text_of
-from unrender.parsing.completions import Usage
-from unrender.template.loading import LoadedTemplates
+from unrender.parser.completions import Usage
+from unrender.rendering.loading import LoadedTemplates
 
 _PATH = "/completion"
 _SAMPLING = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
 from unrender.gateway.backends.connection import Connection, checked, number, parsed, text_of
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 _PATH = "/api/generate"
 _SAMPLING = {

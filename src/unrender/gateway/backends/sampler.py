@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 
 from unrender.errors import GrammarError
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, Job, Piece
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 _TOKEN = re.compile(r"\s?\w{1,6}|\s+|[^\w\s]", re.DOTALL)
 """What counts as a token; together they are the whole text."""

@@ -13,10 +13,10 @@ from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from unrender.dialects.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
 from unrender.gateway.backends.backend import EngineCapabilities, EngineError, EngineGrammar, Job, Piece, scored
 from unrender.gateway.failure import invalid
-from unrender.matchers import DIALECTS, Matcher, installed, masked, matcher_factory
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 _NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 """The values that change nothing: a model's own defaults are not OpenAI's."""

@@ -23,9 +23,9 @@ from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
 from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
-from unrender.messages import CallStatus, ReasoningField
-from unrender.parsing.completions import Completion, Usage, completion_id, finish_reason
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
+from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
+from unrender.messages.wire import CallStatus, ReasoningField
+from unrender.parser.completions import Completion, Usage, completion_id, finish_reason
 
 DONE = b"data: [DONE]\n\n"
 """Ends a stream."""

@@ -16,8 +16,8 @@ from unrender.gateway.failure import Failure
 from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.chat import DONE, frame, read_sampling, refusal
 from unrender.gateway.surfaces.surface import Api, Head, Outcome
-from unrender.parsing.completions import Usage, finish_reason
-from unrender.parsing.events import ContentText, Event
+from unrender.machine.events import ContentText, Event
+from unrender.parser.completions import Usage, finish_reason
 
 _MOST_LOGPROBS = 5
 

@@ -10,11 +10,11 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unrender.earlier_calls import arguments_text
 from unrender.gateway.ask import MOST_MESSAGES
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.tools import custom_arguments
+from unrender.messages.earlier_calls import arguments_text
 
 _SEALED = "unrender:"
 """What our own encrypted content begins with. It is only encoded: the client may read what the model thought."""

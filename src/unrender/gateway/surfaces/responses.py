@@ -20,9 +20,9 @@ from unrender.gateway.surfaces.chat import read_sampling, read_variables, refusa
 from unrender.gateway.surfaces.items import Items, sealed
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
 from unrender.gateway.surfaces.tools import InputText, plain_choice, read_tools
-from unrender.messages import CallStatus
-from unrender.parsing.completions import Usage, finish_reason
-from unrender.parsing.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
+from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
+from unrender.messages.wire import CallStatus
+from unrender.parser.completions import Usage, finish_reason
 
 _STORED = {
     "conversation": "conversations are not stored; send the conversation itself",

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 
 from unrender.gateway.ask import Ask
 from unrender.gateway.failure import STATUSES, Failure, Kind
-from unrender.messages import Message
-from unrender.parsing.completions import Usage
-from unrender.parsing.events import Event
+from unrender.machine.events import Event
+from unrender.messages.wire import Message
+from unrender.parser.completions import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

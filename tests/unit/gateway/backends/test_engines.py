@@ -19,7 +19,7 @@ from unrender.gateway.backends.connection import Connection
 from unrender.gateway.backends.llama_server import LlamaServer
 from unrender.gateway.backends.ollama import Ollama
 from unrender.gateway.backends.sglang import SGLang
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 TEXTS = ("Hé", "llo ", "😀")
 USAGE = Usage(prompt_tokens=7, completion_tokens=3, cached_tokens=2)

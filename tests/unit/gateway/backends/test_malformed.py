@@ -14,7 +14,7 @@ import pytest
 
 from unrender.gateway import EngineError, Piece
 from unrender.gateway.backends.connection import LONGEST_LINE, Connection
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 from .test_engines import KINDS, Kind, job
 

@@ -11,7 +11,7 @@ from serving import Told, browser, openai_client, served
 
 from unrender.chat_template import ChatTemplate
 from unrender.gateway import Model, Piece, Turns, app
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 TEXT = '  <think>\n{"name": 1}</think> <tool_call> <|end|>\n '
 

@@ -17,10 +17,10 @@ from unrender.gateway.surfaces.chat import CHAT
 from unrender.gateway.surfaces.messages import MESSAGES
 from unrender.gateway.surfaces.responses import RESPONSES
 from unrender.gateway.surfaces.surface import Head
-from unrender.messages import CallStatus, Message
-from unrender.parsing.completions import Usage
-from unrender.parsing.message import MessageFold
-from unrender.parsing.policy import CallRelease, Policy
+from unrender.machine.policy import CallRelease, Policy
+from unrender.messages.wire import CallStatus, Message
+from unrender.parser.completions import Usage
+from unrender.parser.message import MessageFold
 
 HELLO = [{"role": "user", "content": "Hello"}]
 FORMATS = ("json-tags", "tagged-key", "python-calls", "channels", "bracket-id", "forced-open", "answer-wrapped", "")

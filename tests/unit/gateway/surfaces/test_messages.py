@@ -11,7 +11,7 @@ from serving import CALL, HELLO, WEATHER, Told, anthropic_client, browser, chunk
 
 from unrender.gateway import GatewayLimits, Piece, Sampler
 from unrender.gateway.surfaces.messages import read
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 TOOL = {"name": "get_weather", "input_schema": WEATHER["parameters"]}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"

@@ -14,7 +14,7 @@ from serving import CALL, TOOL, WEATHER, Told, browser, chunked, openai_client, 
 from unrender.gateway import Calls, EngineCapabilities, EngineError, Piece, Sampler
 from unrender.gateway.surfaces.items import sealed
 from unrender.gateway.surfaces.responses import read
-from unrender.parsing.completions import Usage
+from unrender.parser.completions import Usage
 
 FLAT: Any = {"type": "function", "strict": False, **WEATHER}
 ANSWER = f"<think>\nRain?\n</think>\nI'll look.\n{CALL}<|end|>"

@@ -1,0 +1,1 @@
+"""Asks the template: the only modules of the analysis that render."""

@@ -1,0 +1,180 @@
+"""Renders answers: turns a template and the frame of its turns into one text for each shape of the probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unrender.analysis.allowance import MOST_NAMES
+from unrender.analysis.ask.probes import (
+    CONTENT,
+    CONTENT2,
+    IDS,
+    KEYS,
+    NAMES,
+    NUMBERS,
+    REASONING,
+    WORD,
+    Call,
+    Prober,
+    assistant,
+    make_calls,
+)
+from unrender.analysis.find.codecs import VALUES
+from unrender.analysis.find.split import is_tag, openers_of
+from unrender.analysis.find.turn_frame import Frame
+from unrender.format import Format, ToolMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What follows the header in answers of each shape, to the end of the text; None for a shape that is not rendered.
+
+    Unless said otherwise, a call has one argument.
+    """
+
+    content: str | None = None
+    content_no_thinking: str | None = None
+    """The same, with thinking switched off."""
+    reasoned: str | None = None
+    """Reasoning and content."""
+    call: str | None = None
+    call_no_thinking: str | None = None
+    empty_call: str | None = None
+    """A call without arguments."""
+    long_call: str | None = None
+    """A call with two arguments."""
+    two_calls: str | None = None
+    three_calls: str | None = None
+    """Three calls of two arguments each."""
+    reasoned_call: str | None = None
+    """Reasoning and a call."""
+    mixed: str | None = None
+    """Content and a call."""
+    reasoned_mixed: str | None = None
+    """Reasoning, content and a call."""
+    cut: Mapping[str, str | None] = field(default_factory=dict)
+    """By marker that may close reasoning: content that begins with a word and that marker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a template writes for one call with values that are not numbers, by these values; None where it refuses."""
+
+    kinds: Mapping[str, str | None] = field(default_factory=dict)
+    """By name of a JSON type: one argument of that type."""
+    many: Iterable[tuple[Mapping[str, Any], str | None]] = ()
+    """Values of many kinds, with the answer: first all, then fewer, for templates that choke. Each is rendered when it is
+    asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variants:
+    """What a template writes for a call that differs in one respect from `Answers.call`.
+
+    None where no rendering shows it.
+    """
+
+    other_name: str | None = None
+    other_id: str | None = None
+    numeral: str | None = None
+    """The same digits, as a string."""
+    other_key: str | None = None
+    other_value: str | None = None
+    many: str | None = None
+    """Values of many kinds."""
+
+
+KINDS: Mapping[str, Any] = {
+    "string": WORD,
+    "number": NUMBERS[0],
+    "boolean": True,
+    "null": None,
+    "object": {"ma": 1},
+    "array": [1],
+}
+"""A value of each JSON type."""
+
+
+def render_answers(prober: Prober, frame: Frame) -> Answers:
+    """Render an answer of every shape."""
+    calls = make_calls(1)
+    shapes = {
+        "content": assistant(CONTENT),
+        "reasoned": assistant(CONTENT, REASONING),
+        "call": assistant(calls=calls),
+        "empty_call": assistant(calls=make_calls(1, 0)),
+        "long_call": assistant(calls=make_calls(1, 2)),
+        "two_calls": assistant(calls=make_calls(2)),
+        "three_calls": assistant(calls=make_calls(3, 2)),
+        "reasoned_call": assistant("", REASONING, calls),
+        "mixed": assistant(CONTENT, calls=calls),
+        "reasoned_mixed": assistant(CONTENT, REASONING, calls),
+    }
+    bodies = {name: frame.body(prober.answer(message)) for name, message in shapes.items()}
+    return Answers(
+        **bodies,
+        content_no_thinking=frame.body(prober.answer(assistant(CONTENT), thinking=False)),
+        call_no_thinking=frame.body(prober.answer(assistant(calls=calls), thinking=False)),
+        cut={} if _shows_reasoning(bodies) else dict(_render_cut(prober, frame)),
+    )
+
+
+def _shows_reasoning(bodies: Mapping[str, str | None]) -> bool:
+    after_reasoning = {name: (bodies[name] or "").partition(REASONING)[2] for name in ("reasoned", "reasoned_call")}
+    return CONTENT in after_reasoning["reasoned"] or NAMES[0] in after_reasoning["reasoned_call"]
+
+
+def _render_cut(prober: Prober, frame: Frame) -> Iterator[tuple[str, str | None]]:
+    """Yield what is left of content that begins with a word and a marker that may close reasoning."""
+    for closer in _closer_constants(prober.template.string_constants):
+        yield closer, frame.body(prober.answer(assistant(f"{CONTENT2}{closer}{CONTENT}")))
+
+
+def _closer_constants(constants: Iterable[str]) -> list[str]:
+    """Return the string constants that are closing markers, in brackets of whatever kind."""
+    texts = (constant.strip() for constant in constants)
+    return sorted(text for text in texts if _is_bracketed(text) and " " not in text and openers_of(text))[:MOST_NAMES]
+
+
+def _is_bracketed(text: str) -> bool:
+    return is_tag(text) or (len(text) > 3 and not text[0].isalnum() and not text[-1].isalnum())
+
+
+def render_written(prober: Prober, frame: Frame, *, tagged: bool) -> Written:
+    """Render one call with values of every type, each alone where arguments are `tagged`, and all together."""
+
+    def written(arguments: Mapping[str, Any]) -> str | None:
+        return frame.body(prober.answer(assistant(calls=[Call(name=NAMES[0], arguments=arguments, id=IDS[0])])))
+
+    return Written(
+        kinds={name: written({KEYS[0]: value}) for name, value in KINDS.items()} if tagged else {},
+        many=((values, written(values)) for values in _shrinking_values()),
+    )
+
+
+def render_variants(prober: Prober, frame: Frame, fmt: Format) -> Variants:
+    """Render calls that each show one part of a call syntax; return nothing when the format has no calls."""
+    if fmt.tools.mode is ToolMode.NONE:
+        return Variants()
+    (call,) = make_calls(1)
+    key, number = next(iter(call.arguments.items()))
+    calls = {
+        "other_name": replace(call, name=NAMES[1]),
+        "other_id": replace(call, id=IDS[1]),
+        "numeral": replace(call, arguments={key: str(number)}),
+    }
+    if fmt.tools.arguments.entry:
+        calls["other_key"] = replace(call, arguments={KEYS[1]: number})
+        calls["other_value"] = replace(call, arguments={key: NUMBERS[1]})
+    return Variants(**{name: frame.body(prober.answer(assistant(calls=[call]))) for name, call in calls.items()})
+
+
+def _shrinking_values() -> list[dict[str, Any]]:
+    """All values; then, for templates that choke, without null, without containers, plain text alone."""
+    everything = dict(VALUES)
+    no_null = {key: value for key, value in everything.items() if "None" not in str(value)}
+    scalars = {key: value for key, value in no_null.items() if not isinstance(value, dict | list)}
+    strings = {key: value for key, value in scalars.items() if isinstance(value, str)}
+    return [everything, no_null, scalars, strings]

@@ -1,0 +1,299 @@
+"""Finds a template's `Capabilities` by probes: the inputs it takes, the commonest tried first.
+
+Strategy: names are not guessed. Fields, part types and variables come from the template's own attribute names, string
+constants and variables; what decides is whether a needle shows up in the rendering.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from unrender.analysis.allowance import MOST_NAMES
+from unrender.analysis.ask.probes import (
+    CONTENT,
+    KEYS,
+    NAMES,
+    NUMBERS,
+    REASONING,
+    RESULT,
+    SYSTEM,
+    USER,
+    Message,
+    Prober,
+    assistant,
+    make_calls,
+    offered_tools,
+    result,
+    text_between,
+    user,
+)
+from unrender.analysis.find.split import closers_of, common_prefix, is_tag, lexemes
+from unrender.rendering.capabilities import Context, ReasoningPlace
+
+_REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
+_TOOL_WORD = re.compile(r"tool|function", re.IGNORECASE)
+_AMOUNT_WORD = re.compile(r"budget|effort|mode|content|text|token", re.IGNORECASE)
+"""In names of variables that hold no truth value."""
+_OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_think", "nothink")
+_ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
+_LOW_WORDS = ("minimal", "low")
+"""Amounts that some templates take for none."""
+_MOST_REPAIRS = 6
+"""Missing variables that are supplied before the template is given up."""
+_LONG_ID = "call_0123456789abcdef"
+
+
+def discover(prober: Prober) -> Prober:
+    """Return a prober with the capabilities of its template filled in; never raises."""
+    for step in (_require, _find_tools, _find_roles, _find_thinking, _find_calls, _find_reasoning, _find_mixtures):
+        changes = step(prober)
+        prober.capabilities = replace(prober.capabilities, **changes)
+    return prober
+
+
+def _require(prober: Prober) -> dict[str, Any]:
+    """Find what must be supplied so that a plain question renders at all."""
+    changes: dict[str, Any] = {}
+    for _ in range(_MOST_REPAIRS):
+        trial = prober.with_capabilities(**changes)
+        text = trial.render([user()], prompt=True, thinking=None)
+        if text is not None and USER in text:
+            return changes
+        repaired = next(_working_repairs(prober, changes), None) or next(_missing_variable(prober, changes), None)
+        if repaired is None:
+            return changes
+        changes = repaired
+    return changes
+
+
+def _working_repairs(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for repair in ({"requires_typed_content": True}, {"requires_tools": True}):
+        trial = prober.with_capabilities(**(changes | repair))
+        text = trial.render([user()], prompt=True, thinking=None)
+        if text is not None and USER in text:
+            yield changes | repair
+
+
+def _missing_variable(prober: Prober, changes: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Read the name of a missing variable off the template's complaint, and supply text."""
+    capabilities = replace(prober.capabilities, **changes)
+    known = capabilities.required_context
+    rendering = prober.template.render([user()], add_generation_prompt=True, **dict[str, Any](known))
+    match = re.search(r"'(\w+)' is undefined", str(rendering.error))
+    if not match or match[1] in dict(known) or match[1] not in prober.template.variables:
+        return
+    if _TOOL_WORD.search(match[1]):
+        yield (
+            changes
+            | {"tools_variable": match[1], "tools_as_text": True, "requires_tools": True}
+            | ({"required_context": (*known, (match[1], "[]"))})
+        )
+    else:
+        yield changes | {"required_context": (*known, (match[1], "2026-01-01"))}
+
+
+def _find_tools(prober: Prober) -> dict[str, Any]:
+    names = sorted(name for name in prober.template.variables if _TOOL_WORD.search(name))
+    ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
+    # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
+    asked = ([user()], [user(), assistant(CONTENT)])
+    for messages, name, as_text in product(asked, ranked[:MOST_NAMES], (False, True)):
+        changes = {"tools_variable": name, "tools_as_text": as_text}
+        text = prober.with_capabilities(**changes).render(messages, tools=offered_tools(), thinking=None)
+        if text is not None and NAMES[0] in text:
+            return changes | {"supports_tools": True}
+    return {}
+
+
+def _find_roles(prober: Prober) -> dict[str, Any]:
+    system = {"role": "system", "content": SYSTEM}
+    text = prober.with_capabilities(supports_system_role=True).render([system, user()], thinking=None)
+    parts = [{"type": "text", "text": USER}]
+    typed = prober.with_capabilities(supports_typed_content=True).render(
+        [{"role": "user", "content": parts}], thinking=None
+    )
+    told = prober.with_capabilities(supports_tool_role=True).render(
+        [user(), assistant(CONTENT), {"role": "tool", "content": RESULT}], thinking=None
+    )
+    writes_parts = typed is not None and USER in typed and not re.search(rf"['\"]text['\"]: ['\"]{USER}", typed)
+    return {
+        "supports_system_role": text is not None and SYSTEM in text and USER in text,
+        "supports_typed_content": writes_parts,
+        "supports_tool_role": told is not None and RESULT in told,
+    }
+
+
+def _find_thinking(prober: Prober) -> dict[str, Any]:
+    """R2's input: a variable that changes the prompt, and its two values."""
+    names = sorted(
+        (name for name in prober.template.variables if _REASONING_WORD.search(name)),
+        key=lambda name: (name != "enable_thinking", name != "thinking", name),
+    )[:MOST_NAMES]
+    for name in names:
+        for on, off in _switch_values(prober, name):
+            if _switches(prober, on, off, after_question=False):
+                return {"thinking_on": on, "thinking_off": off, "supports_enable_thinking": True}
+    weak = [word for word in (*_OFF_WORDS, *_LOW_WORDS) if word in prober.template.string_constants]
+    for name, word in product(names, weak):
+        # A word that only changes some other text is not a switch: it has to change how the answer begins.
+        if _switches(prober, (), ((name, word),), after_question=True):
+            return {"thinking_on": (), "thinking_off": ((name, word),), "supports_enable_thinking": True}
+    return {}
+
+
+def _switches(prober: Prober, on: Context, off: Context, *, after_question: bool) -> bool:
+    """Return whether the values change the prompt, or what is in it after the question."""
+    trial = prober.with_capabilities(thinking_on=on, thinking_off=off)
+    prompts = [trial.render([user()], prompt=True, thinking=thinking) for thinking in (True, False)]
+    shown = [prompt.rpartition(USER)[2] if after_question else prompt for prompt in prompts if prompt is not None]
+    return len(shown) == 2 and shown[0] != shown[1]
+
+
+def _switch_values(prober: Prober, name: str) -> Iterator[tuple[Context, Context]]:
+    """Yield pairs (on, off): words with which the template compares the variable, or the two booleans.
+
+    Where it knows no word for on, thinking is on unless it is switched off.
+    """
+    compared = re.findall(
+        rf"\b{name}\s*+(?:==|!=|in|not in)\s*+(?:[\[(]\s*+)?((?:['\"][\w-]++['\"],?\s*+)++)", prober.template.source
+    )
+    words = [word for group in compared for word in re.findall(r"[\w-]+", group)]
+    offs = [word for word in _OFF_WORDS if word in words]
+    ons = [word for word in _ON_WORDS if word in words] or [word for word in words if word not in offs]
+    if offs and ons:
+        yield ((name, ons[0]),), ((name, offs[0]),)
+    if not words and not _AMOUNT_WORD.search(name):
+        yield ((name, True),), ((name, False),)
+    if offs or "budget" in name:
+        yield (), ((name, offs[0] if offs else 0),)
+
+
+def _find_calls(prober: Prober) -> dict[str, Any]:
+    """Try the shapes of a call; the first that shows all of it, with the least around it, wins."""
+    ranked = next(
+        (shapes for shapes in (list(_rank_call_shapes(prober, more)) for more in _kinds_of_calls(prober)) if shapes), []
+    )
+    if not ranked:
+        return {}
+    best = min(ranked, key=lambda item: item[0])[1]
+    readable = any(not any(rank[:2]) and not shape["supports_object_arguments"] for rank, shape in ranked)
+    return best | {
+        "supports_tool_calls": True,
+        "supports_string_arguments": readable,
+        **_find_ids(prober.with_capabilities(**best)),
+    }
+
+
+def _kinds_of_calls(prober: Prober) -> Iterator[dict[str, Any]]:
+    """Yield the usual kind of calls, then what is tried where that shows nothing: the first that shows a call is believed."""
+    yield {}
+    mapped = prober.with_capabilities(supports_object_arguments=True)
+    if mapped.answer(assistant(calls=make_calls(1))) is None:  # `'<parameter=' + name + '>' + value` refuses a number.
+        yield {"requires_text_values": True}
+    yield {"requires_flat_calls": True}
+    yield {"requires_name_in_id": True}
+
+
+def _rank_call_shapes(prober: Prober, more: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    for as_object, nonnull in product((True,) if "requires_text_values" in more else (True, False), (True, False)):
+        shape = {"supports_object_arguments": as_object, "requires_nonnull_content": nonnull} | more
+        text = prober.with_capabilities(**shape).answer(assistant(calls=make_calls(1)))
+        if text is None or not _names_calls(prober, text) or (not nonnull and "None" in text):
+            continue
+        unseen = KEYS[0] not in text or str(NUMBERS[0]) not in text
+        escaped = re.search(rf"\\[\"']{KEYS[0]}", text) is not None
+        yield (unseen, escaped, not as_object, len(text), not nonnull), shape
+
+
+def _names_calls(prober: Prober, text: str, count: int = 1) -> bool:
+    """Return whether an answer names the tools of `count` calls: more often than one that calls nothing, after which some
+    templates offer tools as well. Asked after an answer, since others offer them after an open question only.
+    """
+    silent = prober.answer(assistant(CONTENT)) or ""
+    return all(text.count(name) > silent.count(name) for name in NAMES[:count])
+
+
+def _find_ids(prober: Prober) -> dict[str, Any]:
+    (short,) = make_calls(1)
+    text = prober.answer(assistant(calls=[short])) or ""
+    long = replace(short, id=_LONG_ID)
+    told = prober.with_capabilities(supports_tool_role=True)
+    with_result = told.answer(assistant(calls=[short]), after=[result(short)])
+    if with_result is None:
+        refused = prober.answer(assistant(calls=[long])) is None
+    else:  # Some templates look at the ids of results alone.
+        refused = told.answer(assistant(calls=[long]), after=[result(long)]) is None
+    two = prober.answer(assistant(calls=make_calls(2))) or ""
+    return {
+        "supports_call_id": short.id in text,
+        "requires_short_id": refused,
+        "supports_parallel_tool_calls": _names_calls(prober, two, 2),
+        "supports_tool_role": with_result is not None and RESULT in with_result,
+    }
+
+
+def _find_reasoning(prober: Prober) -> dict[str, Any]:
+    """R1's input: the place in which reasoning shows up in the rendering."""
+    for place, name in _reasoning_places(prober):
+        changes: dict[str, Any] = {"reasoning_place": place, "reasoning_field": name}
+        trial = prober.with_capabilities(**changes)
+        shapes = [assistant(CONTENT, REASONING), assistant("", REASONING, make_calls(1))]
+        if any(_marks_reasoning(trial, shape) for shape in shapes):
+            history = trial.render([user("first"), assistant(CONTENT, REASONING), user()]) or ""
+            return changes | {"supports_preserve_reasoning": REASONING in history}
+    return {}
+
+
+def _marks_reasoning(prober: Prober, message: Message) -> bool:
+    """Return whether reasoning is rendered, and not just run together with content."""
+    text = prober.answer(message)
+    if text is None or REASONING not in text or _writes_parts_as_they_are(text):
+        return False
+    between = text_between(text, REASONING, CONTENT)
+    if between is not None:
+        return bool(between.strip())
+    as_content = {key: value for key, value in message.items() if key != "reasoning_content"} | {"content": CONTENT}
+    return text.replace(REASONING, CONTENT) != prober.answer(as_content) or _marks_otherwise(prober, text)
+
+
+def _writes_parts_as_they_are(text: str) -> bool:
+    """Return whether a template that knows no parts has written the list of them."""
+    return re.search(rf"['\"]type['\"]: ['\"]\w+['\"], ['\"]\w+['\"]: ['\"]{REASONING}", text) is not None
+
+
+def _marks_otherwise(prober: Prober, text: str) -> bool:
+    """Return whether what is in the place of content is also put in a pair of markers that content alone has not.
+
+    Content beside calls is written as reasoning there.
+    """
+    before, alone = text.partition(REASONING)[0], (prober.answer(assistant(CONTENT)) or "").partition(CONTENT)[0]
+    between = text_between(text, REASONING, NAMES[0]) or ""
+    tags = filter(is_tag, lexemes(before[len(common_prefix([before, alone])) :]))
+    return any(closer in between for tag in tags for closer in closers_of(tag))
+
+
+def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
+    template = prober.template
+    names = template.attribute_names | set(template.string_constants)
+    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_NAMES]
+    fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
+    yield from ((ReasoningPlace.FIELD, name) for name in fields)
+    yield from ((ReasoningPlace.PART, name) for name in words if name in template.string_constants)
+    if "blocks" in names:
+        yield from ((ReasoningPlace.BLOCK, name) for name in words if name in template.string_constants)
+
+
+def _find_mixtures(prober: Prober) -> dict[str, Any]:
+    if not prober.capabilities.supports_tool_calls:
+        return {}
+    trial = prober.with_capabilities(supports_content_with_reasoning_and_calls=True)
+    pair = trial.answer(assistant(CONTENT, calls=make_calls(1))) or ""
+    triple = trial.answer(assistant(CONTENT, REASONING, make_calls(1)))
+    return {
+        "supports_content_with_calls": CONTENT in pair and _names_calls(trial, pair),
+        "supports_content_with_reasoning_and_calls": triple is not None,
+    }

@@ -1,0 +1,210 @@
+"""Renders conversations made to learn something: needles, and the probes that carry them.
+
+Strategy: a probe is written in OpenAI's form and shaped for the template, so what is learnt about the shape holds for users.
+Needles are plain words and numbers that no template contains; BOS and EOS are needles as well, so no format depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unrender.analysis.allowance import Allowance, Spent
+from unrender.analysis.find.split import common_suffix
+from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.shape import shape_context, shape_messages
+from unrender.rendering.template import Template
+
+BOS, EOS = "<zbosneedle>", "<zeosneedle>"
+SYSTEM, USER, USER2 = "Sysquorn", "Usrwexholm", "Usrpalvick"
+CONTENT, CONTENT2, REASONING, RESULT = "Contzurbin", "Contjaxmer", "Rsnvolquet", "Resultkib"
+NAMES = ("find_zorvane", "get_mulbrix", "set_quontip")
+KEYS = ("akeyvorn", "bkeylusk", "ckeydrim")
+IDS = ("call73001", "call73002", "call73003")
+NUMBERS = (730101, 730202, 730303)
+"""Values are numbers: every codec writes them bare."""
+WORD = "valdrixo"
+NEEDLES = (BOS, EOS, SYSTEM, USER, USER2, CONTENT, CONTENT2, REASONING, RESULT, WORD, *NAMES, *KEYS, *IDS)
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call as a probe makes it."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    id: str
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the call in the form of OpenAI's `tool_calls`."""
+        function = {"name": self.name, "arguments": json.dumps(self.arguments, ensure_ascii=False)}
+        return {"id": self.id, "type": "function", "function": function}
+
+
+def make_calls(count: int, arguments: int = 1) -> tuple[Call, ...]:
+    """Return calls of distinct tools, each with the first `arguments` keys and numbers of its own."""
+    return tuple(
+        Call(name=NAMES[i], arguments={key: NUMBERS[j] + i for j, key in enumerate(KEYS[:arguments])}, id=IDS[i])
+        for i in range(count)
+    )
+
+
+def user(text: str = "") -> Message:
+    """Return a user's message, the first needle unless another text is given."""
+    return {"role": "user", "content": text or USER}
+
+
+def assistant(content: str = "", reasoning: str = "", calls: Sequence[Call] = ()) -> Message:
+    """Return an assistant's message."""
+    message: Message = {"role": "assistant", "content": content}
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    if calls:
+        message["tool_calls"] = [call.to_openai() for call in calls]
+    return message
+
+
+def result(call: Call) -> Message:
+    """Return a tool's answer to `call`."""
+    return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": RESULT}
+
+
+def offered_tools(kind: str = "integer") -> list[dict[str, Any]]:
+    """Return tools that match the probes' calls, with arguments of one JSON type."""
+    properties = {key: {"type": kind, "description": "a number"} for key in KEYS}
+    parameters = {"type": "object", "properties": properties, "required": []}
+    functions = ({"name": name, "description": "a tool", "parameters": parameters} for name in NAMES)
+    return [{"type": "function", "function": function} for function in functions]
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What was rendered so far, and what it cost."""
+
+    texts: dict[str, str | None] = field(default_factory=dict)
+    spent: Spent = field(default_factory=lambda: Spent(Allowance()))
+
+
+@dataclass(slots=True, kw_only=True)
+class Prober:
+    """Renders probes and remembers them."""
+
+    template: Template
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    _memory: _Memory = field(default_factory=_Memory)
+
+    @classmethod
+    def within(cls, allowance: Allowance, template: Template) -> Prober:
+        """Return a prober whose renderings stay within the allowance."""
+        return cls(template=template.limited(allowance.each), _memory=_Memory(spent=Spent(allowance)))
+
+    @property
+    def offered(self) -> list[dict[str, Any]] | None:
+        """The probes' tools, or None for a template that does not write tools into its prompt."""
+        return offered_tools() if self.capabilities.supports_tools else None
+
+    @property
+    def words(self) -> str:
+        """Where evidence is looked for: the template's source or, of a function, all that it has written so far."""
+        return self.template.source or "\n".join(text for text in self._memory.texts.values() if text)
+
+    @property
+    def renderings(self) -> int:
+        """How many different renderings the template was asked for."""
+        return len(self._memory.texts)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the allowance is used up. Then the template is not rendered again."""
+        return self._memory.spent.is_over
+
+    @property
+    def why_given_up(self) -> str:
+        """The limit that was reached; empty when none was."""
+        return self._memory.spent.reason
+
+    def with_capabilities(self, **changes: Any) -> Prober:
+        """Return a prober with changed capabilities that shares the memory of renderings."""
+        capabilities = replace(self.capabilities, **changes)
+        return Prober(template=self.template, capabilities=capabilities, _memory=self._memory)
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        prompt: bool = False,
+        thinking: bool | None = True,
+    ) -> str | None:
+        """Return the rendering, with the generation prompt if `prompt` is true; None when the template refuses."""
+        shaped = shape_messages(messages, self.capabilities)
+        context = shape_context(tools, self.capabilities, thinking=thinking)
+        return self.render_raw(shaped, context, prompt=prompt)
+
+    def render_raw(self, messages: Sequence[Message], context: dict[str, Any], *, prompt: bool) -> str | None:
+        """Return the rendering of messages that are in the template's shape already."""
+        texts = self._memory.texts
+        key = repr((messages, sorted(context.items()), prompt))
+        if key not in texts and not self.given_up:
+            sentinels = {"bos_token": BOS, "eos_token": EOS}
+            asked = {"add_generation_prompt": prompt, **(sentinels | context)}
+            rendering = self.template.render(messages, **asked)
+            if rendering.exhausted:  # A collection of garbage in a large process takes as long as a rendering may.
+                rendering = self.template.render(messages, **asked)
+            self._memory.spent.add(rendering)
+            texts[key] = None if rendering.error is not None else rendering.text
+        return texts.get(key)
+
+    def answer(
+        self,
+        message: Message | None,
+        *,
+        before: Sequence[Message] = (),
+        after: Sequence[Message] = (),
+        tools: bool = True,
+        prompt: bool = False,
+        thinking: bool | None = True,
+    ) -> str | None:
+        """Return the text after the last input in the rendering of [*before or a user, message, *after], or None.
+
+        The last input is the user's needle, or the tool's when `before` ends in a result.
+        """
+        inputs = list(before) or [user()]
+        needle = str(inputs[-1]["content"])
+        messages = [*inputs, *([message] if message else []), *after]
+        offered = self.offered if tools else None
+        text = self.render(messages, tools=offered, prompt=prompt, thinking=thinking)
+        if text is None and message and not after:
+            # refuses-last.jinja refuses an answer in the last place: ask another question, and cut it off with its header.
+            text = self.render([*messages, user(USER2)], tools=offered, thinking=thinking)
+            text = None if text is None else _until_next_question(text)
+        return None if text is None else text_after(text, needle)
+
+
+def text_after(text: str, needle: str) -> str | None:
+    """Return what follows the last `needle`, or None."""
+    return text.rpartition(needle)[2] if needle in text else None
+
+
+def _until_next_question(text: str) -> str:
+    before, answered = text.partition(USER)[0], text.partition(USER2)[0]
+    return answered[: len(answered) - len(common_suffix([before, answered]))]
+
+
+def text_between(text: str | None, left: str, right: str) -> str | None:
+    """Return what is between the last `left` and the first `right` after it, or None."""
+    if text is None or left not in text:
+        return None
+    rest = text.rpartition(left)[2]
+    return rest.partition(right)[0] if right in rest else None
+
+
+def carries_needle(text: str) -> bool:
+    """Return whether any needle is left in `text`."""
+    return any(needle in text for needle in NEEDLES) or any(
+        str(number + i) in text for number in NUMBERS for i in range(3)
+    )

@@ -1,0 +1,1 @@
+"""Finds the parts of a format in records of renderings."""

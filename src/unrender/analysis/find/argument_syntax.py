@@ -1,0 +1,208 @@
+"""Finds how arguments are written from calls with no, one, two and many arguments (T5, T6, A1, A2, A3).
+
+Strategy: numbers are written bare by every codec, so the skeleton of an argument is solved with numbers alone; a string
+in the same place then shows quotes or a type attribute, and a call with all kinds of values shows the codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unrender.analysis.ask.answers import KINDS, Answers, Written
+from unrender.analysis.ask.probes import KEYS, NAMES, NUMBERS
+from unrender.analysis.find.codecs import CodecFinding, find_json_codec, find_value_codec
+from unrender.analysis.find.skeletons import literal_after
+from unrender.analysis.find.spans import arguments_span, literal_span
+from unrender.analysis.find.split import Solution, common_prefix, common_suffix, is_word, lexemes, solve
+from unrender.analysis.find.tokens import Row, Token, find_tokens, make_row, merge
+from unrender.format import Arguments, Codec, Skeleton, Slot, Strings, Typing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentsFinding:
+    """How arguments are written, and what could not be explained."""
+
+    arguments: Arguments
+    unexplained: tuple[str, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """By comparison: the name of the heuristic that decided."""
+    many: str | None = None
+    """The answer that shows values of many kinds, where one is understood."""
+
+
+def find_json_arguments(written: Written) -> ArgumentsFinding:
+    """Find how arguments are written when they are one JSON object (or Python dictionary)."""
+    for values, body in written.many:
+        span = None if body is None else arguments_span(body, values) or literal_span(body, values)
+        if body is None or span is None:
+            continue
+        line = body[: span.start].rpartition("\n")[2]
+        margin = line[: len(line) - len(line.lstrip(" "))]
+        text = span.value if isinstance(span.value, str) else body[span.start : span.end]
+        found = find_json_codec(text, values, margin)
+        arguments = Arguments(codec=found.codec, as_string=isinstance(span.value, str))
+        return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained, many=body)
+    return ArgumentsFinding(arguments=Arguments())
+
+
+def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFinding:
+    """Find how tagged arguments are written: the skeleton of one, the separator, and the codec of values.
+
+    The result has no entry when that fails.
+    """
+    solved = _solve_entry(answers)
+    if solved is None:
+        return ArgumentsFinding(arguments=Arguments())
+    entry, solution, after = solved
+    arguments = Arguments(entry=entry, separator=solution.separator)
+    arguments, rule = _with_string_syntax(written.kinds, arguments)
+    found, many = _find_codec(written, arguments, after)
+    rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
+    return ArgumentsFinding(
+        arguments=replace(arguments, codec=found.codec, repeats=found.repeats),
+        unexplained=found.unexplained,
+        rules=rules,
+        many=many,
+    )
+
+
+def _solve_entry(answers: Answers) -> tuple[Skeleton, Solution, str] | None:
+    """T5, A1: compare calls with one and two arguments; the last text is what follows the last value."""
+    two, one = _numbers_row(answers.long_call, 2), _numbers_row(answers.call, 1)
+    if two is None or one is None:
+        return None
+    solution = solve([two.before, one.before], two.betweens[0], [two.after, one.after])
+    solution = _fit_empty(solution, one, answers.empty_call)
+    entry = merge([solution.prefix, *two.items[0], solution.suffix])
+    return entry, solution, one.after
+
+
+def _fit_empty(solution: Solution, one: Row, none: str | None) -> Solution:
+    """T6: white space at the end of an entry that a call without arguments lacks belongs to the entry's start."""
+    if none is None or NAMES[0] not in none:
+        return solution
+    rests = none.split(NAMES[0])[1:]
+    lead = one.before[: len(one.before) - len(solution.prefix)]
+    space = lead[len(lead.rstrip()) :]
+    fits = any(rest.startswith(lead) for rest in rests)
+    shorter = any(rest.startswith(lead.rstrip()) for rest in rests)
+    if not space or fits or not shorter or not solution.suffix.endswith(space):
+        return solution
+    return replace(solution, prefix=space + solution.prefix, suffix=solution.suffix.removesuffix(space))
+
+
+def _numbers_row(body: str | None, count: int) -> Row | None:
+    values = dict(zip(KEYS[:count], NUMBERS[:count], strict=True))
+    return None if body is None else make_row(body, entry_tokens(body, values), count)
+
+
+def entry_tokens(text: str, values: Mapping[str, Any]) -> list[Token]:
+    """Find names, keys and values in `text`. A token's owner is the number of its argument, or -1 for the name."""
+    words = {NAMES[0]: (Slot.NAME, -1)}
+    for number, (key, value) in enumerate(values.items()):
+        words |= {key: (Slot.KEY, number), str(value): (Slot.VALUE, number)}
+    return find_tokens(text, words)
+
+
+def _with_string_syntax(kinds: Mapping[str, str | None], arguments: Arguments) -> tuple[Arguments, str]:
+    """A2, A3: put a string where a number was, and see quotes or a type attribute; say which."""
+    shown = {name: _around_value(body, KINDS[name]) for name, body in kinds.items()}
+    number, string = shown.get("number"), shown.get("string")
+    if number is None or string is None or number == string:
+        return arguments, "nothing tells strings and numbers apart"
+    left = [text for text, _ in (number, string)]
+    lead, rest = common_prefix(left), common_suffix(left)
+    middles = [text[len(lead) : len(text) - len(rest)] for text in left]
+    if all(is_word(middle) for middle in middles):
+        return _with_types(arguments, shown, lead, rest), "a word before the value names its type"
+    if not middles[0] and middles[1]:
+        closer = string[1][: len(string[1]) - len(number[1])] if string[1].endswith(number[1]) else ""
+        closer = closer or string[1].removesuffix(common_suffix([string[1], number[1]]))
+        codec = Codec(string_open=middles[1], string_close=closer)
+        return replace(arguments, codec=codec), "strings are quoted"
+    return arguments, "numbers are written otherwise, in a way that is not understood"
+
+
+def _around_value(body: str | None, value: Any) -> tuple[str, str] | None:
+    """Return what is between the key and the value, and after the value up to the end."""
+    if body is None:
+        return None
+    after_key = body.partition(KEYS[0])[2]
+    if value is None or isinstance(value, bool | dict | list):
+        return after_key, ""
+    before, found, after = after_key.partition(str(value))
+    return (before, after) if found else None
+
+
+def _with_types(arguments: Arguments, shown: Mapping[str, tuple[str, str] | None], lead: str, rest: str) -> Arguments:
+    types = []
+    for name, around in shown.items():
+        word = next(iter(lexemes(around[0].removeprefix(lead))), "") if around is not None else ""
+        if is_word(word):
+            types.append((name, word))
+    at = arguments.entry.index(Slot.KEY) + 1
+    entry = merge([*arguments.entry[:at], lead, Slot.TYPE, rest, *arguments.entry[at + 1 :]])
+    codec = Codec(strings=Strings.RAW, typed_by=Typing.ATTRIBUTE, types=tuple(types))
+    return replace(arguments, entry=entry, codec=codec)
+
+
+def _find_codec(written: Written, arguments: Arguments, after: str) -> tuple[CodecFinding, str | None]:
+    for values, body in written.many:
+        texts = None if body is None else read_entries(body, arguments, values, after)
+        if texts:
+            return find_value_codec(texts, arguments, values), body
+    return CodecFinding(codec=arguments.codec, unexplained=("no call with values of several kinds is rendered",)), None
+
+
+def read_entries(body: str, arguments: Arguments, values: Mapping[str, Any], after: str = "") -> dict[str, str]:
+    """Cut the written values out of a call whose keys are known; `after` is what follows the last argument."""
+    heads = {key: _entry_head(arguments.entry, key) for key in values}
+    positions = {key: body.find(head) for key, head in heads.items()}
+    keys = [key for key in values if positions[key] >= 0]
+    written: dict[str, str] = {}
+    for number, key in enumerate(keys):
+        start = positions[key] + len(heads[key])
+        limit = positions[keys[number + 1]] if number + 1 < len(keys) else len(body)
+        tail = _entry_tail(arguments.entry, key)
+        chunk = body[start:limit]
+        if number + 1 < len(keys):
+            chunk = chunk.removesuffix(arguments.separator).removesuffix(tail)
+        else:
+            chunk = chunk.partition(tail)[0] if tail else _bare_value(chunk, after)
+        written[key] = _value_after_type(chunk, arguments.entry)
+    return written
+
+
+def _entry_head(entry: Skeleton, key: str) -> str:
+    """Return the entry's text up to its type or value."""
+    text = ""
+    for part in entry:
+        if part in (Slot.TYPE, Slot.VALUE):
+            break
+        text += key if part is Slot.KEY else part
+    return text
+
+
+def _entry_tail(entry: Skeleton, key: str) -> str:
+    at = entry.index(Slot.VALUE)
+    return "".join(key if part is Slot.KEY else part for part in entry[at + 1 :])
+
+
+def _value_after_type(chunk: str, entry: Skeleton) -> str:
+    """Return the value of a chunk that begins with its type, where a literal tells the two apart."""
+    literal = literal_after(entry, Slot.TYPE) if Slot.TYPE in entry else ""
+    return chunk.partition(literal)[2] if literal else chunk
+
+
+def _bare_value(chunk: str, after: str) -> str:
+    """Without a closer, the last value ends before what follows, or where the brackets that it opened are closed."""
+    if after and chunk.endswith(after):
+        return chunk.removesuffix(after)
+    depth = 0
+    for position, character in enumerate(chunk):
+        depth += (character in "[{") - (character in "]}")
+        if depth < 0 or (depth == 0 and character in "]}"):
+            return chunk[: position + (depth == 0)]
+    return chunk

@@ -1,0 +1,371 @@
+"""Finds the call syntax from renderings of one, two and three calls (T1–T7).
+
+Strategy: names, ids and arguments are found by their needles; what is between them are literals, and what all calls
+share of these is the call's own. JSON is the only thing that is recognised rather than compared: a call whose name and
+arguments lie in one JSON object is JSON_NATIVE, arguments that are one JSON object make TAG_WITH_JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from unrender.analysis.ask.answers import Answers, Written
+from unrender.analysis.ask.probes import CONTENT, IDS, NAMES, REASONING, Call, make_calls
+from unrender.analysis.find.argument_syntax import ArgumentsFinding, find_json_arguments, find_tagged_arguments
+from unrender.analysis.find.reasoning import ReasoningFinding
+from unrender.analysis.find.rows import arguments_of, find_envelope, find_row, native_span
+from unrender.analysis.find.skeletons import (
+    close_quotes,
+    id_parts,
+    lead_layout,
+    left_out,
+    literal_after,
+    move_brackets,
+    split_closer,
+    split_opener,
+)
+from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve
+from unrender.analysis.find.tokens import AMOUNT, COUNTER, Row, mark_amounts, mark_counters, merge
+from unrender.analysis.find.turn_frame import Frame, until_sentinel
+from unrender.format import CallSyntax, Content, Slot, ToolMode
+
+_NUMBERS = re.compile(f"[{COUNTER}{AMOUNT}]")
+NOT_RENDERED = "tool calls are not rendered"
+"""What diagnostics say of a template without calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsFinding:
+    """The call syntax, the joints before it, and what could not be determined."""
+
+    tools: CallSyntax
+    start_to_tools: str = ""
+    content_to_tools: str = ""
+    reasoning_to_tools: str = ""
+    tools_to_content: str = ""
+    tools_first: bool = False
+    in_reasoning: bool = False
+    """Calls after reasoning are written before its end."""
+    content_as_reasoning: bool = False
+    """Content beside calls is written in reasoning's markers."""
+    end: str = ""
+    """What ends a turn with calls, where that is not the usual end."""
+    diagnostics: tuple[str, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """By comparison: the name of the heuristic that decided."""
+    many: str | None = None
+    """The answer that shows values of many kinds, where one is understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known about the other parts of an answer when calls are looked at."""
+
+    reasoning: ReasoningFinding
+    content: Content
+    """How content beside calls is wrapped."""
+    turn_end: str
+
+
+def find_mode(body: str | None, longer: str | None = None) -> ToolMode:
+    """Find the mode of calls (T1) from a call with one argument, and from a call with two (`longer`)."""
+    shown = [(text, make_calls(1, count)[0]) for count, text in ((1, body), (2, longer)) if text is not None]
+    if body is None or NAMES[0] not in body:
+        return ToolMode.NONE
+    return next((mode for mode, _, holds in _MODES if all(holds(text, call) for text, call in shown)), ToolMode.NONE)
+
+
+def _shows_arguments(body: str, call: Call) -> bool:
+    return all(key in body and str(value) in body for key, value in call.arguments.items())
+
+
+_MODES: tuple[tuple[ToolMode, str, Callable[[str, Call], bool]], ...] = (
+    (
+        ToolMode.JSON_NATIVE,
+        "one JSON object holds name and arguments",
+        lambda body, call: native_span(body, call, 0) is not None,
+    ),
+    (
+        ToolMode.TAG_WITH_JSON,
+        "the arguments are one JSON object",
+        lambda body, call: arguments_of(body, call, 0) is not None,
+    ),
+    (ToolMode.TAG_WITH_TAGGED, "each argument is written for itself", _shows_arguments),
+)
+
+
+def find_tools(frame: Frame, answers: Answers, mode: ToolMode, written: Written, known: Known) -> ToolsFinding:
+    """Find the call syntax; mode NONE and a diagnostic when calls are not rendered or not understood."""
+    if mode is ToolMode.NONE:
+        return ToolsFinding(tools=CallSyntax(), diagnostics=(NOT_RENDERED,))
+    tagged = mode is ToolMode.TAG_WITH_TAGGED
+    found = find_tagged_arguments(answers, written) if tagged else find_json_arguments(written)
+    if tagged and not found.arguments.entry:
+        return ToolsFinding(tools=CallSyntax(), diagnostics=("arguments are rendered in a way that is not understood",))
+    return _Analysis(frame, answers, known, mode, found).solve()
+
+
+class _Analysis:
+    """The comparisons of one template's calls, once mode and arguments are known."""
+
+    def __init__(self, frame: Frame, answers: Answers, known: Known, mode: ToolMode, found: ArgumentsFinding) -> None:
+        self.frame, self.answers, self.known, self.mode, self.found = frame, answers, known, mode, found
+
+    def solve(self) -> ToolsFinding:
+        row, start = self._longest_row()
+        if row is None:
+            return ToolsFinding(tools=CallSyntax(), diagnostics=("calls are rendered in a way that is not understood",))
+        openings = self._find_openings(row)
+        after, end = self._split_end(row)
+        solution = self._solve_row(row, openings, after, ended=bool(end))
+        section, joints = self._section_start(openings, solution)
+        section_end, end = self._section_end(after, end, solution, section)
+        tools = self._skeletons(row, solution, start or 0)
+        tools = replace(tools, section_start=section, section_end=section_end, separator=solution.separator)
+        tools, joints = _outer_space(tools, joints)
+        if self.mode is ToolMode.JSON_NATIVE:
+            (call,) = make_calls(1)
+            tools = replace(tools, envelope=find_envelope(self.answers.call or "", call, tools))
+        tools, when_empty = self._fit_empty(tools)
+        tools = replace(tools, id_parts=id_parts(tools))
+        mode = next(name for mode, name, _ in _MODES if mode is self.mode)
+        joint = self._joint_before_content(tools)
+        return ToolsFinding(
+            tools=tools,
+            end=end or self._closing_end(tools, after),
+            in_reasoning=self._inside_reasoning(),
+            content_as_reasoning=self._writes_content_as_reasoning(),
+            tools_first=joint is not None,
+            tools_to_content=joint or "",
+            diagnostics=self._remarks(),
+            rules={"T1": mode, "T2": solution.rule, **self.found.rules, "T6": when_empty},
+            many=self.found.many,
+            **joints,
+        )
+
+    # Rows: calls in a rendering
+
+    def _longest_row(self) -> tuple[Row | None, int | None]:
+        """T2: the row of two calls, or of one where two are refused; counters marked."""
+        for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
+            row = None if body is None else self._row(body, count)
+            if row is not None:
+                return mark_counters(self._with_amounts(row, count))
+        return None, None
+
+    def _with_amounts(self, row: Row, count: int) -> Row:
+        """Return the row with the numbers marked that say how many arguments a call has."""
+        body = self.answers.long_call if count == 1 else self.answers.three_calls
+        longer = None if body is None else find_row(body, _long_calls(count), self.mode, self.found.arguments.entry)
+        return row if longer is None else mark_amounts(row, longer)
+
+    def _row(self, text: str, count: int = 1) -> Row | None:
+        return find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
+
+    # What is before the first call
+
+    def _find_openings(self, row: Row) -> dict[str, str]:
+        """Return what is before the first call, by what precedes it: nothing, content, reasoning."""
+        empty = self.known.reasoning.reasoning.empty
+        openings = {"start_to_tools": self._strip_empty_parts(row.before)}
+        if empty and row.before.lstrip().startswith(empty.lstrip()):
+            openings = {"reasoning_to_tools": self._strip_empty_parts(row.before)}
+        reasoning_end = "" if self._inside_reasoning() else self.known.reasoning.reasoning.end
+        for joint, before, closer in (
+            ("content_to_tools", self._between_content_and_call(), self.known.content.end),
+            ("reasoning_to_tools", self._before_call(self.answers.reasoned_call, REASONING), reasoning_end),
+        ):
+            if before is not None and before.startswith(closer):
+                openings[joint] = self._strip_wrapper(before[len(closer) :])
+        return {joint: self._marked_like(before, row) for joint, before in openings.items()}
+
+    def _between_content_and_call(self) -> str | None:
+        return None if self._writes_content_as_reasoning() else self._before_call(self.answers.mixed, CONTENT)
+
+    def _before_call(self, body: str | None, needle: str) -> str | None:
+        """Return what is between the first `needle` and a call."""
+        row = None if body is None else self._row(body.partition(needle)[2])
+        return None if row is None else row.before
+
+    def _inside_reasoning(self) -> bool:
+        """Return whether a call is written after reasoning, but before the marker that ends it."""
+        end = self.known.reasoning.reasoning.end.strip()
+        before = self._before_call(self.answers.reasoned_call, REASONING)
+        return before is not None and end not in before
+
+    def _remarks(self) -> tuple[str, ...]:
+        if not self._writes_content_as_reasoning():
+            return self.found.unexplained
+        return (*self.found.unexplained, "content beside calls is written as reasoning")
+
+    def _writes_content_as_reasoning(self) -> bool:
+        marker, body = self.known.reasoning.reasoning.start, self.answers.mixed or ""
+        alone = (self.answers.content or "").partition(CONTENT)[0]
+        return CONTENT in body and body.partition(CONTENT)[0].endswith(marker) and not alone.endswith(marker)
+
+    def _strip_empty_parts(self, before: str) -> str:
+        empty = self.known.reasoning.reasoning.empty.lstrip()
+        return self._strip_wrapper(
+            before.lstrip()[len(empty) :] if empty and before.lstrip().startswith(empty) else before
+        )
+
+    def _strip_wrapper(self, before: str) -> str:
+        content = self.known.content
+        if not content.wraps_empty:
+            return before
+        return before.removeprefix(self.known.reasoning.to_content).removeprefix(content.start + content.end)
+
+    def _marked_like(self, before: str, row: Row) -> str:
+        """Mark in `before` the numbers that were found in `row.before`."""
+        first = _NUMBERS.search(row.before)
+        if first is None:
+            return before
+        counted = row.before[first.start() :]
+        # A number is looked at once, from its first digit: a search within it would take the square of its length.
+        match = re.search(r"(?<!\d)" + r"\d+".join(map(re.escape, _NUMBERS.split(counted))) + "$", before)
+        return before[: match.start()] + counted if match else before
+
+    def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
+        """Return the section's opener, which all shapes of an answer share, and the joint before it in each shape."""
+        rest = {joint: before[: len(before) - len(solution.prefix)] for joint, before in openings.items()}
+        section = common_suffix(rest.values()).lstrip()
+        return section, {joint: before[: len(before) - len(section)] for joint, before in rest.items()}
+
+    # What is after the last call
+
+    def _split_end(self, row: Row) -> tuple[str, str]:
+        """Return what follows the last call without the end of the turn, and that end when it is the usual one.
+
+        It is the same with less white space before it: some is after content alone.
+        """
+        after = until_sentinel(row.after).removesuffix(self.frame.appended)
+        end = self.known.turn_end
+        ways = (end[at:] for at in range(len(end) - len(end.lstrip()) + 1)) if end.strip() else (end,)
+        found = next((way for way in ways if way and after.endswith(way)), "")
+        return after.removesuffix(found), found
+
+    def _closing_end(self, tools: CallSyntax, after: str) -> str:
+        """Return the closing marker that also ends a turn with calls, where nothing else ends it but content's turns have an end.
+
+        Where more calls may follow it in the same turn it does not: they are messages of their own only after a header.
+        """
+        marker = next((part for part in reversed(lexemes(after)) if part.strip()), "")
+        last = tools.section_end.strip() or (self.frame.header.strip() and self.frame.header.strip() in tools.separator)
+        ends = self.known.turn_end.strip() and is_tag(marker) and last
+        return marker if ends and marker not in tools.function else ""
+
+    def _solve_row(self, row: Row, openings: Mapping[str, str], after: str, *, ended: bool) -> Solution:
+        if row.betweens:
+            return solve(list(openings.values()), row.betweens[0], [after])
+        prefix = common_suffix(openings.values()).lstrip()
+        parts = lexemes(after)
+        if ended or not self.known.turn_end:
+            return Solution(prefix=prefix, suffix=after, separator="", rule="one call alone, to its end")
+        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+        suffix = "".join(parts[:last])
+        return Solution(
+            prefix=prefix, suffix=suffix, separator="", rule="one call alone, whose last marker ends the turn"
+        )
+
+    def _section_end(self, after: str, end: str, solution: Solution, section: str) -> tuple[str, str]:
+        rest = after.removeprefix(solution.suffix)
+        if end or not self.known.turn_end:
+            return rest, end
+        if not section.strip():
+            return "", rest
+        parts = lexemes(rest)
+        last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+        return ("".join(parts[:last]), "".join(parts[last:])) if sum(map(is_tag, parts)) > 1 else (rest, "")
+
+    # Skeletons
+
+    def _skeletons(self, row: Row, solution: Solution, index_start: int) -> CallSyntax:
+        core = row.items[0]
+        if self.mode is ToolMode.JSON_NATIVE:
+            call_start, name_prefix = solution.prefix, ""
+            function_close, call_end = "", solution.suffix
+        else:
+            call_start, name_prefix = split_opener(solution.prefix)
+            function_close, call_end = split_closer(solution.suffix, call_start)
+        if _NUMBERS.search(call_start):
+            call_start, name_prefix = "", call_start + name_prefix
+        if _NUMBERS.search(call_end):
+            function_close, call_end = function_close + call_end, ""
+        function = merge([name_prefix, *core, function_close])
+        function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
+        tools = CallSyntax(
+            mode=self.mode,
+            call_start=call_start,
+            call_end=call_end,
+            function=function,
+            arguments=arguments,
+            index_start=index_start,
+            parallel=len(row.items) > 1,
+        )
+        return lead_layout(tools)
+
+    def _fit_empty(self, tools: CallSyntax) -> tuple[CallSyntax, str]:
+        """T6: compare what a call without arguments has in their place, and say what was found."""
+        body, arguments = self.answers.empty_call, tools.arguments
+        if body is None or NAMES[0] not in body:
+            return tools, "a call without arguments is not rendered"
+        usual = arguments.start + arguments.end if arguments.entry else '"{}"' if arguments.as_string else "{}"
+        if self._call_text(tools, usual) in body:
+            return tools, "as usual, with nothing inside"
+        written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
+        if written is not None:
+            found = replace(tools, arguments=replace(arguments, when_empty=written))
+            return found, f"as {written}" if written else "nothing is written"
+        row = None if self.answers.call is None or tools.envelope else self._row(self.answers.call)
+        if row is not None and len(row.items[0]) == 3:
+            shorter = left_out(tools, str(row.items[0][1]), row.after, body.partition(NAMES[0])[2])
+            if shorter and self._call_text(shorter, shorter.arguments.when_empty or "") in body:
+                return shorter, "left out, with the text around them"
+        return tools, "in a way that is not understood"
+
+    def _call_text(self, tools: CallSyntax, arguments: str) -> str:
+        """Return the first call, from its name to its end, with this text for arguments."""
+        values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
+        values[Slot.COUNT] = "0"
+        function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
+        return function + tools.call_end
+
+    def _joint_before_content(self, tools: CallSyntax) -> str | None:
+        """Return the joint between calls and content when content is written last."""
+        body = self.answers.mixed
+        if body is None or CONTENT not in body:
+            return None
+        row = self._row(body.partition(CONTENT)[0])
+        if row is None:
+            return None
+        closing = _literal_end(row, tools)
+        return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
+
+
+def _long_calls(count: int) -> tuple[Call, ...]:
+    """Return the calls with two arguments that are beside `count` calls with one in the records."""
+    return make_calls(1 if count == 1 else 3, 2)
+
+
+def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:
+    """Take white space at the outer ends of a call out of its markers: it separates calls and parts."""
+    lead = tools.call_start[: len(tools.call_start) - len(tools.call_start.lstrip())]
+    trail = tools.call_end[len(tools.call_end.rstrip()) :]
+    if not tools.section_start:
+        joints = {joint: text + lead for joint, text in joints.items()}
+    tools = replace(
+        tools,
+        section_start=tools.section_start + lead if tools.section_start else "",
+        call_start=tools.call_start[len(lead) :],
+        call_end=tools.call_end[: len(tools.call_end) - len(trail)],
+        separator=trail + tools.separator + lead if tools.parallel else tools.separator,
+        section_end=trail + tools.section_end,
+    )
+    return tools, joints
+
+
+def _literal_end(row: Row, tools: CallSyntax) -> str:
+    after_arguments = literal_after(tools.function, Slot.ARGUMENTS)
+    return row.after.removeprefix(tools.arguments.end).removeprefix(after_arguments).removeprefix(tools.call_end)

@@ -1,0 +1,372 @@
+"""Finds the markers of reasoning, and what follows them, in renderings with and without it (R1, R2, R3).
+
+Strategy: what is before the needle is the opener. What is after it is closer, joint and the next part's opener;
+texts in which different parts follow agree up to the end of closer and joint. Where a template drops reasoning, its
+generation prompt, and the closers that it removes from content, tell the markers.
+
+Heuristics are in three tables, each tried from the top: `_WAYS` to see reasoning at all, and two of ways to tell its closer
+from what follows it, `_BEFORE_CONTENT` and `_BEFORE_CALLS`. The finding names those that decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from unrender.analysis.ask.answers import Answers
+from unrender.analysis.ask.probes import CONTENT, CONTENT2, NAMES, REASONING
+from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, lexemes, openers_of
+from unrender.analysis.find.turn_frame import Frame, is_marked, tail_of
+from unrender.format import Reasoning, ReasoningMode
+
+UNSEEN_JOINT = "\n\n"
+"""What models write after reasoning that their template does not render: an empty line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Openings:
+    """Text between the header and the first visible part of an answer; None when that shape is not rendered."""
+
+    content: str | None
+    """Before content, without reasoning."""
+    calls: str | None
+    """Before the first call's name, without reasoning and content."""
+    reasoning: str | None
+    """Before reasoning."""
+    reasoning_content: str | None
+    """Between reasoning and content."""
+    reasoning_calls: str | None
+    """Between reasoning and the first call's name."""
+    content_no_thinking: str | None
+    """Before content, with thinking switched off."""
+    reasoning_content_and_calls: str | None = None
+    """Between reasoning and content, where calls follow."""
+    calls_no_thinking: str | None = None
+    """Before the first call's name, with thinking switched off."""
+    content_tail: str = ""
+    """After content, to the end of the turn."""
+    reasoning_content_tail: str = ""
+    """The same when reasoning is before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningFinding:
+    """The reasoning's markers, and how they were found."""
+
+    reasoning: Reasoning
+    to_content: str = ""
+    comparison: str = ""
+    """R1, or R2 where the generation prompt alone shows the markers."""
+    rule: str = ""
+    """The names of the heuristics that decided, e.g. `reasoning is written; up to the opener's closer`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """All that is known when reasoning is looked for."""
+
+    source: str = ""
+    """The template's own text or, of a function, all that it has written."""
+    frame: Frame
+    openings: Openings
+    cut: Mapping[str, str | None] = field(default_factory=dict)
+    """As in `Answers`."""
+    content_end: str = ""
+    """What ends content and nothing else."""
+
+
+def find_openings(answers: Answers, frame: Frame) -> Openings:
+    """Find the text before and between the parts of answers."""
+    both, reasoned_calls = answers.reasoned, answers.reasoned_call
+    return Openings(
+        content=_before(answers.content, CONTENT),
+        calls=_before(answers.call, NAMES[0]),
+        reasoning=_before(both, REASONING)
+        if _before(both, REASONING) is not None
+        else _before(reasoned_calls, REASONING),
+        reasoning_content=_between(both, REASONING, CONTENT),
+        reasoning_calls=_between(reasoned_calls, REASONING, NAMES[0]),
+        content_no_thinking=_before(answers.content_no_thinking, CONTENT),
+        reasoning_content_and_calls=_between(answers.reasoned_mixed, REASONING, CONTENT),
+        calls_no_thinking=_before(answers.call_no_thinking, NAMES[0]),
+        content_tail=tail_of(answers.content, CONTENT, frame),
+        reasoning_content_tail=tail_of(both, CONTENT, frame),
+    )
+
+
+def find_reasoning(seen: Seen) -> ReasoningFinding:
+    """Find the reasoning's markers; mode NONE when nothing shows any."""
+    for comparison, name, find in _WAYS:
+        found = find(seen)
+        if found is not None:
+            return replace(found, comparison=comparison, rule="; ".join(filter(None, (name, found.rule))))
+    return ReasoningFinding(reasoning=Reasoning())
+
+
+def _from_presence(seen: Seen) -> ReasoningFinding | None:
+    """R1, R3: reasoning is rendered."""
+    openings, frame = seen.openings, seen.frame
+    if openings.reasoning_content is None and openings.reasoning_calls is None:
+        return None
+    start = openings.reasoning or ""
+    end, joint, rule = _split_closer(seen, start)
+    if not end:
+        return ReasoningFinding(reasoning=Reasoning())
+    if not start and _opens(frame.prefill, end):
+        start = frame.prefill
+    if frame.prefill and frame.prefill == start.lstrip():
+        start = frame.prefill  # Only the history writes the space before it, not the prompt.
+    reasoning = Reasoning(
+        mode=_mode(start, end, frame, openings), start=start, end=end, empty=_empty_form(start, end, openings)
+    )
+    return ReasoningFinding(reasoning=reasoning, to_content=joint, rule=rule)
+
+
+def _mode(start: str, end: str, frame: Frame, openings: Openings) -> ReasoningMode:
+    if not start.strip():
+        return ReasoningMode.DELIMITER
+    if frame.prefill.strip().endswith(start.strip()):
+        closed = end.strip() in frame.prefill_no_thinking
+        return ReasoningMode.FORCED_CLOSED if closed else ReasoningMode.FORCED_OPEN
+    if openings.reasoning_content is None:
+        return ReasoningMode.TOOLS_ONLY
+    return ReasoningMode.TAG_BASED
+
+
+def _split_closer(seen: Seen, start: str) -> tuple[str, str, str]:
+    """Split what follows reasoning into closer and joint to content; return them with the name of the rule."""
+    openings, frame = seen.openings, seen.frame
+    shown = openings.reasoning_content or openings.reasoning_calls or ""
+    closer, repeated, _ = shown.partition(frame.header or "\0")
+    if frame.header.strip() and repeated and closer.strip():
+        return closer, repeated, "every part is a message of its own"
+    if frame.header.strip() and repeated and closer:
+        end = closer + repeated.rstrip()
+        return end, repeated[len(repeated.rstrip()) :], "white space closes nothing: the next message's header does"
+    text, rule = _closer_and_joint(seen, start)
+    header = common_suffix([text, frame.header])
+    before = text[: len(text) - len(header)]
+    if before.strip() and header.strip() and header.strip() == frame.header.strip():
+        return before, header, rule
+    if not text.strip():
+        text, rule = openings.reasoning_content or "", "white space closes nothing: the next part's opener does"
+    end = text.rstrip()
+    # This joint is the one before content: before a call there may be less layout.
+    before_content = openings.reasoning_content or openings.reasoning_content_and_calls or ""
+    following = (before_content if before_content.startswith(end) else text)[len(end) :]
+    return end, following[: len(following) - len(following.lstrip())], rule
+
+
+def _closer_and_joint(seen: Seen, start: str) -> tuple[str, str]:
+    """Return what follows reasoning without the next part's opener, and the name of the rule."""
+    openings = seen.openings
+    after = [text for text in (openings.reasoning_content, openings.reasoning_calls) if text is not None]
+    without = [text for text in (openings.content, openings.calls) if text is not None]
+    after += [text[len(start) :] for text in without if start and text.startswith(start)]
+    text = common_prefix(after) or after[0]
+    if openings.reasoning_content is not None:
+        return _first(_BEFORE_CONTENT, text, start, seen)
+    return _first(_BEFORE_CALLS, text, start, seen) if len(set(after)) == 1 else (text, _SHARED)
+
+
+_SHARED = "what all parts that follow share"
+_Cut = Callable[[str, str, Seen], str]
+"""What follows reasoning and its opener in, as much of it as is closer and joint out; empty when the rule does not apply."""
+
+
+def _first(rules: tuple[tuple[str, _Cut], ...], text: str, start: str, seen: Seen) -> tuple[str, str]:
+    found = ((cut(text, start, seen), name) for name, cut in rules)
+    return next((item for item in found if item[0]), (text, _SHARED))
+
+
+def _without_content_opener(text: str, start: str, seen: Seen) -> str:
+    """Cut off what content begins with where there is no reasoning.
+
+    What closes the opener of reasoning is not content's: some templates write it alone where there is no reasoning. What the
+    switch writes in the opener's place closes it, too, unless another marker does.
+    """
+    frame, openings = seen.frame, seen.openings
+    closers = [closer for part in lexemes(start) if is_tag(part) for closer in closers_of(part)]
+    alone = frame.prefill_no_thinking.strip()
+    if frame.prefill.strip() == start.strip() and not is_marked(text.partition(alone or "\0")[0]):
+        closers.append(alone)
+    for opening in (openings.content, openings.content_no_thinking):
+        if opening and opening.strip() and opening.strip() not in closers and text.endswith(opening):
+            rest = text[: -len(opening)]
+            if rest.strip():
+                return rest
+    return ""
+
+
+def _without_as_many(text: str, _: str, seen: Seen) -> str:
+    """Cut off as many lexemes as content's closer has, where it is a marker that they make."""
+    full = seen.openings.reasoning_content or ""
+    size, parts = len(lexemes(seen.content_end.strip())), lexemes(full.rstrip())
+    marks = any(is_tag(part) for part in parts[-size:])
+    return "".join(parts[:-size]) if marks and text == full else ""
+
+
+def _as_in_pair(text: str, start: str, seen: Seen) -> str:
+    pair = seen.frame.prefill_no_thinking
+    closer = pair[len(start) :].rstrip()
+    return closer if start and pair.startswith(start) and text.startswith(closer) else ""
+
+
+def _before_call(text: str, _: str, seen: Seen) -> str:
+    calls = seen.openings.calls
+    return text[: -len(calls)] if calls and text.endswith(calls) else ""
+
+
+def _up_to_closer(text: str, start: str, _: Seen) -> str:
+    """Return `text` up to and with the marker that closes the last one of `start`; empty when it is not there.
+
+    White space after it is kept when nothing else follows: that is the joint.
+    """
+    tags = [part for part in lexemes(start) if is_tag(part)]
+    for closer in closers_of(tags[-1]) if tags else ():
+        head, found, rest = text.partition(closer)
+        if found:
+            return head + closer + rest[: len(rest) - len(rest.lstrip())]
+    return ""
+
+
+_BEFORE_CONTENT: tuple[tuple[str, _Cut], ...] = (
+    ("without what content alone begins with", _without_content_opener),
+    ("without as many markers as close content", _without_as_many),
+    ("up to the opener's closer", _up_to_closer),
+)
+_BEFORE_CALLS: tuple[tuple[str, _Cut], ...] = (
+    ("as far as the prompt's empty block", _as_in_pair),
+    ("up to the opener's closer", _up_to_closer),
+    ("without what a call alone begins with", _before_call),
+)
+
+
+def _empty_form(start: str, end: str, openings: Openings) -> str:
+    """Return what is written in place of reasoning when there is none.
+
+    Content is asked before calls, unless only calls differ with the switch: a template may refuse content that was not thought
+    about, and then content is seen as it is without thinking.
+    """
+    asked = [(openings.content, openings.content_no_thinking), (openings.calls, openings.calls_no_thinking)]
+    for opening, _ in sorted(asked, key=lambda pair: pair[0] == pair[1]):
+        if opening is None:
+            continue
+        at = _closer_at(opening, start.strip(), end.strip())
+        if at >= 0 and (not opening[:at].strip() or opening[:at].strip() == start.strip()):
+            return opening[: at + len(end.strip())]
+    return ""
+
+
+def _closer_at(text: str, start: str, end: str) -> int:
+    """Return where reasoning ends in `text`, -1 when it does not; an end that is part of the start comes after it."""
+    inside = text.find(start) + len(start) if end in start and start in text else 0
+    return text.find(end, inside) if end else -1
+
+
+def _from_empty_block(seen: Seen) -> ReasoningFinding | None:
+    """R2: the generation prompt writes an empty block, or content begins with one."""
+    frame, openings = seen.frame, seen.openings
+    texts = (frame.prefill_no_thinking, frame.prefill, openings.content or "", openings.content_no_thinking or "")
+    pairs = (_adjacent_pair(text) for text in texts)
+    pair = next((pair for pair in pairs if pair), None)
+    return None if pair is None else _from_pair(frame, openings, *pair)
+
+
+def _from_open_block(seen: Seen) -> ReasoningFinding | None:
+    """R2: the generation prompt opens a block."""
+    frame, openings = seen.frame, seen.openings
+    opener = _open_tag(frame.prefill)
+    closers = closers_of(opener) if opener else ()
+    if _opens_content(opener, closers, frame, openings):
+        return None
+    # The prompt opens the block and the model closes it. A closer that the template never mentions is only taken if no
+    # other could close the opener.
+    closer = next((closer for closer in closers if closer in seen.source or len(closers) == 1), "")
+    if not closer:
+        return None
+    margin = frame.prefill.rpartition(opener)[2]
+    empty, joint = _closed_alone(openings.content or "", closer)
+    start, end = opener + margin, margin + closer
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start=start, end=end, empty=empty, unseen=True)
+    return ReasoningFinding(reasoning=reasoning, to_content=joint or UNSEEN_JOINT)
+
+
+def _closed_alone(shown: str, closer: str) -> tuple[str, str]:
+    """Return the closer, where it is alone before content, and the white space after it; else nothing."""
+    return (closer, shown.partition(closer)[2]) if shown.strip() == closer else ("", "")
+
+
+def _opens_content(opener: str, closers: tuple[str, ...], frame: Frame, openings: Openings) -> bool:
+    """Return whether the block that the prompt opens is the response: content is in it, and its closer after content.
+
+    A switch that changes whether it is opened says that it is reasoning.
+    """
+    if not opener or frame.prefill != frame.prefill_no_thinking:
+        return False
+    tags = [part for part in lexemes(openings.content_tail) if is_tag(part)]
+    return (openings.content or "").strip().endswith(opener) and tags[:1] != [] and tags[0] in closers
+
+
+def _adjacent_pair(text: str) -> tuple[str, str, str] | None:
+    """Return opener, white space and closer of an empty block in `text`."""
+    parts = lexemes(text)
+    for i, part in enumerate(parts):
+        if not is_tag(part):
+            continue
+        j = next((j for j in range(i + 1, len(parts)) if parts[j].strip()), None)
+        if j is not None and parts[j] in closers_of(part):
+            return part, "".join(parts[i + 1 : j]), parts[j]
+    return None
+
+
+def _from_pair(frame: Frame, openings: Openings, opener: str, space: str, closer: str) -> ReasoningFinding:
+    open_prompt = frame.prefill.strip().endswith(opener)
+    margin = (open_prompt and frame.prefill.rpartition(opener)[2]) or space[: (len(space) + 1) // 2]
+    mode = ReasoningMode.FORCED_CLOSED if open_prompt else ReasoningMode.TAG_BASED
+    shown = openings.content or ""
+    empty = opener + space + closer if opener + space + closer in shown else ""
+    joint = frame.prefill_no_thinking.rpartition(closer)[2] if closer in frame.prefill_no_thinking else ""
+    reasoning = Reasoning(mode=mode, start=opener + margin, end=margin + closer, empty=empty)
+    return ReasoningFinding(reasoning=reasoning, to_content=joint or 2 * margin)
+
+
+def _from_removal(seen: Seen) -> ReasoningFinding | None:
+    """String constants that look like closers: put `X</closer>Y` into content, and see X vanish."""
+    for closer, body in seen.cut.items():
+        if body is None or CONTENT not in body or CONTENT2 in body:
+            continue
+        opener = next((opener for opener in openers_of(closer) if opener in seen.source), "")
+        opener = opener or next(iter(openers_of(closer)), "")
+        if opener:
+            mode = ReasoningMode.FORCED_OPEN if seen.frame.prefill.strip().endswith(opener) else ReasoningMode.TAG_BASED
+            reasoning = Reasoning(mode=mode, start=opener, end=closer, unseen=True)
+            return ReasoningFinding(reasoning=reasoning, to_content=UNSEEN_JOINT)
+    return None
+
+
+_WAYS: tuple[tuple[str, str, Callable[[Seen], ReasoningFinding | None]], ...] = (
+    ("R1", "reasoning is written", _from_presence),
+    ("R2", "an empty block is in the prompt or before content", _from_empty_block),
+    ("R2", "the generation prompt ends in an open block", _from_open_block),
+    ("R1", "content up to a closer is cut off", _from_removal),
+)
+
+
+def _open_tag(prefill: str) -> str:
+    parts = lexemes(prefill.rstrip())
+    return parts[-1] if parts and is_tag(parts[-1]) and closers_of(parts[-1]) else ""
+
+
+def _opens(prefill: str, end: str) -> bool:
+    opener = _open_tag(prefill)
+    return bool(opener) and end.strip() in closers_of(opener)
+
+
+def _before(text: str | None, needle: str) -> str | None:
+    return text.partition(needle)[0] if text is not None and needle in text else None
+
+
+def _between(text: str | None, left: str, right: str) -> str | None:
+    rest = (text or "").partition(left)[2]
+    return rest.partition(right)[0] if right in rest else None

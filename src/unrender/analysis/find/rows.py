@@ -1,0 +1,167 @@
+"""Finds the calls in a rendering: each call's slots, and the literals before, between and after."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unrender.analysis.ask.probes import NAMES, Call
+from unrender.analysis.find.skeletons import outer_literals
+from unrender.analysis.find.spans import Span, arguments_span, holds, json_spans, literal_span, loads, path_to
+from unrender.analysis.find.tokens import Row, Token, find_tokens, make_row, merge
+from unrender.format import CallSyntax, Envelope, Part, Skeleton, Slot, ToolMode
+
+
+def find_row(text: str, calls: Sequence[Call], mode: ToolMode, entry: Skeleton = ()) -> Row | None:
+    """Find `calls` in `text`; None when some are missing. `entry` is the skeleton of an argument in tags."""
+    tokens: list[Token] = []
+    position = 0
+    for owner, call in enumerate(calls):
+        span = _find_call(text, call, mode, entry, position)
+        if span is None:
+            return None
+        tokens.append(Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=owner))
+        position = span.end
+    words = {call.name: (Slot.NAME, owner) for owner, call in enumerate(calls)}
+    words |= {call.id: (Slot.ID, owner) for owner, call in enumerate(calls)}
+    if mode is not ToolMode.JSON_NATIVE:
+        return make_row(text, find_tokens(text, words, tokens), len(calls))
+    return _native_row(text, calls, tokens, words)
+
+
+def _find_call(text: str, call: Call, mode: ToolMode, entry: Skeleton, position: int) -> Span | None:
+    """Find a call's arguments or, for JSON_NATIVE, the whole call."""
+    if mode is ToolMode.JSON_NATIVE:
+        return native_span(text, call, position)
+    if mode is ToolMode.TAG_WITH_JSON:
+        return arguments_of(text, call, position)
+    return _tagged_span(text, call, entry, position)
+
+
+def _tagged_span(text: str, call: Call, entry: Skeleton, position: int) -> Span | None:
+    words = dict.fromkeys(call.arguments, (Slot.KEY, 0)) | {
+        str(value): (Slot.VALUE, 0) for value in call.arguments.values()
+    }
+    name_at = text.find(call.name, position)
+    inside = [token for token in find_tokens(text, words) if token.start >= max(name_at, position)]
+    values = [token.end for token in inside if token.slot is Slot.VALUE]
+    if not inside or len(values) < len(call.arguments):
+        return None
+    last_value = values[len(call.arguments) - 1]
+    keys_after_value = entry[entry.index(Slot.VALUE) :].count(Slot.KEY)
+    ends = [token.end for token in inside if token.start >= last_value and token.slot is Slot.KEY][:keys_after_value]
+    prefix, suffix = outer_literals(entry)
+    return Span(start=inside[0].start - len(prefix), end=(ends or [last_value])[-1] + len(suffix), value=call.arguments)
+
+
+def _native_row(
+    text: str, calls: Sequence[Call], wholes: Sequence[Token], words: Mapping[str, tuple[Slot, int]]
+) -> Row | None:
+    items = []
+    for whole, call in zip(wholes, calls, strict=True):
+        inner = text[whole.start : whole.end]
+        span = arguments_of(inner, call, 0)
+        if span is None:
+            return None
+        covered = [Token(start=span.start, end=span.end, slot=Slot.ARGUMENTS, owner=0)]
+        tokens = find_tokens(inner, words, covered)
+        parts: list[Part] = [inner[: tokens[0].start]]
+        for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+            parts += [token.slot, inner[token.end : following.start if following else len(inner)]]
+        items.append(merge(parts))
+    betweens = [text[left.end : right.start] for left, right in itertools.pairwise(wholes)]
+    return Row(
+        before=text[: wholes[0].start], items=tuple(items), betweens=tuple(betweens), after=text[wholes[-1].end :]
+    )
+
+
+def find_envelope(text: str, call: Call, tools: CallSyntax) -> Envelope | None:
+    """Return where name, arguments and id are in the JSON object that writes `call` in `text`."""
+    span, outer = native_span(text, call, 0), _outer_span(text, call)
+    if span is None:
+        return None
+    named = path_to(span.value, call.name)
+    arguments = path_to(span.value, dict(call.arguments)) or _path_to_text(span.value, call.arguments)
+    return Envelope(
+        name_field=named or (),
+        args_field=(arguments or ()) if named else (),
+        id_field=path_to(span.value, call.id) or (),
+        gen_id_field=_counter_path(span.value, tools),
+        list_field=_list_path(outer.value, span.value) if outer is not None else (),
+        array_wrapped=tools.section_start.rstrip().endswith("[") and tools.section_end.lstrip().startswith("]"),
+    )
+
+
+def native_span(text: str, call: Call, position: int) -> Span | None:
+    """Find the JSON object that holds this call's name and arguments, and no other call's."""
+    name_at = text.find(call.name, position)
+    if name_at < 0:
+        return None
+    others = [name for name in NAMES if name != call.name]
+    found = None
+    for span in json_spans(text, "{", _last_needle(text, call, name_at)):
+        fits = span.start >= position and _holds_call(span.value, call)
+        if not fits or any(holds(span.value, name) for name in others):
+            continue
+        if found is None or _lists(found.value, span.value):
+            found = span
+    return found
+
+
+def _outer_span(text: str, call: Call) -> Span | None:
+    spans = json_spans(text, "{[", text.find(call.name))
+    return next((span for span in spans if _holds_call(span.value, call)), None)
+
+
+def _last_needle(text: str, call: Call, name_at: int) -> int:
+    keys = [text.find(key) for key in call.arguments]
+    return max([name_at, *keys])
+
+
+def _holds_call(value: Any, call: Call) -> bool:
+    arguments = dict(call.arguments)
+    return holds(value, call.name) and (holds(value, arguments) or _path_to_text(value, arguments) is not None)
+
+
+def _path_to_text(value: Any, arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the keys that lead to `arguments` written as JSON text."""
+    if not isinstance(value, dict):
+        return None
+    for key, item in value.items():
+        if isinstance(item, str) and loads(item) == arguments:
+            return (key,)
+        deeper = _path_to_text(item, arguments)
+        if deeper is not None:
+            return (key, *deeper)
+    return None
+
+
+def _lists(outer: Any, inner: Any) -> bool:
+    """Return whether `inner` is an item of a list in `outer`."""
+    if isinstance(outer, list):
+        return inner in outer or any(_lists(item, inner) for item in outer)
+    return isinstance(outer, dict) and any(_lists(item, inner) for item in outer.values())
+
+
+def _list_path(outer: Any, inner: Any) -> tuple[str, ...]:
+    if not isinstance(outer, dict):
+        return ()
+    for key, item in outer.items():
+        if isinstance(item, list) and inner in item:
+            return (key,)
+        deeper = _list_path(item, inner)
+        if deeper:
+            return (key, *deeper)
+    return ()
+
+
+def _counter_path(value: Any, tools: CallSyntax) -> tuple[str, ...]:
+    if Slot.INDEX not in tools.function:
+        return ()
+    return path_to(value, str(tools.index_start)) or path_to(value, tools.index_start) or ()
+
+
+def arguments_of(text: str, call: Call, position: int) -> Span | None:
+    """Find where a call's arguments are written as one JSON object or Python dictionary."""
+    return arguments_span(text, call.arguments, position) or literal_span(text, call.arguments, position)

@@ -1,0 +1,223 @@
+"""Compares two renderings: what they share, and where they differ. This is the small core of the analysis.
+
+Rules:
+- Texts are compared in *lexemes* (a `<tag>`, a `[MARKER]`, a word, one white-space character, one other character), never
+  in single characters: `<think>` and `<tool_call>` share a character by accident, and no lexeme.
+- A boundary never separates a marker from the word that completes it, as in `<|open|>` + `think`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_LEXEME = re.compile(r"<<[^<>\s]+>>|<[^<>\s]*>|\[\[[^\[\]\s]+\]\]|\[[^\[\]\s]*\]|\w+|\s|.", re.DOTALL)
+_PAIRS = (("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"))
+"""Words by which an opener and its closer differ, in small and in capital letters."""
+_MARKER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Two texts compared: their common start, what is only in each, and their common end."""
+
+    prefix: str
+    left: str
+    right: str
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A piece of text that is either one marker (`<…>`, `[…]`) or has no marker in it."""
+
+    text: str
+    is_marker: bool
+
+
+def lexemes(text: str) -> list[str]:
+    r"""Cut `text` into lexemes; joined they give `text` again.
+
+    >>> lexemes("<think>\nso far")
+    ['<think>', '\n', 'so', ' ', 'far']
+    """
+    return _LEXEME.findall(text)
+
+
+def common_prefix(texts: Iterable[str]) -> str:
+    """Return the longest run of lexemes with which all `texts` begin.
+
+    >>> common_prefix(["<|a|>x<think>", "<|a|>x<tool>"])
+    '<|a|>x'
+    """
+    return "".join(shared_start([lexemes(text) for text in texts]))
+
+
+def common_suffix(texts: Iterable[str]) -> str:
+    """Return the longest run of lexemes in which all `texts` end."""
+    backwards = [lexemes(text)[::-1] for text in texts]
+    return "".join(shared_start(backwards)[::-1])
+
+
+def shared_start(sequences: Sequence[Sequence[T]]) -> list[T]:
+    """Return the items with which all sequences begin."""
+    shared = []
+    for items in zip(*sequences, strict=False):
+        if items.count(items[0]) < len(items):
+            break
+        shared.append(items[0])
+    return shared
+
+
+def calculate_diff_split(left: str, right: str) -> Split:
+    """Split two texts into common prefix, both middles and common suffix. No marker is cut in two.
+
+    >>> calculate_diff_split("<a>one</a>", "<a>two</a>")
+    Split(prefix='<a>', left='one', right='two', suffix='</a>')
+    """
+    prefix = common_prefix([left, right])
+    left, right = left[len(prefix) :], right[len(prefix) :]
+    suffix = common_suffix([left, right])
+    end = len(suffix)
+    return Split(prefix=prefix, left=left[: len(left) - end], right=right[: len(right) - end], suffix=suffix)
+
+
+def segmentize_markers(text: str) -> tuple[Segment, ...]:
+    """Cut `text` into markers and what is between them.
+
+    >>> [segment.text for segment in segmentize_markers("say <b>it</b>")]
+    ['say ', '<b>', 'it', '</b>']
+    """
+    segments, position = [], 0
+    for match in _MARKER.finditer(text):
+        if match.start() > position:
+            segments.append(Segment(text=text[position : match.start()], is_marker=False))
+        segments.append(Segment(text=match.group(), is_marker=True))
+        position = match.end()
+    if position < len(text):
+        segments.append(Segment(text=text[position:], is_marker=False))
+    return tuple(segments)
+
+
+def until_common_prefix(text: str, left: str, right: str) -> str:
+    """Return the part of `text` before the common prefix of `left` and `right`.
+
+    >>> until_common_prefix("<args><k>one</k>", "<k>one", "<k>two")
+    '<args>'
+    """
+    return text.partition(common_prefix([left, right]) or "\0")[0]
+
+
+def after_common_suffix(text: str, left: str, right: str) -> str:
+    """Return the part of `text` after the last common suffix of `left` and `right`."""
+    return text.rpartition(common_suffix([left, right]) or "\0")[2]
+
+
+def compare_variants(probe: T, change: Callable[[T], T], render: Callable[[T], str | None]) -> Split | None:
+    """Render `probe` and its changed variant and split the two; None when either does not render."""
+    left, right = render(probe), render(change(probe))
+    if left is None or right is None:
+        return None
+    return calculate_diff_split(left, right)
+
+
+def is_word(lexeme: str) -> bool:
+    """Return whether a lexeme is a word or number, which may complete a marker."""
+    return lexeme[:1].isalnum() or lexeme[:1] == "_"
+
+
+def is_tag(lexeme: str) -> bool:
+    """Return whether a lexeme is a complete bracketed marker such as `<think>` or `[INST]`."""
+    return len(lexeme) > 2 and lexeme[0] + lexeme[-1] in ("<>", "[]")
+
+
+def closers_of(tag: str) -> tuple[str, ...]:
+    """Return the markers that would close `tag`.
+
+    >>> closers_of("<think>")
+    ('</think>',)
+    >>> closers_of("<|START_THINKING|>")
+    ('</|START_THINKING|>', '<|/START_THINKING|>', '<|END_THINKING|>')
+    """
+    if tag[1:2] == "/" or tag[1:3] == "|/":
+        return ()
+    if tag[:2] in ("<<", "[["):
+        return () if tag[2:3] == "/" else (f"{tag[:2]}/{tag[2:]}",)
+    closers = [f"{tag[0]}/{tag[1:]}"]
+    if tag.startswith("<|") and tag.endswith("|>"):
+        closers.append(f"<|/{tag[2:]}")
+    elif tag.startswith("<|"):
+        closers.append(f"<{tag[2:-1]}|>")
+    return (*closers, *(tag.replace(left, right) for left, right in _spelled_pairs() if left in tag))
+
+
+def openers_of(closer: str) -> tuple[str, ...]:
+    """Return the markers that `closer` would close."""
+    if closer[:3] in ("<</", "[[/"):
+        return (closer.replace("/", "", 1),)
+    candidates = [closer.replace("/", "", 1)] if closer[1:2] == "/" or closer[1:3] == "|/" else []
+    if closer.endswith("|>") and not closer.startswith("<|"):
+        candidates.append(f"<|{closer[1:-2]}>")
+    return (*candidates, *(closer.replace(right, left) for left, right in _spelled_pairs() if right in closer))
+
+
+def _spelled_pairs() -> list[tuple[str, str]]:
+    return [*_PAIRS, *((left.upper(), right.upper()) for left, right in _PAIRS)]
+
+
+_OPEN_TAG = re.compile(r"[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """The literals of a row of items."""
+
+    prefix: str
+    """Before each item."""
+    suffix: str
+    """After each item."""
+    separator: str
+    """Between two."""
+    rule: str = ""
+    """The name of the rule that drew the borders."""
+
+
+def solve(before: Sequence[str], between: str, after: Sequence[str]) -> Solution:
+    """Find prefix, suffix and separator of the items in a row.
+
+    >>> solve(["<c>", "hi <c>"], "</c>, <c>", ["</c>."])
+    Solution(prefix='<c>', suffix='</c>', separator=', ', rule='what is between two, and at both ends')
+    """
+    prefix = common_suffix([*before, between])
+    suffix = common_prefix([between, *after])
+    if len(prefix) + len(suffix) <= len(between):
+        separator = between[len(suffix) : len(between) - len(prefix)]
+        return Solution(prefix=prefix, suffix=suffix, separator=separator, rule="what is between two, and at both ends")
+    border = min(_borders(between, len(between) - len(prefix), len(suffix)), key=lambda at: _awkwardness(between, at))
+    return Solution(
+        prefix=between[border:], suffix=between[:border], separator="", rule="the border lies between whole tags"
+    )
+
+
+def _borders(between: str, first: int, last: int) -> list[int]:
+    positions, at = [first], 0
+    for part in lexemes(between):
+        at += len(part)
+        if first < at <= last:
+            positions.append(at)
+    return positions
+
+
+def _awkwardness(between: str, at: int) -> tuple[bool, bool, bool, bool, int]:
+    left, right = lexemes(between[:at])[-1:], lexemes(between[at:])[:1]
+    inside = _OPEN_TAG.match(between[at:]) is not None
+    broken = bool(left and right) and (_binds(left[0], right[0]) or _binds(right[0], left[0]))
+    return inside, broken, right == ["\n"], bool(right) and right[0].isspace(), at
+
+
+def _binds(marker: str, word: str) -> bool:
+    return is_tag(marker) and is_word(word)

@@ -1,0 +1,356 @@
+"""Finds the frame of a turn from prompts and answers: headers, prefills, and the end of the turn.
+
+Strategy: what all answers to one question have in common at their start is the header. The generation prompt ends in the
+header too, or goes on with the prefill. A boundary is drawn where lexemes differ, and never inside a composite marker.
+What every prompt writes after the end of the question's turn is the anchor: texts are compared from there on. A switch in
+the question, and white space before the anchor, say nothing about the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
+from unrender.analysis.ask.questions import Asked, Turns
+from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
+
+_LONGEST_HEADER = 1000
+"""Characters at the end of a lead in which the header is looked for, which takes time by their square."""
+
+_MOST_BEGINNINGS = 64
+"""Beginnings of a prompt with which an answer is compared."""
+
+
+_SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
+"""Where white space is, or may be: between words, and beside tags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The texts around the answers to a user (and to a tool), before they are taken apart."""
+
+    lead: str
+    """All that is between the user's text and an answer: end of the user's turn, then the header."""
+    lead_no_thinking: str = ""
+    """The same with thinking switched off, where the switch is in the user's turn."""
+    header: str
+    tool_lead: str = ""
+    tool_header: str = ""
+    prefill: str = ""
+    prefill_no_thinking: str = ""
+    unasked: str = ""
+    """The header, where no prompt asks for an answer."""
+    appended: str = ""
+    """What the template appends to a whole conversation, after the end of the last turn."""
+
+    def body(self, text: str | None) -> str | None:
+        """Return the answer in a rendering of [user, answer], without the lead; None when it begins with another lead.
+
+        Some templates write other white space in the lead before one kind of answer than before another.
+        """
+        leads = (lead for lead in (self.lead, self.lead_no_thinking or None) if text is not None and lead is not None)
+        bodies = (text_after_lead(text or "", lead) for lead in leads)
+        return next((body for body in bodies if body is not None), None)
+
+
+def find_frame(turns: Turns, *, part_opener: str) -> Frame:
+    """Find lead, headers and prefills.
+
+    `part_opener` is a marker that opens every part of an answer, and so is not in the header. It may be empty.
+    """
+    asked = turns.question
+    lead = _lead(asked).removesuffix(part_opener)
+    header = _without_sentinels(_header(lead, asked.bare))
+    tool_lead = _tool_lead(turns.result, header).removesuffix(part_opener) if turns.result else ""
+    return Frame(
+        lead=lead,
+        lead_no_thinking=_lead_no_thinking(lead, asked),
+        header=header,
+        tool_lead=tool_lead,
+        tool_header=_without_sentinels(_tool_header(lead, tool_lead)),
+        unasked=_without_sentinels(_unasked(lead, asked)),
+        prefill=_after_lead(asked.prompt, lead),
+        prefill_no_thinking=_after_lead(_to_same_question(asked.prompt_no_thinking, asked), lead),
+        appended=_appended(turns),
+    )
+
+
+def unlike_history(turns: Turns, frame: Frame, content_start: str) -> Iterator[str]:
+    """Yield a sentence for each way in which answers in the history begin unlike the generation prompt.
+
+    `content_start` is the marker that opens content. It is empty when no marker does.
+    """
+    asked = turns.question
+    header, prompt = frame.header.strip(), asked.prompt
+    if prompt and asked.answers and header and prompt != asked.bare and header not in prompt:
+        yield f"the prompt asks with {prompt!r:.200}, but {header!r:.200} is before answers: none shows what follows the prompt"
+    begun = frame.prefill.strip()
+    call = frame.body(turns.call)
+    if begun and content_start.strip().startswith(begun) and call and not call.lstrip().startswith(begun):
+        yield f"the prompt begins content with {begun!r:.200}, and no call follows that: no answer shows how calls follow it"
+
+
+def tail_of(body: str | None, needle: str, frame: Frame) -> str:
+    """Return the text after an answer's last needle, up to the end of its turn."""
+    return until_sentinel(body.rpartition(needle)[2]).removesuffix(frame.appended) if body and needle in body else ""
+
+
+def next_openers(turns: Turns, content_end: str) -> Iterator[str]:
+    """Yield the markers that open the turn after an answer, for templates that do not end an answer."""
+    followed = _tail(turns.followed, CONTENT).partition(USER2)[0]
+    for text in (followed.removeprefix(content_end), _between_call_and_result(turns)):
+        first = next((part for part in lexemes(text) if part.strip()), "")
+        if is_tag(first):
+            yield first
+
+
+def _between_call_and_result(turns: Turns) -> str:
+    """Return what is between a whole call, which nothing ends, and its result."""
+    alone, answered = turns.call, turns.call_answered
+    if not alone or not answered or until_sentinel(alone) != alone or not answered.startswith(alone):
+        return ""
+    return answered[len(alone) :].partition(RESULT)[0]
+
+
+def openings_after_tool(turns: Turns, frame: Frame) -> Iterator[str]:
+    """Yield the text before content in answers to a tool's result, first without and then with another call."""
+    for text in turns.after_result if frame.tool_lead else ():
+        body = text_after_lead(text, frame.tool_lead)
+        if body is not None and CONTENT in body:
+            yield body.partition(CONTENT)[0]
+
+
+def end_in_history(turns: Turns) -> str:
+    """Return what ends an answer when another question follows it: some templates do not end the last answer."""
+    followed = _tail(turns.followed, CONTENT)
+    if USER2 not in followed:
+        return ""
+    followed = followed.partition(USER2)[0]
+    openings = (turns.opening, turns.opening_with_tools)
+    return followed.removesuffix(max((common_suffix([followed, opening]) for opening in openings), key=len))
+
+
+def until_sentinel(text: str) -> str:
+    """Return `text` up to the first EOS or BOS: another turn follows these."""
+    return text.partition(EOS)[0].partition(BOS)[0]
+
+
+def _tail(text: str | None, needle: str) -> str:
+    return until_sentinel(text.rpartition(needle)[2]) if text is not None and needle in text else ""
+
+
+def _lead(asked: Asked) -> str:
+    """Return what all answers to one input begin with: the end of the input's turn, then the header."""
+    prompts = (asked.prompt, _to_same_question(asked.prompt_no_thinking, asked))
+    return _common_lead(_answers(asked), prompts, asked.bare)
+
+
+def _answers(asked: Asked) -> list[str]:
+    others = [_to_same_question(text, asked) for text in (asked.no_thinking, asked.in_history)]
+    # In history, switch-word.jinja writes ` /think` into the user's own text: what follows that is not a header.
+    agreeing = (text for text in others if text is not None and common_prefix([text, *asked.answers]).strip())
+    return [*asked.answers, *agreeing]
+
+
+def _to_same_question(text: str | None, asked: Asked) -> str | None:
+    """Return a text with thinking off after what the question ends with when thinking is on, e.g. ` /think`."""
+    on, off = _ends_of_question(asked)
+    return text if text is None or not off or not text.startswith(off) else on + text[len(off) :]
+
+
+def _lead_no_thinking(lead: str, asked: Asked) -> str:
+    """Return the lead after what the question ends with when thinking is off, where that differs."""
+    on, off = _ends_of_question(asked)
+    return off + lead[len(on) :] if off and lead.startswith(on) else ""
+
+
+def _ends_of_question(asked: Asked) -> tuple[str, str]:
+    """Return what ends a question with thinking on and off, where a switch in it tells the two apart; else nothing.
+
+    Where one goes on from the other, the question is the same: there a template asks for an answer though it is not told to.
+    """
+    on, off = asked.bare or "", asked.bare_no_thinking or ""
+    return ("", "") if on.startswith(off) or off.startswith(on) else (on, off)
+
+
+def _anchor(prompts: list[str], bare: str | None) -> str:
+    """Return what all prompts begin with, where that is more than the end of the question's turn; else nothing."""
+    asked = common_prefix(prompts)
+    return asked if bare is not None and asked.startswith(bare) and asked[len(bare) :].strip() else ""
+
+
+def text_after_lead(text: str, lead: str) -> str | None:
+    r"""Return what follows `lead` at the start of `text`; None when `text` does not start with it.
+
+    White space inside the lead may differ.
+
+    >>> text_after_lead("<end>\n<bot>Hi", "<end><bot>")
+    'Hi'
+    """
+    if text.startswith(lead):
+        return text[len(lead) :]
+    words = [word for word in _SPACE.split(lead) if word]
+    match = re.match(r"\s*" + r"\s*".join(map(re.escape, words)), text) if words else None
+    space = lead[len(lead.rstrip()) :]
+    return text[match.end() :].removeprefix(space) if match else None
+
+
+def _with_leads_of(answers: list[str], prompts: list[str]) -> list[str]:
+    """Return the answers with the white space of a prompt in their leads, where they differ in nothing else up to there.
+
+    `prompts` may be the beginnings of prompts.
+    """
+    evened = []
+    for answer in answers:
+        rests = ((prompt, text_after_lead(answer, prompt)) for prompt in prompts)
+        evened.append(next((prompt + rest for prompt, rest in rests if rest is not None), answer))
+    return evened
+
+
+def _strays(answers: list[str], bare: str | None) -> bool:
+    """Return whether an answer does not begin with the end of the question's turn as it is where no answer follows."""
+    return bare is not None and not all(answer.startswith(bare) for answer in answers)
+
+
+def _beginnings(asked: str, bare: str) -> list[str]:
+    """Return what prompts begin with, and all shorter beginnings that go on after the end of the question's turn."""
+    parts = lexemes(asked[len(bare) :][:_LONGEST_HEADER])[:_MOST_BEGINNINGS]
+    return [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
+
+
+def _common_lead(answers: list[str], prompts: Iterable[str | None], bare: str | None) -> str:
+    """Return what answers and prompts begin with, cut at a natural place; `bare` is the prompt that does not ask."""
+    known = [prompt for prompt in prompts if prompt is not None]
+    asked = _anchor(known, bare)
+    answers = _with_leads_of(answers, [*known, *(_beginnings(asked, bare or "") if _strays(answers, bare) else ())])
+    lead = common_prefix(answers) if answers else ""
+    if asked and lead.startswith(asked):
+        # half-header.jinja: the switch changes the text after `assistant:`, so the space there belongs to the answer,
+        # although the history always has it.
+        lead = asked
+    agreeing = [prompt for prompt in known if _agree(prompt, lead)]
+    shared = common_prefix([lead, *agreeing] if answers else known)
+    if set(known) == {bare} and is_marked(lead[len(known[0]) :]):  # The header is what answers share.
+        shared = lead
+    if shared not in known:
+        shared = _natural(shared, [text[len(shared) :] for text in [*answers, *agreeing]])
+    if bare is not None and len(shared) < len(bare) and all(text.startswith(bare) for text in [*answers, *agreeing]):
+        shared = bare  # The end of the question's turn is not a part of the answer.
+    return _without_opener(shared, answers)
+
+
+def is_marked(text: str) -> bool:
+    """Return whether a text holds a marker."""
+    return any(map(is_tag, lexemes(text)))
+
+
+def _agree(prompt: str, lead: str) -> bool:
+    """Return whether one begins with the other; white space at the end of the lead may be the answers' own."""
+    shared = common_prefix([prompt, lead])
+    return shared in (prompt, lead) or bool(shared.strip() and not lead[len(shared) :].strip())
+
+
+def _without_opener(lead: str, answers: list[str]) -> str:
+    """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
+    openings = [text[len(lead) :].partition(CONTENT)[0].partition(NAMES[0])[0] for text in answers]
+    far, lead = lead[:-_LONGEST_HEADER], lead[-_LONGEST_HEADER:]
+    parts = lexemes(lead.rstrip())
+    while parts and is_tag(parts[-1]):
+        closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
+        pair = [
+            i
+            for i, part in enumerate(parts)
+            if parts[-1] in closers_of(part) and not "".join(parts[i + 1 : -1]).strip()
+        ]
+        if not closed and not pair:
+            break
+        lead = "".join(parts[: pair[-1]] if pair else parts[:-1])
+        parts = lexemes(lead.rstrip())
+    return far + lead
+
+
+def _natural(shared: str, rests: list[str]) -> str:
+    """Step back to before a marker that every text completes with a word."""
+    parts = lexemes(shared)
+    completed = all(is_word(rest) and not _starts_with_needle(rest) for rest in rests)
+    return "".join(parts[:-1]) if parts and is_tag(parts[-1]) and completed else shared
+
+
+def _starts_with_needle(text: str) -> bool:
+    return text.startswith((CONTENT, REASONING, NAMES[0]))
+
+
+def _after_lead(prompt: str | None, lead: str) -> str:
+    if prompt is None:
+        return ""
+    if prompt.startswith(lead):
+        return until_sentinel(prompt[len(lead) :])
+    # The prompt has an instruction of its own before the header: look for the end of the header.
+    parts = lexemes(lead[-_LONGEST_HEADER:])
+    for start in range(len(parts)):
+        header = "".join(parts[start:])
+        if header.strip() and header in prompt:
+            return until_sentinel(prompt.rpartition(header)[2])
+    return ""
+
+
+def _header(lead: str, bare: str | None) -> str:
+    if bare is not None and lead.startswith(bare) and len(lead) > len(bare):
+        return lead[len(bare) :]
+    return _last_marker(lead) if carries_needle(lead) else lead
+
+
+def _last_marker(lead: str) -> str:
+    """Return the last marker of a lead that shows tools as well, and what follows it: what is before it belongs to these."""
+    parts = lexemes(lead[-_LONGEST_HEADER:])
+    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
+    return "".join(parts[last:])
+
+
+def _unasked(lead: str, asked: Asked) -> str:
+    """Return what is between the question's turn and every answer, where the prompts end with the question's turn."""
+    bare = asked.bare
+    never_asks = asked.prompt == bare and asked.prompt_no_thinking in (bare, None)
+    return lead[len(bare) :] if bare and never_asks and lead.startswith(bare) else ""
+
+
+def _tool_lead(asked: Asked, header: str) -> str:
+    """Return the lead of answers to a result; where some stop short of the end of its turn, what the prompt has up to a header."""
+    lead, bare, prompt = _lead(asked), asked.bare or "", asked.prompt or ""
+    asks_alike = header.strip() and prompt.startswith(bare + header)
+    return bare + header if asks_alike and not lead.startswith(bare) else lead
+
+
+def _tool_header(lead: str, tool_lead: str) -> str:
+    shared = common_suffix([lead, tool_lead])
+    if shared.strip():
+        return ""
+    parts = lexemes(tool_lead)
+    last = max((i for i, part in enumerate(parts) if is_tag(part)), default=0)
+    return "".join(parts[last:])
+
+
+def _appended(turns: Turns) -> str:
+    """Compare an answer at the end of a conversation with one that a user's message follows."""
+    last, followed = _tail(turns.content, CONTENT), _tail(turns.followed, CONTENT).partition(USER2)[0]
+    if followed.startswith(last):
+        return ""
+    opening = turns.opening.replace(BOS, "").lstrip()
+    end = _without_opening(common_prefix([last, followed]), opening)
+    return last[len(end) :] if end else ""
+
+
+def _without_opening(text: str, opening: str) -> str:
+    parts = lexemes(text)
+    for size in range(len(parts), 0, -1):
+        if opening.startswith("".join(parts[-size:])):
+            return "".join(parts[:-size])
+    return text
+
+
+def _without_sentinels(text: str) -> str:
+    for sentinel in (BOS, EOS):
+        text = text.rpartition(sentinel)[2]
+    return text

@@ -1,0 +1,1 @@
+"""Makes of findings a Format that holds."""

@@ -1,0 +1,216 @@
+"""Proves a derived format by reading: finds which of the template's own answers are not read as they were meant.
+
+Strategy: an answer is what the conversation with it adds to the prompt, or to as much of the prompt as both have in common.
+Nothing of the Format decides where it begins. It is read whole and character by character. What a rendering does not show
+in full is not judged, and neither is an answer that the template writes like another one: no reader could tell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unrender.analysis.ask.probes import (
+    CONTENT,
+    EOS,
+    IDS,
+    KEYS,
+    NAMES,
+    REASONING,
+    USER2,
+    WORD,
+    Call,
+    Prober,
+    assistant,
+    make_calls,
+    offered_tools,
+    result,
+    user,
+)
+from unrender.analysis.find.split import common_prefix
+from unrender.format import Format, ReasoningMode
+from unrender.machine.ids import numbered_id
+from unrender.messages.wire import Message, Request, read_tools
+from unrender.parser.streaming import Parser
+
+_REQUEST = Request(tools=read_tools(offered_tools()))
+_TEXT_REQUEST = Request(tools=read_tools(offered_tools("string")))
+_WORDS = re.compile(r"\w{4,}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a probe's answer says: its content, reasoning and calls."""
+
+    name: str
+    """e.g. `content and a call`."""
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[Call, ...] = ()
+
+    def is_in(self, text: str, question: str) -> bool:
+        """Return whether `text` shows all needles of the answer, its content once, and not the question."""
+        needles = [self.content, self.reasoning]
+        for call in self.calls:
+            # Only the words of a text: the characters between them may be written in another way.
+            needles += [call.name, *call.arguments, *_WORDS.findall(str(list(call.arguments.values())))]
+        shown_once = not self.content or text.count(self.content) == 1
+        return shown_once and question not in text and all(needle in text for needle in needles)
+
+    @property
+    def request(self) -> Request:
+        """The request with which the answer is read: its tools, and the types of their arguments."""
+        texts = any(isinstance(value, str) for call in self.calls for value in call.arguments.values())
+        return _TEXT_REQUEST if texts else _REQUEST
+
+    def is_said_by(self, message: Message) -> bool:
+        """Return whether a parsed message says exactly this."""
+        calls = [(call.name, dict(call.arguments)) for call in self.calls]
+        return (message.content, message.reasoning, _calls_in(message)) == (self.content, self.reasoning, calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOut:
+    """An answer cut out of a rendering, and the text before it."""
+
+    said: Said
+    before: tuple[dict[str, Any], ...]
+    """The conversation up to the answer."""
+    start: str
+    """The rendering up to the answer."""
+    answer: str
+    asked: bool
+    """The start is the whole prompt, after which the answer comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misread:
+    """An answer that was read as something else than it says."""
+
+    cut_out: CutOut
+    message: Message
+
+    @property
+    def said(self) -> Said:
+        """What the answer really says."""
+        return self.cut_out.said
+
+    @property
+    def calls_are_wrong(self) -> bool:
+        """Whether the calls were misread. The text around them may be wrong without that."""
+        return _calls_in(self.message) != [(call.name, dict(call.arguments)) for call in self.said.calls]
+
+    @property
+    def reasoning_is_wrong(self) -> bool:
+        """Whether the reasoning was misread."""
+        return self.message.reasoning != self.said.reasoning
+
+
+MIXED = "content and a call"
+SAID = (
+    Said(name="content", content=CONTENT),
+    Said(name="reasoning and content", content=CONTENT, reasoning=REASONING),
+    Said(name="one call", calls=make_calls(1)),
+    Said(name="two calls", calls=make_calls(2)),
+    Said(name="three calls", calls=make_calls(3, 2)),
+    Said(name="a call without arguments", calls=make_calls(1, 0)),
+    Said(name="reasoning and a call", reasoning=REASONING, calls=make_calls(1)),
+    Said(name=MIXED, content=CONTENT, calls=make_calls(1)),
+    Said(name="reasoning, content and a call", content=CONTENT, reasoning=REASONING, calls=make_calls(1)),
+)
+_TEXTS = (f"{WORD} {WORD}", f'"{WORD}"', f'{WORD} < a && it\'s {{b}} [c], d; \\ "e" (f)')
+TOLD = Said(
+    name="a call with texts",
+    calls=(Call(name=NAMES[0], arguments=dict(zip(KEYS, _TEXTS, strict=True)), id=IDS[0]),),
+)
+"""A call says more than numbers: words, a text in quotes, and signs that formats are made of."""
+_LATER = tuple(said for said in SAID if said.name in ("content", "reasoning and content", "one call", MIXED))
+"""What is asked for again after other turns."""
+
+
+def cut_outs(prober: Prober) -> tuple[CutOut, ...]:
+    """Render every answer to a question, and the usual ones to a later question or tool result; cut them out."""
+    (call,) = make_calls(1)
+    turns: list[tuple[list[dict[str, Any]], Sequence[Said]]] = [
+        ([user()], (*SAID, TOLD)),
+        ([user(), assistant(CONTENT, REASONING), user(USER2)], _LATER[:1]),
+    ]
+    if prober.capabilities.supports_tool_calls and prober.capabilities.supports_tool_role:
+        turns.append(([user(), assistant(calls=[call]), result(call)], _LATER))
+    return tuple(found for before, answers in turns for found in _cut_outs(prober, before, answers))
+
+
+def _cut_outs(prober: Prober, before: list[dict[str, Any]], answers: Sequence[Said]) -> Iterator[CutOut]:
+    prompt = prober.render(before, tools=prober.offered, prompt=True)
+    if prompt is None:
+        return
+    question = str(before[-1]["content"])
+    for said in answers:
+        full = prober.render([*before, _message(said)], tools=prober.offered)
+        if full is None:
+            continue
+        start = prompt if full.startswith(prompt) else common_prefix([prompt, full])
+        if question in start and said.is_in(full[len(start) :], question):
+            yield CutOut(said=said, before=tuple(before), start=start, answer=full[len(start) :], asked=start == prompt)
+
+
+def _calls_in(message: Message) -> list[tuple[str, Any]] | None:
+    """Return the calls of a message; None where another one has died."""
+    return None if message.dead_calls else [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+
+
+def _message(said: Said) -> dict[str, Any]:
+    return assistant(said.content, said.reasoning, said.calls)
+
+
+def misread(prober: Prober, format: Format, shown: Sequence[CutOut]) -> tuple[Misread, ...]:
+    """Return the answers that are not read as they were meant; answers that no reader could tell apart are left out.
+
+    They are read in the format's own call syntax: tolerated syntaxes would prove nothing about it.
+    """
+    ended = replace(format.ended_by(EOS), tolerated=())
+    return tuple(found for cut_out in shown if (found := _misread(prober, ended, cut_out)))
+
+
+def _misread(prober: Prober, format: Format, shown: CutOut) -> Misread | None:
+    if not shown.asked and not _follows_header(format, shown):
+        return None
+    for chunks in ([shown.answer], shown.answer):
+        message = _read(format, shown, chunks)
+        if not shown.said.is_said_by(message):
+            return None if _written_alike(prober, shown, message) else Misread(cut_out=shown, message=message)
+    return None
+
+
+def _follows_header(format: Format, shown: CutOut) -> bool:
+    """Return whether a header ends what is before an answer that does not go on with the prompt, and begins it.
+
+    It does not where only the words of the prompt begin reasoning, which the history does not have.
+    """
+    if format.reasoning.mode is ReasoningMode.DELIMITER:
+        return False
+    begun = shown.start.rpartition(str(shown.before[-1]["content"]))[2]
+    return any(header.strip() in begun for header in format.turn.headers)
+
+
+def _read(format: Format, shown: CutOut, chunks: Sequence[str]) -> Message:
+    parser = Parser(format, shown.said.request, prompt=shown.start, ids=numbered_id)
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return parser.message
+
+
+def _written_alike(prober: Prober, shown: CutOut, message: Message) -> bool:
+    """Return whether the template writes what was read just as it writes what was meant; a call read as text is not excused."""
+    if message.dead_calls or len(message.tool_calls) != len(shown.said.calls):
+        return False
+    calls = [
+        Call(name=call.name, arguments=json.loads(call.arguments), id=meant.id)
+        for call, meant in zip(message.tool_calls, shown.said.calls, strict=True)
+    ]
+    again = assistant(message.content, message.reasoning, calls)
+    return prober.render([*shown.before, again], tools=prober.offered) == shown.start + shown.answer

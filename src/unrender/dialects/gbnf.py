@@ -1,0 +1,174 @@
+r"""Writes a grammar in GBNF, the dialect of llama.cpp, which xgrammar and llguidance's converter also read.
+
+Rules: every rule is reachable and defined; names are lower-case letters, digits and `-`. Text is written as it is in
+UTF-8, only quotes, backslashes and control characters are escaped, so markers of any script are safe. Repetition is
+always bounded by what llama.cpp accepts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from unrender.dialects.lowering.automaton import State, states
+from unrender.dialects.lowering.context_free import Stopped, lower
+from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.errors import GrammarError
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Sequence
+from unrender.nodes.patterns import Ranges
+
+ANY = "[^\\x00]"
+
+
+@bounded_nesting
+def gbnf_of(grammar: Grammar) -> str:
+    """Return the grammar in GBNF; the start rule is `root`.
+
+    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known. Keywords of
+    JSON Schemas that GBNF cannot express are in `expand(grammar, Values.SPELLED).unsupported`.
+    """
+    return write_gbnf(expand(grammar, Values.SPELLED))
+
+
+def write_gbnf(expansion: Expansion) -> str:
+    """Return an expanded grammar in GBNF."""
+    lowered = lower(expansion.grammar, for_lexer=False, steps=expansion.budget.steps)
+    return write_rules(lowered.root, lowered.rules)
+
+
+def write_rules(root: str, rules: Mapping[str, Node | Stopped]) -> str:
+    """Return context-free rules in GBNF, `root` first."""
+    ordered = {root: rules[root], **rules}
+    return "".join(f"{name} ::= {body}\n" for name, node in ordered.items() for name, body in _rule(name, node))
+
+
+def _rule(name: str, node: Node | Stopped) -> list[tuple[str, str]]:
+    return _automaton(name, node) if isinstance(node, Stopped) else [(name, _alternatives(node))]
+
+
+def _automaton(name: str, node: Stopped) -> list[tuple[str, str]]:
+    """Return one rule for each state of the text before the first stop."""
+    branches = {stop: branch.rule for stop, branch in node.branches}
+    found = states(node.stops, tuple(branches))
+    names = {state.prefix: name if at == 0 else f"{name}-s{at}" for at, state in enumerate(found)}
+    exact = [f"{_text(text)} {branch.rule}" for text, branch in node.exact]
+    rules = [(names[state.prefix], _state(state, names, branches, node.at_end)) for state in found]
+    return [(name, " | ".join((*exact, rules[0][1]))), *rules[1:]]
+
+
+def _state(state: State, names: dict[str, str], branches: dict[str, str], at_end: bool) -> str:
+    options = [f"{_text(character)} {branches[stop]}" for character, stop in state.finishing]
+    options += [f"{_text(character)} {names[target]}" for character, target in state.onward]
+    special = [*(character for character, _ in (*state.finishing, *state.onward)), *state.blocked]
+    options.append(f"{_class(tuple((c, c) for c in sorted(special)), negated=True)} {names['']}")
+    if at_end:
+        options.append('""')
+    return " | ".join(options)
+
+
+def _alternatives(node: Node) -> str:
+    if isinstance(node, Choice):
+        return " | ".join(_sequence(option) for option in node.options)
+    return _sequence(node)
+
+
+def _sequence(node: Node) -> str:
+    if isinstance(node, Sequence):
+        return " ".join(_item(part) for part in node.parts)
+    return _item(node)
+
+
+def _item(node: Node) -> str:
+    match node:
+        case Literal(text):
+            return _text(text)
+        case Chars(ranges, negated, low, high):
+            return _class(ranges, negated=negated) + _bounds(low, high)
+        case Ref(name):
+            return name
+        case Optional(inner):
+            return _group(inner) + "?"
+        case Repeat(inner, low, high, None):
+            return _group(inner) + _bounds(low, high)
+        case Choice() | Sequence():
+            return f"({_alternatives(node)})"
+    raise GrammarError(f"{type(node).__name__} cannot be written in GBNF")
+
+
+def _group(node: Node) -> str:
+    """Return `node` so that it can be repeated; llguidance's converter forgets the brackets around a repetition alone."""
+    if isinstance(node, Ref | Choice | Sequence | Literal):
+        return _item(node)
+    single = isinstance(node, Chars) and node.minimum == node.maximum == 1
+    return _item(node) if single else f'("" {_item(node)})'
+
+
+_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def _bounds(low: int, high: int | None) -> str:
+    if (low, high) in _SHORT_BOUNDS:
+        return _SHORT_BOUNDS[(low, high)]
+    return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+
+
+_CONTROLS = {chr(code): f"\\x{code:02X}" for code in (*range(0x20), 0x7F)}
+_TEXT_ESCAPES = str.maketrans(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'})
+_CLASS_ESCAPES = _CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
+_BEFORE_DIGITS = re.compile(r"(?<=[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff])(?=[0-9A-Fa-f])")
+
+
+def text_pieces(text: str) -> list[str]:
+    r"""Cut a text into pieces that an engine reads correctly; most texts are one piece.
+
+    xgrammar 0.2.8 writes a character below U+0100 as `\xE9` for itself, and then takes hexadecimal digits after it for
+    more of the same character: it refuses `Québec` as one text.
+
+    >>> text_pieces("Québec")
+    ['Qué', 'bec']
+    """
+    return _BEFORE_DIGITS.split(text)
+
+
+def _text(text: str) -> str:
+    written = [f'"{piece.translate(_TEXT_ESCAPES)}"' for piece in text_pieces(text)]
+    return written[0] if len(written) == 1 else f"({' '.join(written)})"
+
+
+_KEPT_RANGES = 64
+"""Longer classes are a client's own patterns; how they are written is not kept."""
+
+
+def _class(ranges: Ranges, *, negated: bool) -> str:
+    write = _known_class if len(ranges) <= _KEPT_RANGES else _known_class.__wrapped__
+    return write(ranges, negated)
+
+
+@lru_cache(maxsize=1024)
+def _known_class(ranges: Ranges, negated: bool) -> str:
+    if not ranges:
+        return ANY if negated else '""'
+    if ranges == (("^", "^"),) and not negated:
+        return '"^"'
+    plain = [pair for low, high in ranges for pair in _without_signs(low, high)]
+    plain.sort(key=lambda pair: _in_class(pair[1]).startswith("\\x"))  # No digit after `\x01`.
+    inside = "".join(_in_class(low) if low == high else f"{_in_class(low)}-{_in_class(high)}" for low, high in plain)
+    caret, dash = (sign if any(low <= sign <= high for low, high in ranges) else "" for sign in "^-")
+    signs = caret + dash if inside or negated else dash + caret
+    return f"[{'^' if negated else ''}{inside}{signs}]"
+
+
+def _without_signs(low: str, high: str) -> list[tuple[str, str]]:
+    """Return the range without `-` and `^`, which are last in a class: the dialects escape them in different ways."""
+    parts = [(low, high)]
+    for sign in "-^":
+        before, after = chr(ord(sign) - 1), chr(ord(sign) + 1)
+        cut = [((a, min(b, before)), (max(a, after), b)) if a <= sign <= b else ((a, b),) for a, b in parts]
+        parts = [(a, b) for pieces in cut for a, b in pieces if a <= b]
+    return parts
+
+
+def _in_class(character: str) -> str:
+    return _CLASS_ESCAPES.get(character, character)

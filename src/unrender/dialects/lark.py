@@ -1,0 +1,284 @@
+r"""Writes a grammar in llguidance's Lark, with JSON Schemas handed over natively by `%json`.
+
+Strategy: llguidance reads with a lexer that prefers the longest lexeme, so everything regular becomes one terminal
+(upper case), and text up to a stop is one lexeme that ends with the stop: "ends in the stop, and holds no stop before".
+
+Rules: what `%json` gets is `schema_writer`'s schema, so that all dialects agree on what a schema means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from unrender.dialects.lowering.context_free import Lowered, Stopped, longer_stops, lower, references
+from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.errors import GrammarError
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.spelling import MAX_SPACE
+from unrender.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Sequence,
+    walk,
+)
+from unrender.nodes.patterns import write_pattern
+from unrender.schema.reader import Unsupported
+
+_ANY = "(?s:.*)"
+_OPTIONS = {
+    "whitespace_pattern": f"[ \\t\\n\\r]{{1,{MAX_SPACE}}}",
+    "json_allow_general_unicode_escapes": True,
+}
+
+
+@bounded_nesting
+def lark_of(grammar: Grammar) -> str:
+    """Return the grammar in llguidance's Lark; the start rule is `start`.
+
+    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
+    """
+    return write_lark(expand(grammar, Values.NATIVE))[0]
+
+
+def terminals(lowered: Lowered) -> frozenset[str]:
+    """Return the rules that are one lexeme each. In other rules, each literal and each class of characters is one."""
+    return _lexemes(lowered.rules, _regular(lowered))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncompared(Unsupported):
+    """A warning that the written grammar may refuse texts that the grammar allows."""
+
+    def __str__(self) -> str:
+        return f"{self.keyword}: {self.reason}"
+
+
+UNCOMPARED = Uncompared(
+    path="#",
+    keyword="Lark",
+    reason="too many ways to go on stand beside each other to compare them, and llguidance's lexer may refuse some answers; "
+    "other dialects accept all of them",
+)
+
+
+def write_lark(expansion: Expansion) -> tuple[str, tuple[Unsupported, ...]]:
+    """Return an expanded grammar in llguidance's Lark, and warnings about it.
+
+    The warnings say where it may refuse texts that the grammar allows.
+    """
+    lowered = lower(expansion.grammar, steps=expansion.budget.steps)
+    writer = _Writer(lowered, terminals(lowered))
+    text = "%llguidance {}\n\n" + "".join(f"{name}: {body}\n" for name, body in writer.lines())
+    return text, (UNCOMPARED,) if lowered.unsure else ()
+
+
+@dataclass(slots=True)
+class _Writer:
+    lowered: Lowered
+    terminals: frozenset[str]
+    """The rules that are regular, and become one lexeme each."""
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        for name, node in self.lowered.rules.items():
+            if isinstance(node, Stopped):
+                yield from self.text(name, node)
+            else:
+                yield self.name(name), self.body(node)
+
+    def name(self, rule: str) -> str:
+        if rule == self.lowered.root:
+            return "start"
+        plain = rule.replace("-", "_")
+        return f"T_{plain.upper()}" if rule in self.terminals else f"r_{plain}"
+
+    def text(self, name: str, node: Stopped) -> Iterator[tuple[str, str]]:
+        """Write text up to a stop: one terminal for each stop that may follow, and one for text without any.
+
+        All of them exclude what goes on after a stop; that is a terminal of its own where it is needed more than once.
+        """
+        plain = name.replace("-", "_").upper()
+        stops = "|".join(write_pattern(Literal(stop)) for stop in node.stops)
+        beyond = f"/{_ANY}(?:{stops})(?s:.){_ANY}/"
+        if len(node.branches) > 1:
+            yield f"B_{plain}", beyond
+            beyond = f"B_{plain}"
+        longer = longer_stops(node.stops)
+        options = [f"{_string(text)} {self.name(branch.rule)}" for text, branch in node.exact]
+        for at, (stop, branch) in enumerate(node.branches):
+            terminal = f"U_{plain}_{at}"
+            options.append(f"{terminal} {self.name(branch.rule)}")
+            yield terminal, f"/{_ANY}{write_pattern(Literal(stop))}/ & ~{beyond}{_without(stop, node, longer)}"
+        if node.at_end:
+            options += [f"U_{plain}_END", '""']
+            yield f"U_{plain}_END", f"/(?s:.+)/ & ~/{_ANY}(?:{stops}){_ANY}/" if stops else "/(?s:.+)/"
+        yield self.name(name), " | ".join(options)
+
+    def body(self, node: Node) -> str:
+        if isinstance(node, JsonValue):
+            return f"%json {json.dumps(_json_options(node), ensure_ascii=False)}"
+        return self.alternatives(node)
+
+    def alternatives(self, node: Node) -> str:
+        options = node.options if isinstance(node, Choice) else (node,)
+        return " | ".join(self.sequence(option) for option in options)
+
+    def sequence(self, node: Node) -> str:
+        parts = node.parts if isinstance(node, Sequence) else (node,)
+        return " ".join(self.item(part) for part in parts)
+
+    def item(self, node: Node) -> str:
+        match node:
+            case Literal(text):
+                return _string(text)
+            case Chars():
+                return f"/{write_pattern(node)}/"
+            case Ref(name):
+                return self.name(name)
+            case Optional(inner):
+                return f"({self.alternatives(inner)})?"
+            case Repeat(inner, low, high, None):
+                return f"({self.alternatives(inner)}){_bounds(low, high)}"
+            case Choice() | Sequence():
+                return f"({self.alternatives(node)})"
+        raise GrammarError(f"{type(node).__name__} cannot be written in Lark")
+
+
+def _without(stop: str, node: Stopped, longer: Mapping[str, tuple[str, ...]]) -> str:
+    """Return what is left out of the text up to `stop`: longer stops, and the texts that have a rule of their own."""
+    ends = "".join(f" & ~/{_ANY}{write_pattern(Literal(other))}/" for other in longer.get(stop, ()))
+    exact = "|".join(write_pattern(Literal(text)) for text, _ in node.exact if text.endswith(stop))
+    return f"{ends} & ~/{exact}/" if exact else ends
+
+
+def _regular(lowered: Lowered) -> frozenset[str]:
+    """Return the rules that are made of characters and of other regular rules: no text up to a stop, no schema, no loop."""
+    waiting: dict[str, set[str]] = {}
+    users: dict[str, list[str]] = {}
+    for name, node in lowered.rules.items():
+        if isinstance(node, Stopped) or name == lowered.root or any(isinstance(n, JsonValue) for n in walk(node)):
+            continue
+        waiting[name] = set(references(node))
+        for below in waiting[name]:
+            users.setdefault(below, []).append(name)
+    found: set[str] = set()
+    queue = [name for name, below in waiting.items() if not below]
+    for name in queue:
+        found.add(name)
+        for user in users.get(name, ()):
+            waiting[user].discard(name)
+            if not waiting[user]:
+                queue.append(user)
+    return frozenset(found)
+
+
+def _lexemes(rules: Mapping[str, Node | Stopped], regular: frozenset[str]) -> frozenset[str]:
+    """Return the regular rules without the steps to a lexeme that is alone elsewhere, as in `(", " entry)?`.
+
+    Written whole, such a step is longer than its separator, and a lexer would take it where the separator was meant. So is
+    what begins with a lexeme that is alone elsewhere: other orders of arguments may be beside each other far from a choice.
+    And what may go on with another lexeme, or end, would go on where what follows it begins alike.
+    """
+    kept = {name for name in regular if not _may_go_on(rules[name])}
+    below = {name: list(dict.fromkeys(references(node))) for name, node in rules.items()}
+    first = {name: frozenset(_first_rules(node)) for name, node in rules.items()}
+    users: dict[str, list[str]] = {}
+    for name, used in below.items():
+        for other in used:
+            users.setdefault(other, []).append(name)
+    queue = [name for name in rules if name not in kept]
+    for name in queue:  # What it refers to is alone now, and what refers to it is not a lexeme.
+        steps = (user for other in below[name] for user in users.get(other, ()) if _is_step(rules[user]))
+        longer = (user for other in below[name] for user in users[other] if other in first[user])
+        alike = _beside_alike(rules[name], rules, kept)
+        broken = {name: None for name in (*steps, *longer, *users.get(name, ()), *alike) if name in kept}
+        kept.difference_update(broken)
+        queue.extend(broken)
+    return frozenset(kept)
+
+
+def _may_go_on(node: Node | Stopped) -> bool:
+    """Return whether a rule ends in other rules that may be left out."""
+    if isinstance(node, Choice):
+        return any(map(_may_go_on, node.options))
+    last = node.parts[-1] if isinstance(node, Sequence) and node.parts else node
+    if isinstance(last, Choice):
+        return _may_go_on(last)
+    return isinstance(last, Optional) and any(isinstance(below, Ref) for below in walk(last))
+
+
+def _first_rules(node: Node | Stopped) -> Iterator[str]:
+    """Yield the rules with which a node may begin, by name."""
+    match node:
+        case Ref(name):
+            yield name
+        case Choice(options):
+            yield from (name for option in options for name in _first_rules(option))
+        case Optional(inner) | Repeat(inner):
+            yield from _first_rules(inner)
+        case Sequence(parts):
+            whole = next((at for at, part in enumerate(parts) if not _may_be_missing(part)), len(parts))
+            yield from (name for part in parts[: whole + 1] for name in _first_rules(part))
+
+
+def _may_be_missing(node: Node) -> bool:
+    return isinstance(node, Optional) or (isinstance(node, Repeat) and node.minimum == 0)
+
+
+def _beside_alike(node: Node | Stopped, rules: Mapping[str, Node | Stopped], lexemes: set[str]) -> Iterator[str]:
+    """Yield the lexemes that are in a choice beside another option that begins with a part of them.
+
+    Written whole, such a lexeme is longer than that part, and a lexer would take it where the other was meant.
+    """
+    choices = () if isinstance(node, Stopped) else (inner for inner in walk(node) if isinstance(inner, Choice))
+    for each in choices:
+        whole = [node for node in each.options if isinstance(node, Ref) and node.rule in lexemes]
+        taken = {part for option in set(each.options).difference(whole) for part in _beginnings(option, rules)}
+        yield from (option.rule for option in whole if not taken.isdisjoint(_beginnings(option, rules)))
+
+
+def _beginnings(node: Node, rules: Mapping[str, Node | Stopped]) -> Iterator[Node]:
+    """Yield what a node begins with, whatever rules, sequences and choices it is in: rules, characters, and literals."""
+    waiting: list[Node | Stopped] = [node]
+    seen: set[str] = set()
+    for here in waiting:
+        match here:
+            case Ref(name) if name not in seen:
+                seen.add(name)
+                waiting.append(rules[name])
+                yield here
+            case Sequence(parts):
+                waiting += parts[:1]
+            case Choice(options):
+                waiting += options
+            case Chars() | Literal():
+                yield here
+
+
+def _is_step(node: Node | Stopped) -> bool:
+    inner = node.node if isinstance(node, Optional) else node
+    return isinstance(inner, Sequence) and isinstance(inner.parts[0], Literal) and isinstance(inner.parts[1], Ref)
+
+
+_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def _bounds(low: int, high: int | None) -> str:
+    return _SHORT_BOUNDS.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _json_options(node: JsonValue) -> dict[str, object]:
+    schema = node.schema if isinstance(node.schema, dict) else {}
+    return {**schema, "x-guidance": _OPTIONS}

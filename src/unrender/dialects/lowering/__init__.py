@@ -1,0 +1,1 @@
+"""Lowers a grammar to what a lexer needs: stops, heads, groups."""

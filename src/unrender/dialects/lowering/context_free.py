@@ -1,0 +1,400 @@
+"""Turns a PEG into context-free rules: what the dialects can express, and nothing else.
+
+Strategy: roles, cuts and tolerances fall away. "All text up to a stop" is not a context-free operator, so each `Until` is
+joined with what follows it and becomes one `Stopped`: text up to the first stop, the stop itself, and the continuation
+that this stop selects. Where an `Until` ends its rule, the continuation is carried into the rule, but no further than to
+the literal that surely stops it: so a call is one rule, whatever may follow it.
+
+Rules: the result is exact: a text that the PEG would cut at an earlier stop is not generated. A lookahead that cannot
+be decided from the literals after it is refused by name, never dropped. Rules are linear in the source's rules.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+from unrender import nodes
+from unrender.dialects.lowering.flattening import EMPTY, choice, flat, sequence
+from unrender.dialects.lowering.forks import MOST, Forks
+from unrender.dialects.lowering.leads import Beginnings, Group, Mixture
+from unrender.dialects.lowering.neighbours import Beside, followers
+from unrender.dialects.lowering.openness import Openness, generated, recursive_rules
+from unrender.dialects.lowering.stops import Place, Places, Rest
+from unrender.errors import GrammarError
+from unrender.grammar.rules import Rules
+from unrender.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Sequence,
+    Until,
+)
+from unrender.schema.weights import STANDARD
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Text up to the first of `stops`, which are not part of it.
+
+    `branches` says which stops may follow, and gives the rule after each; a text that any other stop would cut is not
+    in the language. `at_end`: the text may also run to the end of the output, without any stop. `exact` are whole texts
+    up to and with a stop, each with the rule after it; they take the place of that stop's branch.
+    """
+
+    stops: tuple[str, ...]
+    branches: tuple[tuple[str, Ref], ...]
+    at_end: bool
+    exact: tuple[tuple[str, Ref], ...] = ()
+
+
+def longer_stops(stops: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return, for each stop that other stops end with, those others: where they are in the text, they win."""
+    found: dict[str, tuple[str, ...]] = {}
+    known = frozenset(stops)
+    for other in stops:
+        for at in range(1, len(other)):
+            if other[at:] in known:
+                found[other[at:]] = (*found.get(other[at:], ()), other)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Context-free rules, all of them reachable from `root`; `Stopped` occurs only at the top of a rule.
+
+    Other rules are made of `Literal`, `Chars`, `Sequence`, `Choice`, `Optional`, `Repeat` (without separator), `Ref`
+    and `JsonValue`.
+    """
+
+    root: str
+    rules: Mapping[str, Node | Stopped]
+    unsure: bool = False
+    """More ways to go on are beside each other than are compared: a lexer may lose one of them."""
+
+
+def lower(grammar: Grammar, *, for_lexer: bool = True, steps: int = STANDARD.steps) -> Lowered:
+    """Return the context-free form of a grammar that `expand` has freed of calls.
+
+    `for_lexer`: literals at the same place are made distinct for a lexer that prefers the longest.
+
+    Raises `GrammarError` for a lookahead that no context-free rule can express, for a rule that is not defined, and for
+    a grammar that takes more than `steps` steps.
+    """
+    lowering = _Lowering(grammar.rules, steps, for_lexer=for_lexer)
+    root = lowering.rest((grammar.root,))
+    lowering.finish()
+    return Lowered(root.rule, reachable(root.rule, lowering.table), lowering.is_unsure())
+
+
+def reachable(root: str, table: Mapping[str, Node | Stopped]) -> Mapping[str, Node | Stopped]:
+    """Return the rules of `table` that `root` needs, with `root` first."""
+    found: dict[str, Node | Stopped] = {}
+    queue = [root]
+    for name in queue:
+        if name not in found:
+            found[name] = table[name]
+            queue.extend(references(table[name]))
+    return found
+
+
+def references(node: Node | Stopped) -> list[str]:
+    """Return the names of the rules that `node` refers to, in the order of the text."""
+    if isinstance(node, Stopped):
+        return [branch.rule for _, branch in (*node.branches, *node.exact)]
+    return nodes.references(node)
+
+
+MOST_APART = 4_000
+"""Options that are taken apart for a lexer; a grammar of tools needs a few dozen, and patterns can have no end of them."""
+
+Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
+
+
+class _Lowering:
+    """Rules are named when they are first referred to and written later, so that long chains need no deep recursion."""
+
+    def __init__(self, source: Mapping[str, Node], steps: int, *, for_lexer: bool) -> None:
+        self.source = source
+        self.most = steps
+        self.openness = Openness(source)
+        self.places = Places(self.rule, self.step)
+        self.beginnings = Beginnings(self.looked_into)
+        self.forks = Forks(source, self.openness) if for_lexer else None
+        self.recursive = recursive_rules(source) if for_lexer else frozenset()
+        self.table: dict[str, Node | Stopped] = {}
+        self.rules = Rules()
+        self.rests: dict[Rest, Ref] = {}
+        self.names: dict[str, str] = {}
+        self.texts: dict[object, Ref] = {}
+        self.choices_of: dict[tuple[Rest, ...], Ref] = {}
+        self.branches: dict[tuple[int, str], Ref] = {}
+        self.choices: dict[tuple[int, str], Place] = {}
+        self.loops: dict[Node, Node] = {}
+        self.looped: dict[str, Node] = {}
+        self.pending: deque[tuple[str, Callable[[], Node | Stopped]]] = deque()
+        self.steps = 0
+        self.apart = 0
+
+    def is_unsure(self) -> bool:
+        """Return whether something was too much to be told apart for a lexer."""
+        return self.forks is not None and (self.forks.unsure or self.apart > MOST_APART)
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > self.most:
+            raise GrammarError(f"grammar: more than {self.most} steps to write it; offer fewer tools, or simpler ones")
+
+    def finish(self) -> None:
+        """Write the rules that are pending."""
+        while self.pending:
+            self.step()
+            name, write = self.pending.popleft()
+            self.table[name] = write()
+
+    def later(self, hint: str, write: Callable[[], Node | Stopped]) -> Ref:
+        """Return the name of a rule that will be written."""
+        name = self.rules.reserve(hint)
+        self.pending.append((name, write))
+        return Ref(name)
+
+    def rule(self, name: str) -> Node:
+        found = self.looped.get(name) or self.source.get(name)
+        if found is None:
+            raise GrammarError(f"rule {name!r} is not defined")
+        return found
+
+    def looked_into(self, name: str) -> Node | None:
+        """Return a rule that may be taken apart to see how it begins."""
+        node = self.rule(name)
+        return None if name in self.recursive or isinstance(node, JsonValue) else node
+
+    def rest(self, parts: Rest) -> Ref:
+        """Return the rule of `parts`, one after the other, which run to the end of the output if they end open."""
+        known = self.rests.get(parts)
+        if known is None:
+            first = parts[0] if parts else EMPTY
+            hint = "root" if not self.rests else first.rule if isinstance(first, Ref) else "rest"
+            if len(parts) == 1 and self.rests and isinstance(first, Ref) and not self.openness.endings(first):
+                known = self.named(first.rule)
+            else:
+                known = self.later(hint, lambda: self.joined(parts))
+            self.rests[parts] = known
+        return known
+
+    def joined(self, parts: Rest) -> Node:
+        """Return `parts` in sequence; what ends open is joined with as much after it as surely stops it.
+
+        So is what may go on with text that a lexer would confuse with what follows.
+        """
+        if self.forks is None and not any(map(self.openness.endings, parts)):
+            return sequence([self.closed(part) for part in parts])
+        done: list[Node] = []
+        plain = flat(parts)
+        at = 0
+        while at < len(plain):
+            end = self.joined_to(plain, at)
+            done.append(self.continued(plain[at], plain[at + 1 : end]) if end > at else self.closed(plain[at]))
+            at = max(end, at + 1)
+        return sequence(done)
+
+    def joined_to(self, parts: Rest, at: int) -> int:
+        """Return the end of what a part has to be joined with; `at` where it is alone."""
+        if endings := self.openness.endings(parts[at]):
+            return _closed_at(endings, parts, at + 1)
+        if self.forks is None or at + 1 == len(parts):
+            return at
+        ends = self.forks.ends(parts[at])
+        return len(parts) if ends and self.forks.clash(ends, self.forks.first_of(parts[at + 1 :])) else at
+
+    def chosen(self, options: list[Node]) -> Node:
+        """Return one of several that bring their own stops; those that a lexer would confuse are taken apart."""
+        if self.forks is not None and self.forks.confused(options):
+            return self.factored([flat((option,)) for option in options])
+        return choice([self.closed(option) for option in options])
+
+    def continued(self, node: Node, rest: Rest) -> Node:
+        """Return `node`, which may end in text without a stop, together with `rest`, which brings the stop."""
+        match node:
+            case Until(stops):
+                return self.text(stops, rest)
+            case Choice(options):
+                return self.factored([flat((option, *rest)) for option in generated(options)])
+            case Optional(inner):
+                return self.factored([flat((inner, *rest)), rest])
+            case Repeat():
+                return self.rest(flat((self.loop(node), *rest)))
+            case Ref(name):
+                return self.rest(flat((self.rule(name), *rest)))
+        raise GrammarError(f"{type(node).__name__} cannot stand before other text")
+
+    def loop(self, node: Repeat) -> Node:
+        """Return a repetition as rules that refer to the next round."""
+        if node not in self.loops:
+            again = () if node.separator is None else (node.separator,)
+            name = f"loop {len(self.loops)}"
+            endless = node.maximum is None
+            rounds = max(node.minimum, 1) if node.maximum is None else node.maximum
+            for count in range(rounds, 0, -1):
+                more = Sequence((*again, Ref(f"{name} {min(count + 1, rounds)}")))
+                tail = more if count < node.minimum else Optional(more)
+                last = count == rounds and not endless
+                self.looped[f"{name} {count}"] = node.node if last else Sequence((node.node, tail))
+                self.openness.add(f"{name} {count}", self.looped[f"{name} {count}"])
+                if self.forks is not None:
+                    self.forks.add(f"{name} {count}", self.looped[f"{name} {count}"])
+            first = Ref(f"{name} 1")
+            self.loops[node] = EMPTY if node.maximum == 0 else first if node.minimum else Optional(first)
+        return self.loops[node]
+
+    def text(self, stops: tuple[str, ...], rest: Rest) -> Ref:
+        """Join `Until(stops)` with `rest`."""
+        key = (Until(stops), *rest)
+        if key not in self.texts:
+            self.texts[key] = self.later("text", lambda: self.stopped(stops, self.places.place(stops, rest)))
+        return self.texts[key]
+
+    def stopped(self, stops: tuple[str, ...], place: Place, exact: Exact = ()) -> Stopped:
+        """Return text up to one of `stops`; each way to go on from `place` belongs to one of them, or to an exact text."""
+        branches = tuple((stop, self.branch(place, stop)) for stop in place.found)
+        others = tuple((text, self.either(options)) for text, options in exact)
+        return Stopped(tuple(dict.fromkeys((*stops, *place.found))), branches, place.at_end, others)
+
+    def mixed(self, mixture: Mixture) -> Node:
+        """Return free text and what is beside it."""
+        stops, rests = mixture.stops, mixture.rests
+        rest = rests[0] if len(rests) == 1 else (Choice(tuple(map(Sequence, rests))),)
+        beside = Beside(stops, rests, self.places.place(stops, rest), self.looked_into)
+        beside.take(mixture.others)
+        exact = tuple((text, tuple(options)) for text, options in beside.exact.items())
+        key = (Until(stops), *rest, *exact)
+        if key not in self.texts:
+            self.texts[key] = self.later("text", lambda: self.stopped(stops, beside.place, exact))
+        left = [self.factored(beside.left)] if beside.left else []
+        return choice([self.texts[key], *left])
+
+    def either(self, options: tuple[Rest, ...]) -> Ref:
+        """Return the rule of one of `options`, taken apart where they begin alike."""
+        if options not in self.choices_of:
+            self.choices_of[options] = self.later("branch", lambda: self.factored(list(options)))
+        return self.choices_of[options]
+
+    def branch(self, place: Place, stop: str) -> Ref:
+        """Return the rule of what may follow `stop`."""
+        place = self.firstchoice(place, stop)
+        own, below = place.after(stop)
+        if len(own) == 1 and not below:
+            return self.rest(flat(own[0]))
+        key = (id(place), stop)
+        if key not in self.branches:
+            self.branches[key] = self.later("branch", lambda: self.branched(place, stop))
+        return self.branches[key]
+
+    def firstchoice(self, place: Place, stop: str) -> Place:
+        """Return the place to which only one way leads from `place`, and from which there are several, or an end."""
+        passed: list[Place] = []
+        while (id(place), stop) not in self.choices:
+            passed.append(place)
+            own, below = place.after(stop)
+            if own or len(below) != 1:
+                self.choices[id(place), stop] = place
+            else:
+                place = below[0]
+        found = self.choices[id(place), stop]
+        self.choices.update(((id(other), stop), found) for other in passed)
+        return found
+
+    def branched(self, place: Place, stop: str) -> Node:
+        own, below = place.after(stop)
+        if not below or self.is_confused(options := followers(place, stop, MOST)):
+            return self.factored(list(map(flat, own)) if not below else options)
+        return choice([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
+
+    def is_confused(self, options: list[Rest]) -> bool:
+        """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
+        if self.forks is None:
+            return False
+        self.forks.unsure |= len(options) > MOST
+        return len(options) <= MOST and self.forks.confused(map(Sequence, options))
+
+    def factored(self, options: list[Rest]) -> Node:
+        """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""
+        options = list(dict.fromkeys(options))
+        if self.forks is None or len(options) == 1 or self.apart > MOST_APART:
+            return choice([self.rest(option) for option in options])
+        if not self.forks.confused(map(Sequence, options)):
+            return choice([self.rest(option) for option in options])
+        self.apart += len(options)
+        if mixture := self.beginnings.mixture(options):
+            return self.mixed(mixture)
+        return choice(list(dict.fromkeys(map(self.group, self.beginnings.groups(options)))))
+
+    def group(self, group: Group) -> Node:
+        self.step()
+        options = tuple(flat(option) for option in group.options)
+        return sequence([Literal(group.shared), self.either(options)]) if group.shared else self.rest(options[0])
+
+    def closed(self, node: Node) -> Node:
+        """Return a node that brings its own stops."""
+        match node:
+            case Chars(maximum=0):
+                return EMPTY
+            case Literal() | Chars() | JsonValue():
+                return node
+            case Ref(name):
+                return self.named(name)
+            case nodes.Layout(text) | nodes.Mark(text):
+                return Literal(text)
+            case nodes.Tag(_, inner) | nodes.Atomic(inner):
+                return self.closed(inner)
+            case Sequence(parts):
+                return self.joined(parts)
+            case Choice(options):
+                return self.chosen(generated(options))
+            case Optional(inner):
+                found = self.closed(inner)
+                return replace(found, minimum=0) if _at_least_once(found) else Optional(found)
+            case Repeat(inner, low, high, separator):
+                return self.repeated(self.closed(inner), low, high, separator)
+            case nodes.Tolerated() | nodes.Cut() | nodes.End():
+                return EMPTY
+        raise GrammarError(f"{type(node).__name__} cannot be written as a context-free rule: {node!r:.120}")
+
+    def named(self, name: str) -> Ref:
+        if name not in self.names:
+            node = self.rule(name)
+            self.names[name] = self.later(name, lambda: self.closed(node)).rule
+        return Ref(self.names[name])
+
+    def repeated(self, node: Node, low: int, high: int | None, separator: Node | None) -> Node:
+        if node == EMPTY or high == 0:
+            return EMPTY
+        if separator is None:
+            return (
+                replace(node, minimum=0) if (low, high) == (0, 1) and _at_least_once(node) else Repeat(node, low, high)
+            )
+        again = sequence([self.closed(separator), node])
+        more = self.repeated(again, max(low - 1, 0), None if high is None else high - 1, None)
+        whole = sequence([node, more])
+        return whole if low > 0 else Optional(whole)
+
+
+def _closed_at(endings: Collection[tuple[str, ...]], parts: Rest, start: int) -> int:
+    """Return the end of the first literal from `start` on in which one stop of each of `endings` is complete."""
+    for at in range(start, len(parts)):
+        part = parts[at]
+        if isinstance(part, Literal) and all(any(stop in part.text for stop in stops) for stops in endings):
+            return at + 1
+    return len(parts)
+
+
+def _at_least_once(node: Node) -> TypeGuard[Repeat | Chars]:
+    return isinstance(node, Repeat | Chars) and node.minimum == 1

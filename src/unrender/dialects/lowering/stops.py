@@ -1,0 +1,230 @@
+"""Finds which stop comes first after free text, and what may follow that stop.
+
+Strategy: a continuation is taken apart only until a stop is complete. Where it goes on with a rule, that is a place of its
+own (`Place`), worked out once however many continuations lead there. So the places form a graph, and the stops that can
+be met are handed up along its edges: a chain of a thousand optional arguments costs a thousand places, not a thousand
+lists of a thousand arguments.
+
+Rules: exact: of several stops the one that is complete first counts. What begins with something else than literal text
+cannot be told from the text before it, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from unrender import nodes
+from unrender.errors import GrammarError
+from unrender.nodes import Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
+
+_UNMARKED = str.maketrans("", "", nodes.MARKS)
+
+Rest = tuple[Node, ...]
+Stops = tuple[str, ...]
+Sight = tuple[int, str, bool]
+"""A lookahead: where it looks, for which text, and whether that has to be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The text of a continuation read since the free text ended, the lookaheads not yet decided, and the rest."""
+
+    read: str
+    sights: tuple[Sight, ...]
+    rest: Rest
+
+    def settled(self) -> State | None:
+        """Return the state without the lookaheads that can be decided; None when one of these fails."""
+        if not self.sights:
+            return self
+        open_ones = tuple(sight for sight in self.sights if len(self.read) < sight[0] + len(sight[1]))
+        decided = (sight for sight in self.sights if sight not in open_ones)
+        met = all(self.read.startswith(text, at) == wanted for at, text, wanted in decided)
+        return State(self.read, open_ones, self.rest) if met else None
+
+    def after(self, stop: str) -> Rest:
+        """Return what is left after `stop`, which must be the beginning of the text."""
+        text = self.read[len(stop) :]
+        return (Literal(text), *self.rest) if text else self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The stops that are looked for, and the state where; each place has its own key."""
+
+    stops: Stops
+    state: State
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """The continuations of one state: its `own`, by the stop they begin with, and those of the places `below`."""
+
+    own: dict[str, list[Rest]] = field(default_factory=dict)
+    below: list[Place] = field(default_factory=list)
+    found: dict[str, None] = field(default_factory=dict)
+    """Every stop that can be met, here or below."""
+    at_end: bool = False
+    """The output may end here, without any stop."""
+
+    def after(self, stop: str) -> tuple[list[Rest], list[Place]]:
+        """Return what may follow `stop`: continuations of this place, and the places below that know more."""
+        return self.own.get(stop, []), [place for place in self.below if stop in place.found]
+
+
+@dataclass(slots=True)
+class Places:
+    """All places made so far; `rule` returns the node of a rule, `step` counts the work."""
+
+    rule: Callable[[str], Node]
+    step: Callable[[], None]
+    known: dict[Key, Place] = field(default_factory=dict)
+
+    def place(self, stops: Stops, rest: Rest) -> Place:
+        """Return the place after free text that ends at `stops`."""
+        fresh: list[Place] = []
+        queue: list[tuple[Key, Place]] = []
+        place = self._place(Key(stops, State("", (), rest)), queue, fresh)
+        while queue:
+            key, found = queue.pop()
+            self._explore(key, found, queue, fresh)
+        _hand_up(fresh)
+        return place
+
+    def _place(self, key: Key, queue: list[tuple[Key, Place]], fresh: list[Place]) -> Place:
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = Place()
+            queue.append((key, known))
+            fresh.append(known)
+        return known
+
+    def _explore(self, key: Key, place: Place, queue: list[tuple[Key, Place]], fresh: list[Place]) -> None:
+        """Fill `place`; places below it that are new are put into `queue` and `fresh`."""
+        seen: set[State] = set()
+        states = [self._entered(key.state)]
+        while states:
+            self.step()
+            state = states.pop().settled()
+            if state is None or state in seen:
+                continue
+            seen.add(state)
+            if stop := _met(state, key.stops):
+                place.own.setdefault(stop, []).append(state.after(stop))
+            elif self._is_place(state):
+                place.below.append(self._place(Key(key.stops, state), queue, fresh))
+            elif (following := _following(state)) is not None:
+                states.extend(reversed(following))
+            else:
+                _end(state, key.stops, place)
+        place.found = dict.fromkeys(place.own)
+
+    def _entered(self, state: State) -> State:
+        """Return the state; if a rule comes next in it, with the rule's own node in its place."""
+        if not self._is_place(state):
+            return state
+        head = state.rest[0]
+        assert isinstance(head, Ref)
+        return State(state.read, state.sights, (self.rule(head.rule), *state.rest[1:]))
+
+    def _is_place(self, state: State) -> bool:
+        head = state.rest[0] if state.rest else None
+        return isinstance(head, Ref) and not isinstance(self.rule(head.rule), JsonValue)
+
+
+def _met(state: State, stops: Stops) -> str:
+    """Return the text up to the first stop that is complete; all of it when it is longer than any two stops."""
+    if state.sights or not state.read:
+        return ""
+    return first_stop(state.read, stops) or (
+        state.read if len(state.read) > 2 * max(map(len, stops), default=1) else ""
+    )
+
+
+def _following(state: State) -> list[State] | None:
+    """Return the states one step on; None where no literal text follows."""
+    if not state.rest:
+        return None
+    head, tail = state.rest[0], state.rest[1:]
+    match head:
+        case Literal(more) | nodes.Layout(more) | nodes.Mark(more):
+            return [State(state.read + more, state.sights, tail)]
+        case nodes.Peek(Literal(text)):
+            return [State(state.read, (*state.sights, (len(state.read), text, True)), tail)]
+        case nodes.Negate(Literal(text)):
+            return [State(state.read, (*state.sights, (len(state.read), text, False)), tail)]
+    ways = unfolded(head, tail)
+    return None if ways is None else [State(state.read, state.sights, way) for way in ways]
+
+
+def _end(state: State, stops: Stops, place: Place) -> None:
+    """Take what has been read for a stop of its own, where nothing more can be told."""
+    if any(wanted for _, _, wanted in state.sights):
+        return
+    if state.read:
+        place.own.setdefault(state.read, []).append(state.rest)
+    elif not state.rest:
+        place.at_end = True
+    else:
+        raise GrammarError(f"text up to {stops} cannot be told from what follows: {state.rest[:1]!r:.120}")
+
+
+def _hand_up(fresh: list[Place]) -> None:
+    """Hand the stops that can be met below up to the places above."""
+    users: dict[int, list[Place]] = {}
+    for place in fresh:
+        for below in place.below:
+            users.setdefault(id(below), []).append(place)
+    queue = list(fresh)
+    while queue:
+        place = queue.pop()
+        known = len(place.found) + place.at_end
+        for below in place.below:
+            place.found.update(below.found)
+            place.at_end |= below.at_end
+        if len(place.found) + place.at_end > known:
+            queue.extend(users.get(id(place), ()))
+
+
+def unfolded(head: Node, tail: Rest) -> list[Rest] | None:
+    """Return the options into which `head` unfolds, each followed by `tail`; None when `head` is text or a rule."""
+    match head:
+        case Sequence(parts):
+            return [(*parts, *tail)]
+        case Choice(options):
+            return [(option, *tail) for option in options if not isinstance(option, nodes.Tolerated)]
+        case Optional(inner):
+            return [(inner, *tail), tail]
+        case nodes.Tag(_, inner) | nodes.Atomic(inner):
+            return [(inner, *tail)]
+        case nodes.Cut() | nodes.Tolerated():
+            return [tail]
+        case nodes.End():
+            return [()]
+        case Repeat():
+            return list(_rounds(head, tail))
+    return None
+
+
+def _rounds(node: Repeat, tail: Rest) -> Iterator[Rest]:
+    if node.maximum != 0:
+        less = None if node.maximum is None else node.maximum - 1
+        again = node.node if node.separator is None else Sequence((node.separator, node.node))
+        more = Repeat(again, max(node.minimum - 1, 0), less)
+        yield (node.node, *tail) if less == 0 else (node.node, more, *tail)
+    if node.minimum == 0:
+        yield tail
+
+
+def first_stop(text: str, stops: Stops) -> str:
+    """Return `text` up to the end of the first stop to be complete in it; "" when it holds none.
+
+    Marks in the text are ignored in the search, and kept in the result.
+    """
+    plain = text.translate(_UNMARKED)
+    end = min((plain.index(stop) + len(stop) for stop in stops if stop in plain), default=0)
+    if len(plain) == len(text) or not end:
+        return text[:end]
+    places = [at for at, character in enumerate(text, 1) if character not in nodes.MARKS]
+    return text[: places[end - 1]]

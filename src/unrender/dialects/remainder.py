@@ -1,0 +1,339 @@
+"""Writes the rest of an answer in each dialect, from the format, the request and the begun text."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from unrender import nodes
+from unrender.dialects.gbnf import write_gbnf
+from unrender.dialects.lark import write_lark
+from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.dialects.lowering.stops import Rest, unfolded
+from unrender.dialects.sample import Sample, draw
+from unrender.dialects.structural_tag import is_long, write_ebnf, write_structural_tag
+from unrender.dialects.triggers import Trigger, opening, triggers_of
+from unrender.errors import GrammarError, SchemaWarning
+from unrender.format import Format, Slot
+from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.handmade import ends_of, stopped_at, written_for
+from unrender.messages.wire import Request
+from unrender.nodes import Call, Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until, walk
+from unrender.schema.reader import Unsupported
+from unrender.schema.weights import STANDARD, Budget
+
+
+class Dialect(StrEnum):
+    """A language in which engines read grammars: GBNF, Lark, structural tags."""
+
+    GBNF = "gbnf"
+    LARK = "lark"
+    STRUCTURAL_TAG = "structural_tag"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer in one dialect, and the keywords that the dialect does not enforce."""
+
+    said: Any
+    """The grammar's text, or the structural tag."""
+    unsupported: tuple[Unsupported, ...]
+    """The keywords of schemas that it does not enforce."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What may be generated in one turn, after `begun`, which the prompt has already written.
+
+    Every method raises `GrammarError` when the answer cannot be written as a grammar: the names of the tools are not
+    known, the prompt begins the answer with something that a grammar made by hand does not write, such a grammar is nested
+    too deep, or all tools together are more than `budget` allows.
+
+    A `SchemaWarning` names the tool, the path and the keyword of a tool's schema that is not enforced, or what the prompt
+    has begun where the format writes no answer that begins so. There is also a
+    `SchemaWarning` for a tool that is by itself more than the budget allows, so that its arguments may break its
+    schema, and for Lark in which a lexer may lose answers.
+    """
+
+    format: Format
+    request: Request
+    begun: str = ""
+    handmade: Grammar | None = None
+    """A grammar made by hand, instead of the one that the format gives."""
+    budget: Budget = STANDARD
+
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """The triggers: how an engine notices that a call begins. Empty when the grammar must hold from the start."""
+        return () if self.handmade else triggers_of(self.format, self.request, self.begun)
+
+    @property
+    @bounded_nesting
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        """The keywords of schemas that are not enforced in at least one dialect."""
+        found = (item for values in Values for item in self._expansion(values).unsupported)
+        return tuple(dict.fromkeys(found))
+
+    @bounded_nesting
+    def gbnf(self) -> str:
+        """Return the answer in GBNF.
+
+        Where there are `triggers`, the grammar also accepts text that begins at one, so it works both from the start
+        and lazily.
+        """
+        text: str = self._warned(Dialect.GBNF)
+        return text
+
+    @bounded_nesting
+    def lark(self) -> str:
+        """Return the answer in llguidance's Lark."""
+        text: str = self._warned(Dialect.LARK)
+        return text
+
+    @bounded_nesting
+    def structural_tag(self) -> dict[str, Any]:
+        """Return the answer as xgrammar's structural tag, plain JSON data."""
+        tag: dict[str, Any] = self._warned(Dialect.STRUCTURAL_TAG)
+        return tag
+
+    def written(self, dialect: Dialect) -> Written:
+        """Return the answer in a dialect, with the keywords that are not enforced. No warning is given."""
+        if dialect is Dialect.LARK:
+            native = self._expansion(Values.NATIVE)
+            text, uncompared = write_lark(native)
+            return Written(text, (*native.unsupported, *uncompared))
+        if dialect is Dialect.GBNF:
+            spelled = self._expansion(Values.SPELLED, self._run() if self.triggers else None)
+            return Written(write_gbnf(spelled), spelled.unsupported)
+        spelled = self._expansion(Values.SPELLED)
+        if is_long(spelled):
+            return Written(write_ebnf(spelled), ())
+        native = self._expansion(Values.NATIVE)
+        # What is not read natively is spelled out, with the losses of that.
+        lost = dict.fromkeys((*native.unsupported, *spelled.unsupported))
+        return Written(write_structural_tag(native, spelled), tuple(lost))
+
+    def sample(self, seed: int) -> str:
+        """Return a random answer, the same for the same seed."""
+        return self.draw(seed).text
+
+    @bounded_nesting
+    def draw(self, seed: int) -> Sample:
+        """Return the answer that `sample` gives, with its parts and their roles."""
+        return draw(self.grammar(), seed)
+
+    @bounded_nesting
+    def grammar(self, values: Values = Values.SPELLED) -> Grammar:
+        """Return the answer in plain nodes; `values` says whether JSON is spelled out, or left to the engine."""
+        return self._expansion(values).grammar
+
+    def _expansion(self, values: Values, run: Calls | None = None) -> Expansion:
+        """Return the rest of the answer; or else, where `run` is given, those calls from their first marker on."""
+        if self.handmade:
+            return self._handmade(self.handmade, values)
+        whole = answer_grammar(self.format, self.request).writes
+        if run is None:
+            return self._resumed(expand(whole, values, self.budget))
+        calls_alone = Sequence((run, ending(self.format)))
+        expansion = expand(Grammar(Sequence((whole.root, calls_alone)), whole.rules), values, self.budget)
+        both = expansion.grammar
+        assert isinstance(both.root, Sequence)
+        answer, calls = (Grammar(part, both.rules) for part in both.root.parts)
+        starts = [_leading_space(run.generated)]
+        opener = opening(self.format.tools)
+        if self.begun.endswith(opener):
+            starts.append(starts[0] + opener)
+        resumed = self._resumed(replace(expansion, grammar=answer))
+        options = (resumed.grammar.root, *(resume_after(calls, start).root for start in starts))
+        return replace(resumed, grammar=Grammar(Choice(options), both.rules))
+
+    def _handmade(self, grammar: Grammar, values: Values) -> Expansion:
+        """Return the rest of the answer that a grammar made by hand allows."""
+        whole, unsaid = written_for(stopped_at(grammar, ends_of(self.format.turn)), self.request)
+        expansion = expand(whole, values, self.budget)
+        rest = resume_after(expansion.grammar, self.begun)
+        return replace(expansion, grammar=rest, unsupported=(*unsaid, *expansion.unsupported))
+
+    @property
+    @bounded_nesting
+    def begins(self) -> bool:
+        """Whether the format writes answers that begin with what the prompt has begun."""
+        whole = expand(answer_grammar(self.format, self.request).writes, Values.NATIVE, self.budget)
+        return self._after_begun(whole.grammar) is not None
+
+    def _resumed(self, answer: Expansion) -> Expansion:
+        """Return what may follow the prompt, or what may follow something that is read alike where no answer begins so."""
+        rest = self._after_begun(answer.grammar)
+        if rest is not None:
+            return replace(answer, grammar=rest)
+        found = (resume_any(answer.grammar, (text,)) for text in self._read_alike())
+        lost = Unsupported(
+            path="prompt",
+            keyword=f"the beginning {self.begun!r:.80}",
+            reason="no answer of the format begins so; the grammar is that of what may follow there",
+        )
+        rest = next(rest for rest in found if rest is not None)
+        return replace(answer, grammar=rest, unsupported=(*answer.unsupported, lost))
+
+    def _after_begun(self, answer: Grammar) -> Grammar | None:
+        """Return what may follow the prompt; None where no answer begins so.
+
+        A block of reasoning may be begun there in ways of its own.
+        """
+        try:
+            return resume_any(answer, (self.begun,)) or resume_any(answer, self._block())
+        except GrammarError:  # It takes too many steps to read.
+            return None
+
+    def _read_alike(self) -> Iterator[str]:
+        """Yield beginnings after which a parser is where it is after this one: in reasoning, or in content."""
+        markers, turn = self.format.reasoning, self.format.turn
+        opener = markers.start.strip()
+        if opener and opener in self.begun and not markers.closed_in(self.begun):
+            yield markers.start
+        yield turn.start_to_content + self.format.content.start
+        yield ""
+
+    def _block(self) -> Iterator[str]:
+        """Yield what the format writes for a block that the prompt has opened with other layout, or opened and closed.
+
+        A closed one has every joint after it.
+        """
+        markers, turn = self.format.reasoning, self.format.turn
+        if markers.start.strip() and self.begun.strip() == markers.start.strip():
+            yield markers.start
+        words = self.begun.replace(markers.start.strip(), "", 1).strip()
+        if words and words == markers.end.strip():
+            joints = dict.fromkeys(("", turn.reasoning_to_content, turn.reasoning_to_tools))
+            yield from (markers.start + markers.end + joint for joint in joints)
+
+    def _run(self) -> Calls:
+        return generated_calls(calls_of(self.format, self.request)[0], self.request)
+
+    def _warned(self, dialect: Dialect) -> Any:
+        written = self.written(dialect)
+        warn_of(written.unsupported, stacklevel=4)
+        return written.said
+
+
+def warn_of(unsupported: tuple[Unsupported, ...], *, stacklevel: int) -> None:
+    """Warn of each keyword that is not enforced; `stacklevel` is as for `warnings.warn`, counted from this function."""
+    for item in unsupported:
+        warnings.warn(str(item), SchemaWarning, stacklevel=stacklevel)
+
+
+def _leading_space(node: Node) -> str:
+    """Return the white space with which the first literal of `node` begins."""
+    for below in walk(node):
+        text = below.text if isinstance(below, Literal) else _opening(below) if isinstance(below, Call) else ""
+        if text.strip():
+            return text[: len(text) - len(text.lstrip())]
+    return ""
+
+
+def _opening(call: Call) -> str:
+    first = call.function[0] if call.function else ""
+    return "" if isinstance(first, Slot) else first
+
+
+MAX_STEPS = 1_000_000
+"""Steps to read what the prompt has begun; each character of free text may be the last, so it takes one at least."""
+
+
+def resume_after(grammar: Grammar, begun: str) -> Grammar:
+    """Return the grammar of what may follow `begun`. Raises `GrammarError` when no answer begins with it.
+
+    >>> resume_after(Grammar(Literal("<think>")), "<th").root
+    Literal(text='ink>')
+    """
+    found = resume_any(grammar, (begun,))
+    if found is None:
+        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the format does not write")
+    return found
+
+
+def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
+    """Return the grammar of what may follow any of the texts in `begun`; None when no answer begins with one.
+
+    >>> resume_any(Grammar(Literal("<think>")), ("a", "b")) is None
+    True
+    """
+    rests = list(dict.fromkeys(rest for text in begun for rest in _after((grammar.root,), text, grammar.rules)))
+    options = tuple(rest[0] if len(rest) == 1 else Sequence(rest) for rest in rests)
+    return Grammar(options[0] if len(options) == 1 else Choice(options), grammar.rules) if options else None
+
+
+def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
+    """Yield what is left of `rest` after `text`, once for each way to read it.
+
+    Raises `GrammarError` after `MAX_STEPS` steps.
+    """
+    waiting: list[tuple[Rest, int]] = [(rest, 0)]
+    for _ in range(MAX_STEPS):
+        if not waiting:
+            return
+        rest, at = waiting.pop()
+        if at == len(text):
+            yield rest
+        elif rest:
+            waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, rules))))
+    raise GrammarError(
+        f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_STEPS} steps to read"
+    )
+
+
+def _ways(head: Node, tail: Rest, text: str, at: int, rules: Mapping[str, Node]) -> Iterator[tuple[Rest, int]]:
+    """Yield the ways to read `text` from `at` on with `head`: what is left then, and from where on."""
+    match head:
+        case Literal(literal) | nodes.Layout(literal):
+            if text.startswith(literal, at):
+                yield tail, at + len(literal)
+            elif literal.startswith(text[at : at + len(literal)]):
+                yield (Literal(literal[len(text) - at :]), *tail), len(text)
+        case Until(stops) | nodes.Tag(_, Until(stops)):
+            yield from _through_text(stops, head, tail, text, at)
+        case Chars():
+            yield from _through_chars(head, tail, text, at)
+        case Ref(name):
+            yield (rules[name], *tail), at
+        case _:
+            yield from ((way, at) for way in unfolded(head, tail) or ())
+
+
+def _through_text(stops: tuple[str, ...], head: Node, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
+    ends = [found + len(stop) for stop in stops if (found := text.find(stop, at)) >= 0]
+    yield from ((tail, cut) for cut in _cuts(tail, text, at, min((*ends, len(text)))))
+    if not ends:
+        yield (head, *tail), len(text)
+
+
+def _cuts(tail: Rest, text: str, start: int, end: int) -> Iterator[int]:
+    """Yield where free text may have ended; before a literal, only where that begins or may still begin."""
+    literal = tail[0].text if tail and isinstance(tail[0], Literal) else ""
+    if not literal:
+        yield from range(start, end)
+        return
+    found = text.find(literal, start)
+    while 0 <= found < end:
+        yield found
+        found = text.find(literal, found + 1)
+    last = range(max(start, len(text) - len(literal) + 1), end)
+    yield from (cut for cut in last if literal.startswith(text[cut:]))
+
+
+def _through_chars(head: Chars, tail: Rest, text: str, at: int) -> Iterator[tuple[Rest, int]]:
+    end = len(text) if head.maximum is None else min(at + head.maximum, len(text))
+    fitting = next((place for place in range(at, end) if not _holds(head, text[place])), end)
+    yield from ((tail, cut) for cut in range(at + head.minimum, min(fitting + 1, len(text))))
+    if fitting == len(text):
+        read = fitting - at
+        left = None if head.maximum is None else head.maximum - read
+        yield (replace(head, minimum=max(head.minimum - read, 0), maximum=left), *tail), fitting
+
+
+def _holds(chars: Chars, character: str) -> bool:
+    return any(low <= character <= high for low, high in chars.ranges) != chars.negated

@@ -1,0 +1,365 @@
+"""Draws a random text from a grammar: a model that is always right, for fuzzing, demos and tests.
+
+Strategy: a walk through the context-free rules. Every rule knows the least number of steps in which it can end, and once
+the budget is spent the walk takes the shortest way out, so that recursion ends. Free text is drawn from what makes
+parsers stumble: quotes, brackets, line breaks, beginnings of markers, other scripts.
+
+So that a drawn answer knows what it means, the grammar's tags are drawn as marks, noncharacters that no text holds, and
+taken out again.
+
+Rules: the same seed gives the same text, on every platform and in every release of Python.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence as List
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from unrender.dialects.lowering.context_free import Lowered, Stopped, lower, references
+from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.errors import GrammarError
+from unrender.nodes import (
+    MARKS,
+    Chars,
+    Choice,
+    Grammar,
+    Literal,
+    Mark,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Role,
+    Sequence,
+    Tag,
+    rewrite,
+)
+from unrender.nodes.patterns import Ranges, complement
+
+BUDGET = 400
+"""Steps after which every choice is for the shortest way out."""
+
+_WORDS = (
+    *("hello", "world", "the", "weather", "in", "Paris", "is", "7", "degrees", "true", "null", "None", "02134", "3.5"),
+    *(
+        "a<b&&c>d",
+        "{x}",
+        "[y]",
+        "(z)",
+        '"quoted"',
+        "'single'",
+        "\\",
+        "back\\slash",
+        "naïve",
+        "東京",
+        "😀",
+        "<b>",
+        "</b>",
+    ),
+    *("&", "&amp;", "```", "#", "-", ":", ",", ";", "=", "/", "//", "\n", "\n\n", "\t"),
+)
+_LETTERS = "aeiorstnXYZ0179 "
+_ODD = "\"'\\<>&{}[]/:,\n\té東😀"
+LONGEST = 1_000_000
+"""Characters that a drawn text may have; schemas can ask for strings that are longer."""
+
+_REDRAWS = 20
+"""Times that a text is drawn again because an object of it has a key twice."""
+
+_OPENERS = dict(zip(Role, MARKS, strict=False))
+_CLOSER = MARKS[-1]
+_ROLES = {mark: role for role, mark in _OPENERS.items()}
+_UNMARKED = str.maketrans("", "", MARKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`text[start:end]` of a drawn answer, tagged with `role` by the grammar. Parts may hold other parts."""
+
+    role: Role
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A drawn text and its parts with their roles, in the order in which they begin."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+def sample_text(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
+    """Return the text of a `draw`.
+
+    >>> sample_text(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
+    True
+    """
+    return draw(grammar, seed, budget=budget).text
+
+
+@bounded_nesting
+def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
+    """Return a random text of an expanded grammar, with its parts; the same for the same seed.
+
+    `budget` bounds the size: about as many choices are made freely. Raises `GrammarError` when the grammar has no
+    finite text, or has JSON values that are not spelled out.
+
+    >>> draw(Grammar(Tag(Role.CONTENT, Literal("Hi"))), seed=1)
+    Sample(text='Hi', parts=(Part(role=<Role.CONTENT: 'content'>, start=0, end=2),))
+    """
+    lowered = lower(_marked(grammar), for_lexer=False)
+    drawn = _unmarked(_Walk(lowered, _random(seed), budget).drawn())
+    for again in range(_REDRAWS):
+        if not repeats_a_key(drawn.text):
+            break
+        drawn = _unmarked(_Walk(lowered, _random(f"{seed} {again}"), budget).drawn())
+    return drawn
+
+
+def _random(seed: int | str) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - nothing secret is drawn
+
+
+def _marked(grammar: Grammar) -> Grammar:
+    """Return the grammar with a mark before and after what it tags."""
+
+    def mark(node: Node) -> Node:
+        if isinstance(node, Tag):
+            return Sequence((Mark(_OPENERS[node.role]), node.node, Mark(_CLOSER)))
+        return node
+
+    rules = {name: rewrite(node, mark) for name, node in grammar.rules.items()}
+    return Grammar(rewrite(grammar.root, mark), rules)
+
+
+def _unmarked(marked: str) -> Sample:
+    parts: list[Part] = []
+    opened: list[int] = []
+    text: list[str] = []
+    for character in marked:
+        if character in _ROLES:
+            opened.append(len(parts))
+            parts.append(Part(_ROLES[character], len(text), len(text)))
+        elif character == _CLOSER:
+            at = opened.pop()
+            parts[at] = replace(parts[at], end=len(text))
+        else:
+            text.append(character)
+    return Sample("".join(text), tuple(parts))
+
+
+class _Walk:
+    """One walk; `left` counts down the budget."""
+
+    def __init__(self, lowered: Lowered, draw: random.Random, budget: int) -> None:
+        self.root = lowered.root
+        self.rules = lowered.rules
+        self.costs = rule_costs(lowered.rules)
+        self.draw = draw
+        self.left = budget
+        self.length = 0
+        if self.costs[lowered.root] >= ENDLESS:
+            raise GrammarError(f"rule {lowered.root!r}: no text of it ends")
+
+    def drawn(self) -> str:
+        """Draw a text of the root, what is still to be drawn on a stack."""
+        text: list[str] = []
+        waiting: list[Node] = [Ref(self.root)]
+        while waiting:
+            piece, following = self.step(waiting.pop())
+            text.append(piece)
+            waiting.extend(reversed(following))
+            self.length += len(piece)
+            if self.length > LONGEST:
+                raise GrammarError(
+                    f"sample: longer than {LONGEST} characters; some text of the grammar must be that long"
+                )
+        return "".join(text)
+
+    def step(self, node: Node) -> tuple[str, List[Node]]:
+        """Return text, and the nodes that are to be drawn after it."""
+        match node:
+            case Literal(text):
+                return text, ()
+            case Chars():
+                return self.characters(node), ()
+            case Sequence(parts):
+                return "", parts
+            case Choice(options):
+                return "", (self.option(options),)
+            case Optional(inner):
+                return "", (inner,) if self.left > 0 and self.draw.random() < 0.6 else ()
+            case Repeat(inner, low, high, None):
+                return "", (inner,) * self.count(low, high)
+            case Ref(name):
+                return self.rule(self.rules[name])
+        raise GrammarError(f"{type(node).__name__} cannot be drawn at random")
+
+    def rule(self, node: Node | Stopped) -> tuple[str, List[Node]]:
+        self.left -= 1
+        if not isinstance(node, Stopped):
+            return "", (node,)
+        text, following = self.text(node)
+        return text, () if following is None else (Ref(following),)
+
+    def option(self, options: tuple[Node, ...]) -> Node:
+        if self.left > 0:
+            able = [option for option in options if cost(option, self.costs) < ENDLESS]
+            return able[self.draw.randrange(len(able))]
+        return min(options, key=lambda option: cost(option, self.costs))
+
+    def count(self, low: int, high: int | None) -> int:
+        """Draw a number of repetitions: few, but sometimes more."""
+        self.left -= 1
+        if self.left <= 0:
+            return self.bounded(low)
+        most = low + (8 if self.draw.random() < 0.3 else 2)
+        return self.bounded(self.draw.randint(low, most if high is None else min(high, most)))
+
+    def bounded(self, count: int) -> int:
+        if count > LONGEST:
+            raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST} characters")
+        return count
+
+    def characters(self, node: Chars) -> str:
+        ranges = complement(node.ranges) if node.negated else node.ranges
+        likely = [c for c in _LETTERS if _within(ranges, c)]
+        odd = [c for c in _ODD if _within(ranges, c)]
+        if likely == [" "]:
+            return " " * self.draw.randint(node.minimum, max(node.minimum, 1))
+        return "".join(self.character(ranges, likely, odd) for _ in range(self.count(node.minimum, node.maximum)))
+
+    def character(self, ranges: Ranges, likely: list[str], odd: list[str]) -> str:
+        pool = odd if odd and (not likely or self.draw.random() < 0.25) else likely
+        if pool and self.draw.random() < 0.8:
+            return pool[self.draw.randrange(len(pool))]
+        low, high = ranges[self.draw.randrange(len(ranges))]
+        return chr(self.draw.randint(ord(low), min(ord(high), ord(low) + 60)))
+
+    def text(self, node: Stopped) -> tuple[str, str | None]:
+        """Draw text up to a stop, with the stop; returns it and the rule after the stop, if there is one."""
+        able = [(stop, ref.rule) for stop, ref in node.branches if self.costs[ref.rule] < ENDLESS]
+        pick = self.draw.randrange(len(able) + node.at_end)
+        stops = tuple(dict.fromkeys(text for stop in node.stops if (text := stop.translate(_UNMARKED))))
+        if self.left <= 0 and node.at_end:
+            pick = len(able)
+        if pick == len(able):
+            return self.words(stops, ""), None
+        stop, following = able[pick]
+        return self.words(stops, stop.translate(_UNMARKED)) + stop, following
+
+    def words(self, stops: tuple[str, ...], ending: str) -> str:
+        """Draw free text in which, `ending` after it, no stop is complete before the end."""
+        text = ""
+        for _ in range(self.count(0, 12)):
+            piece = self.word(stops)
+            if self.draw.random() < 0.7:
+                piece += " "
+            if not _stopped(text + piece, ending, stops):
+                text += piece
+        return text
+
+    def word(self, stops: tuple[str, ...]) -> str:
+        if stops and self.draw.random() < 0.1:
+            stop = stops[self.draw.randrange(len(stops))]
+            return stop[: self.draw.randrange(len(stop))]
+        return _WORDS[self.draw.randrange(len(_WORDS))]
+
+
+def _stopped(text: str, ending: str, stops: tuple[str, ...]) -> bool:
+    """Return whether some stop is complete in `text` before the end of `ending`, or a longer one there."""
+    before = (text + ending)[:-1] if ending else text
+    longer = (stop for stop in stops if len(stop) > len(ending) and stop.endswith(ending)) if ending else ()
+    return any(stop in before for stop in stops) or any((text + ending).endswith(stop) for stop in longer)
+
+
+def _within(ranges: Ranges, character: str) -> bool:
+    return any(low <= character <= high for low, high in ranges)
+
+
+ENDLESS = 10**9
+"""The cost of what has no text that ends."""
+
+
+def rule_costs(rules: Mapping[str, Node | Stopped]) -> dict[str, int]:
+    """Return the cost of each rule; `ENDLESS` for a rule without a finite text.
+
+    The cost of a rule is computed again when a rule that it refers to has become cheaper, the cheapest first.
+    """
+    costs = dict.fromkeys(rules, ENDLESS)
+    users: dict[str, list[str]] = {}
+    for name, node in rules.items():
+        for below in set(references(node)):
+            users.setdefault(below, []).append(name)
+    queue = list(rules)
+    while queue:
+        changed: dict[str, None] = {}
+        for name in reversed(queue):
+            found = 1 + _rule_cost(rules[name], costs)
+            if found < costs[name]:
+                costs[name] = found
+                changed.update(dict.fromkeys(users.get(name, ())))
+        queue = list(changed)
+    return costs
+
+
+def cost(node: Node, costs: Mapping[str, int]) -> int:
+    """Return the least number of rules that a text of `node` passes through."""
+    match node:
+        case Ref(name):
+            return costs[name]
+        case Sequence(parts):
+            return min(sum(cost(part, costs) for part in parts), ENDLESS)
+        case Choice(options):
+            return min((cost(option, costs) for option in options), default=ENDLESS)
+        case Repeat(inner, low, _, _):
+            return min(low * cost(inner, costs), ENDLESS)
+    return 0
+
+
+def _rule_cost(node: Node | Stopped, costs: Mapping[str, int]) -> int:
+    if not isinstance(node, Stopped):
+        return cost(node, costs)
+    following = [costs[ref.rule] for _, ref in (*node.branches, *node.exact)]
+    return 0 if node.at_end else min(following, default=ENDLESS)
+
+
+_PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)
+_MOST = 200
+"""Braces of one text that are looked at."""
+_LONGEST = 5_000
+"""Pieces of one object that are looked at."""
+
+
+def repeats_a_key(text: str) -> bool:
+    """Return whether some object in `text` has a key twice.
+
+    >>> [repeats_a_key(text) for text in ('{"a": {"b": 1}, "b": 2}', '[{a: 1, "b": ",", a: 2}]')]
+    [False, True]
+    """
+    starts = [i for i, character in enumerate(text) if character == "{"][:_MOST]
+    return any(_repeats(text, start) for start in starts)
+
+
+def _repeats(text: str, start: int) -> bool:
+    keys: set[str] = set()
+    depth, key = 0, ""
+    for found in islice(_PIECE.finditer(text, start), _LONGEST):
+        piece = found.group()
+        if piece in ("{", "["):
+            depth += 1
+        elif piece in ("}", "]"):
+            depth -= 1
+        if depth == 0:
+            break
+        if depth == 1 and piece == ":":
+            if key in keys:
+                return True
+            keys.add(key)
+        key = "" if piece in (",", "{", ":") else key + piece.strip("\"' \t\r\n")
+    return False

@@ -1,0 +1,270 @@
+"""Writes a grammar as xgrammar's structural tag: JSON for constrained decoding in vLLM, SGLang and others.
+
+Strategy: the tag is a tree, so rules are written out where they are used; text up to a stop is a `tag` of `any_text`, an
+argument's JSON is a `json_schema`, and what is regular is an EBNF `grammar`. A tree has no names for parts that it needs
+in several places: a grammar that refers to itself, or that would be long as a tree, is EBNF in one piece.
+
+Rules: never more than `SHORT` characters, or twice the EBNF.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
+from unrender.dialects.lowering.context_free import Stopped, longer_stops, lower, reachable, references
+from unrender.dialects.lowering.flattening import bounded_nesting
+from unrender.grammar.expansion import Expansion, Values, expand
+from unrender.grammar.spelling import MAX_SPACE, schema_grammar
+from unrender.messages.wire import JsonSchema
+from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+
+Tag = dict[str, Any]
+MAX_DEPTH = 64
+"""A tag that would be nested deeper is handed over as EBNF: readers of JSON have limits of their own."""
+_PART = 25
+"""Characters of a tree for each part of a schema besides its names and values, at least: `{"x": {"type": "string"}}, `."""
+SHORT = 8_000
+"""Characters that a tree may have whatever its EBNF takes: small requests are handed over in the engine's own words."""
+
+
+@bounded_nesting
+def structural_tag_of(grammar: Grammar) -> Tag:
+    """Return the grammar as a structural tag, plain JSON data (xgrammar 0.2: `{"type": "structural_tag", "format": …}`).
+
+    Raises `GrammarError` when the grammar cannot be written, e.g. calls to tools whose names are not known.
+    """
+    spelled = expand(grammar, Values.SPELLED)
+    return write_ebnf(spelled) if is_long(spelled) else write_structural_tag(expand(grammar, Values.NATIVE), spelled)
+
+
+def is_long(spelled: Expansion) -> bool:
+    """Return whether a grammar is better written as EBNF: too long for a tree, with nothing lost as EBNF.
+
+    Engines compile such EBNF in half the time.
+    """
+    return not spelled.unsupported and spelled.weight.characters + _PART * spelled.weight.parts > SHORT
+
+
+def write_ebnf(spelled: Expansion) -> Tag:
+    """Return an expanded grammar as a structural tag that holds EBNF in one piece."""
+    return {"type": "structural_tag", "format": _grammar(write_gbnf(spelled))}
+
+
+def write_structural_tag(native: Expansion, spelled: Expansion) -> Tag:
+    """Return an expanded grammar as a structural tag.
+
+    `spelled` is the same grammar with JSON spelled out, used where that is better.
+    """
+    lowered = lower(native.grammar, for_lexer=False, steps=native.budget.steps)
+    body = _Writer(lowered.rules, _plain(lowered.rules)).tree(lowered.root, lambda: write_gbnf(spelled))
+    return {"type": "structural_tag", "format": body}
+
+
+def _leaves_first(rules: Mapping[str, Node | Stopped], root: str, plain: frozenset[str]) -> list[str] | None:
+    """Return the rules that a tree is made of, each after those that it refers to; None where one refers to itself."""
+    order: dict[str, None] = {}
+    path: list[tuple[str, Iterator[str]]] = [(root, iter(_below(rules[root], plain)))]
+    above = {root}
+    while path:
+        name, below = path[-1]
+        if (following := next(below, None)) is None:
+            above.discard(name)
+            order[name] = None
+            path.pop()
+        elif following in above or len(path) > MAX_DEPTH:
+            return None
+        elif following not in order:
+            above.add(following)
+            path.append((following, iter(_below(rules[following], plain))))
+    return list(order)
+
+
+def _below(node: Node | Stopped, plain: frozenset[str]) -> list[str]:
+    return [name for name in references(node) if name not in plain]
+
+
+def _plain(rules: Mapping[str, Node | Stopped]) -> frozenset[str]:
+    """Return the rules that hold neither JSON nor text up to a stop, nor refer to one that does: EBNF says them all."""
+    users: dict[str, list[str]] = {}
+    for name, node in rules.items():
+        for below in references(node):
+            users.setdefault(below, []).append(name)
+    queue = [name for name, node in rules.items() if isinstance(node, Stopped) or _holds_json(node)]
+    special = set(queue)
+    for name in queue:
+        fresh = [user for user in users.get(name, ()) if user not in special]
+        special.update(fresh)
+        queue.extend(fresh)
+    return frozenset(rules) - special
+
+
+def _holds_json(node: Node) -> bool:
+    return any(isinstance(below, JsonValue) for below in walk(node))
+
+
+class _Writer:
+    """Writes rules as a tree, as long as that is short."""
+
+    def __init__(self, rules: Mapping[str, Node | Stopped], plain: frozenset[str]) -> None:
+        self.rules = rules
+        self.plain = plain
+        self.written: dict[str, Tag] = {}
+        self.sizes: dict[int, int] = {}
+
+    def tree(self, root: str, ebnf: Callable[[], str]) -> Tag:
+        """Return `root` as a tree; in EBNF where it is none, or would be more than twice as long as that."""
+        most, instead = SHORT, ""
+        for name in _leaves_first(self.rules, root, self.plain) or ():
+            node = self.rules[name]
+            self.written[name] = self.text(node) if isinstance(node, Stopped) else self.node(node)
+            size = self.size(self.written[name])
+            if size > most and not instead:
+                instead = ebnf()
+                most = max(SHORT, 2 * len(instead))
+            if size > most:
+                break
+        return self.written[root] if root in self.written and size <= most else _grammar(instead or ebnf())
+
+    def size(self, tag: Tag) -> int:
+        """Return how long a tag is as JSON, about; parts that are in several places are measured once."""
+        known = self.sizes.get(id(tag))
+        if known is None:
+            known = self.sizes[id(tag)] = sum(len(key) + 6 + self.length(value) for key, value in tag.items())
+        return known
+
+    def length(self, value: Any) -> int:
+        if isinstance(value, str):
+            return len(value) + 2
+        if isinstance(value, dict):
+            return self.size(value)
+        return sum(map(self.length, value)) + len(value) if isinstance(value, list) else 5
+
+    def text(self, node: Stopped) -> Tag:
+        """Write text up to a stop: a choice of what it may end with."""
+        options = [_sequence([_text_before(node, stop), self.node(ref)]) for stop, ref in node.branches]
+        if node.at_end:
+            options.append(_text_without(node.stops))
+        return _choice(options)
+
+    def node(self, node: Node) -> Tag:
+        if not isinstance(node, Literal | JsonValue) and self.is_plain(node):
+            return self.regular(node)
+        match node:
+            case Literal(text):
+                return _text(text)
+            case JsonValue(schema):
+                return _json(True if schema is None else schema)
+            case Sequence(parts):
+                return _sequence([self.node(part) for part in parts])
+            case Choice(options):
+                return _choice([self.node(option) for option in options])
+            case Optional(inner):
+                return {"type": "optional", "content": self.node(inner)}
+            case Repeat(inner, low, high, None):
+                most = -1 if high is None else high
+                return {"type": "repeat", "min": low, "max": most, "content": self.node(inner)}
+            case Ref(name):
+                return self.written[name]
+        raise TypeError(f"{type(node).__name__} is not a context-free node")
+
+    def regular(self, node: Node) -> Tag:
+        """Write a plain node with all the rules that it needs; one that is a word alone stays a word."""
+        if isinstance(node, Ref) and isinstance(word := self.rules[node.rule], Literal):
+            return self.node(word)
+        found = {name: rule for below in references(node) for name, rule in reachable(below, self.rules).items()}
+        return _grammar(write_rules("root", {"root": node, **found}))
+
+    def is_plain(self, node: Node) -> bool:
+        return not _holds_json(node) and all(name in self.plain for name in references(node))
+
+
+_COMMON = frozenset(
+    (
+        *("type", "anyOf", "enum", "const", "$ref", "$defs", "properties", "required", "additionalProperties"),
+        *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
+    )
+)
+"""Keywords that xgrammar enforces exactly; it drops or widens others, and patterns of some kinds are an error there."""
+
+
+def _json(schema: JsonSchema) -> Tag:
+    """Write a JSON value: natively where xgrammar reads the schema exactly, else spelled out."""
+    if reads_exactly(schema):
+        return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_SPACE}
+    found = schema_grammar(schema)
+    lowered = lower(Grammar(found.node, found.rules), for_lexer=False)
+    return _grammar(write_rules(lowered.root, lowered.rules))
+
+
+def reads_exactly(schema: Any) -> bool:
+    """Return whether xgrammar enforces all of `schema`; otherwise it has to be spelled out.
+
+    `schema` is one that `write_schema` wrote.
+    """
+    if not isinstance(schema, Mapping):
+        return True
+    if False in schema.get("properties", {}).values():
+        return False
+    values = [*schema.get("enum", ()), schema.get("const")]
+    plain = json.dumps(values, ensure_ascii=False).isascii() and not any(isinstance(v, dict | list) for v in values)
+    if not (schema.keys() <= _COMMON and plain):
+        return False
+    named = (*schema.get("properties", {}).values(), *schema.get("$defs", {}).values())
+    listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()))
+    return all(map(reads_exactly, (*named, *listed, schema.get("items"), schema.get("additionalProperties"))))
+
+
+def _text_before(node: Stopped, stop: str) -> Tag:
+    """Write text with `stop` after it; as EBNF where a longer stop, after which nothing follows, ends with it."""
+    alive = {stop for stop, _ in node.branches}
+    if _are_whole(node.stops) and alive.issuperset(longer_stops(node.stops).get(stop, ())):
+        return {"type": "tag", "begin": "", "content": _any_text(node.stops), "end": stop}
+    rules: dict[str, Node | Stopped] = {"root": Stopped(node.stops, ((stop, Ref("end")),), False), "end": Literal("")}
+    return _grammar(write_rules("root", rules))
+
+
+def _text_without(stops: tuple[str, ...]) -> Tag:
+    """Write text to the end of the output."""
+    if _are_whole(stops):
+        return _any_text(stops)
+    return _grammar(write_rules("root", {"root": Stopped(stops, (), at_end=True)}))
+
+
+def _are_whole(stops: tuple[str, ...]) -> bool:
+    """Return whether the engine reads each stop as it is; it misreads one that has to be written in pieces."""
+    return all(len(text_pieces(stop)) == 1 for stop in stops)
+
+
+def _grammar(ebnf: str) -> Tag:
+    return {"type": "grammar", "grammar": ebnf}
+
+
+def _any_text(stops: tuple[str, ...]) -> Tag:
+    return {"type": "any_text", "excludes": list(stops)}
+
+
+def _text(text: str) -> Tag:
+    pieces: list[Tag] = [{"type": "const_string", "value": piece} for piece in text_pieces(text)]
+    return pieces[0] if len(pieces) == 1 else {"type": "sequence", "elements": pieces}
+
+
+def _sequence(parts: list[Tag]) -> Tag:
+    flat = list(_flat("sequence", parts))
+    return flat[0] if len(flat) == 1 else {"type": "sequence", "elements": flat}
+
+
+def _choice(options: list[Tag]) -> Tag:
+    flat = list(_flat("or", options))
+    return flat[0] if len(flat) == 1 else {"type": "or", "elements": flat}
+
+
+def _flat(kind: str, parts: list[Tag]) -> Iterator[Tag]:
+    """Yield `parts`, those of the same kind taken apart, and nothing in a sequence left out."""
+    for part in parts:
+        if part["type"] == kind:
+            yield from part["elements"]
+        elif kind == "or" or part != {"type": "const_string", "value": ""}:
+            yield part

@@ -1,0 +1,111 @@
+"""Finds the texts by which an engine notices that a tool call begins, for grammars that wait until then.
+
+Rules: a trigger is the outermost literal with which the primary call syntax begins; of a literal that begins with a special
+token, that token alone, so that a misspelt name after it still wakes the grammar; where the literal is ordinary text, all
+up to and with the name of a tool. It is a plain word only where it cannot be in reasoning, or where calls are
+there; otherwise it is a pattern that the whole output so far must match, whose first group is the call's beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from unrender.format import CallSyntax, Format, ReasoningMode, Slot
+from unrender.grammar.assemble import entry_literals
+from unrender.messages.wire import Request, ToolChoice
+
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w", re.DOTALL)
+_TOKEN = re.compile(r"<[^<>\s=\"']+>|\[/?[A-Z][A-Z_]+\]")
+"""A special token as they are mostly spelled."""
+_ANY = r"[\s\S]*?"
+
+
+class TriggerKind(StrEnum):
+    """How an engine compares a trigger with the output."""
+
+    WORD = "word"
+    """As text, anywhere."""
+    PATTERN = "pattern"
+    """As a regular expression (ECMAScript) from the beginning of the output; the grammar starts at its first group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A text or pattern that activates a lazy grammar: a call begins there. Before it the model writes freely."""
+
+    kind: TriggerKind
+    value: str
+
+
+def triggers_of(format: Format, request: Request, begun: str = "") -> tuple[Trigger, ...]:
+    """Return the triggers of a lazy grammar; none when there are no calls, or when the grammar holds from the start.
+
+    `begun` is what the prompt has already written of the answer.
+    """
+    lazy = request.tool_choice is ToolChoice.AUTO and request.calls_allowed and request.response_schema is None
+    if not lazy or not entry_literals(format.tools):
+        return ()
+    opener = opening(format.tools)
+    names = _names(format.tools, request)
+    found: list[Trigger] = []
+    if begun.endswith(opener):
+        found.append(Trigger(TriggerKind.PATTERN, f"^({_before_name(format.tools, opener)}{names})"))
+    before = _before(format, begun)
+    marker = _marker(opener, format)
+    if marker and not before:
+        return (*found, Trigger(TriggerKind.WORD, marker))
+    sign = re.escape(marker) if marker else re.escape(opener) + _before_name(format.tools, opener) + names
+    return (*found, Trigger(TriggerKind.PATTERN, f"^{before}{_unopened(format)}({sign})"))
+
+
+def opening(syntax: CallSyntax) -> str:
+    """Return the outermost literal with which a run of calls begins, without the layout around it."""
+    return next((text.strip() for text in entry_literals(syntax)), "")
+
+
+def _marker(opener: str, format: Format) -> str:
+    """Return what of `opener` is not ordinary text, and no beginning of just any JSON: a token, or all of it; else "".
+
+    What other parts of an answer are written with as well tells nothing by itself.
+    """
+    wrappers = [text for wrapper in format.wrappers for text in (wrapper.start, wrapper.end)]
+    others = [format.reasoning.start, format.reasoning.end, *wrappers]
+    token = _TOKEN.match(opener)
+    ordinary = len(opener) <= 2 or opener[0] in "{[(" or not _DISTINCTIVE.search(opener)
+    signs = (token.group() if token else "", "" if ordinary else opener)
+    return next((sign for sign in signs if sign and not any(sign in text for text in others)), "")
+
+
+def _before_name(syntax: CallSyntax, opener: str) -> str:
+    """Return the pattern of what is between the opener and the tool's name."""
+    return re.escape("".join(entry_literals(syntax)).lstrip().removeprefix(opener))
+
+
+def _names(syntax: CallSyntax, request: Request) -> str:
+    """Return the pattern of the tools' names, if a call begins with the name."""
+    parts = syntax.function[0 if syntax.function[:1] == (Slot.NAME,) else 1 :]
+    if parts[:1] != (Slot.NAME,):
+        return ""
+    after_name = parts[1] if len(parts) > 1 and not isinstance(parts[1], Slot) else ""
+    return f"(?:{'|'.join(re.escape(tool.name) for tool in request.tools or ())}){re.escape(after_name[:1])}"
+
+
+def _before(format: Format, begun: str) -> str:
+    """Return the pattern of reasoning that must have ended before a call counts."""
+    reasoning = format.reasoning
+    end, start = reasoning.end.strip(), reasoning.start.strip()
+    if not end or reasoning.mode is ReasoningMode.NONE or reasoning.holds_calls:
+        return ""
+    ended = f"{_ANY}{re.escape(end)}"
+    opened = bool(start) and start in begun and not reasoning.closed_in(begun)
+    if opened:
+        return ended
+    return f"(?:\\s*{re.escape(start)}{ended})?" if start else f"(?:{ended})?"
+
+
+def _unopened(format: Format) -> str:
+    """Return the pattern of text in which no reasoning is opened."""
+    start = "" if format.reasoning.holds_calls else format.reasoning.start.strip()
+    return f"(?:(?!{re.escape(start)})[\\s\\S])*?" if start else _ANY

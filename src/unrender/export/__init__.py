@@ -1,0 +1,1 @@
+"""Writes a Format as a response template."""

@@ -1,0 +1,272 @@
+"""Writes a format's call syntax as the `tool_calls` field of a response template.
+
+Strategy: whole JSON objects and lists are read as JSON and taken apart by a `transform`, so their keys may come in any order;
+elsewhere the opener captures the function's name, and what is between opener and closer is its arguments.
+
+Rules: JSON that a transform cannot take apart loses the whole message, so no opener matches where the key of the arguments
+is missing; and what ends JSON is after its last bracket, so that most strings may hold the same marker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unrender.errors import ExportError
+from unrender.export.response_patterns import (
+    ANYWHERE,
+    any_of,
+    at_most,
+    beside_layout,
+    escape,
+    maybe,
+    skeleton,
+    spelled,
+    turn_ends,
+)
+from unrender.format import Arguments, CallSyntax, Envelope, Format, Part, Slot
+from unrender.values.notations import Exported, notation_of
+
+Field = dict[str, Any]
+
+_PLACEHOLDER = re.compile(r"\w+")
+"""Keys that a transform can name."""
+_LEAST_MARKER = 3
+"""How many characters a marker in free text needs: fewer are common there."""
+_VALUES: Mapping[Exported, Field] = {
+    Exported.TEXT: {"name": "text", "args": {"strip": False}},
+    Exported.JSON: {"name": "json", "args": {"allow_non_json": True}},
+}
+"""The parsers of values that are between markers."""
+
+
+def calls_field(format: Format) -> Field:
+    """Return the field that reads the format's calls; raises `ExportError`, saying why, when no field can."""
+    tools = format.tools
+    if tools.envelope is None:
+        return _named_field(format)
+    _check_envelope(tools, tools.envelope)
+    return (
+        _list_field(format, tools.envelope) if tools.envelope.array_wrapped else _object_field(format, tools.envelope)
+    )
+
+
+def between_calls(format: Format) -> list[str]:
+    """Return patterns of the text between calls that belongs to no call: ends of sections, separators.
+
+    Raises `ExportError` when such a text is also common in ordinary text.
+    """
+    tools = format.tools
+    if tools.envelope is not None and tools.envelope.array_wrapped:
+        return []
+    markers = [text.strip() for text in (tools.section_end, tools.separator) if text.strip()]
+    weak = [text for text in markers if len(text) < _LEAST_MARKER]
+    if weak:
+        raise ExportError(f"tool calls: {weak[0]!r} between calls cannot be told from text")
+    return [ANYWHERE + escape(text) + ANYWHERE for text in markers]
+
+
+def calls_opener(format: Format) -> str:
+    """Return the pattern that opens a call, without a group for its name.
+
+    Another field that ends at a call does not need the name. Raises `ExportError` as `calls_field` does.
+    """
+    return re.sub(r"\(\?P<\w+>", "(?:", str(calls_field(format)["open_pattern"]))
+
+
+def _check_envelope(tools: CallSyntax, envelope: Envelope) -> None:
+    if envelope.name_is_key:
+        raise ExportError("tool calls: the function's name is a key of the JSON, which a transform cannot take out")
+    if not notation_of(tools.arguments.codec).is_json:
+        raise ExportError("tool calls: the arguments are not JSON, though the text around them is")
+    odd = [key for key in (*envelope.name_field, *envelope.args_field) if not _PLACEHOLDER.fullmatch(key)]
+    if odd:
+        raise ExportError(f"tool calls: a transform cannot name the JSON key {odd[0]!r}")
+
+
+def _list_field(format: Format, envelope: Envelope) -> Field:
+    """Return the field for one JSON list of all calls."""
+    tools = format.tools
+    start, _, rest = tools.section_start.rpartition("[")
+    end = tools.section_end.strip()
+    if rest.strip() or not end.startswith("]") or (tools.call_start + tools.call_end).strip():
+        raise ExportError("tool calls: the list of calls has more than JSON in it")
+    first = r"(?=\s*\[)" if start.strip() else rf"(?=\[\s*{_up_to_arguments(envelope)})"
+    return {
+        "open_pattern": ANYWHERE + spelled(format, start) + first,
+        **_closed(_closer_after("]", _list_end(format, beside_layout([end[1:]])))),
+        "content": "json",
+        "transform_each": True,
+        "transform": _transform(envelope, under=""),
+    }
+
+
+def _list_end(format: Format, after_list: str) -> str:
+    """Return a pattern for what ends a list, given what is after its bracket; JSON is full of brackets."""
+    if not after_list:
+        return any_of(turn_ends(format))
+    if after_list.strip("\\}]"):
+        return after_list + ANYWHERE
+    return after_list + ANYWHERE + any_of([*turn_ends(format), r"\Z"])
+
+
+def _object_field(format: Format, envelope: Envelope) -> Field:
+    """Return the field for calls that are a JSON object each."""
+    tools = format.tools
+    opened = _begun(format)
+    if tools.parallel and not (tools.call_start + tools.call_end).strip():
+        raise ExportError(
+            "tool calls: there is no marker between two calls, so that their JSON alone tells where one ends"
+        )
+    return {
+        "open_pattern": ANYWHERE + opened + f"(?={_first_key(tools.function)})(?={_up_to_arguments(envelope)})",
+        **_closed(_closer_after("}", _closers(format, [tools.call_end], opened))),
+        "repeats": True,
+        "content": "json",
+        "transform": _transform(envelope, under="content."),
+    }
+
+
+def _first_key(function: Sequence[Part]) -> str:
+    """Return a pattern for the beginning of a call up to its first key: more is there for the JSON parser to read."""
+    text = function[0] if function and not isinstance(function[0], Slot) else ""
+    found = re.match(r'(\{)\s*("[^"]*")', text)
+    return rf"\{{\s*{escape(found[2])}" if found else r"\{"
+
+
+def _up_to_arguments(envelope: Envelope) -> str:
+    """Return a pattern for a call up to the key of its arguments, with no object before them but those that they are in."""
+    return r"\s*".join(rf'\{{[^{{}}]*"{key}"\s*:' for key in envelope.args_field)
+
+
+def _transform(envelope: Envelope, *, under: str) -> dict[str, Any]:
+    def place(path: Sequence[str]) -> str:
+        return "{" + under + ".".join(path) + "}"
+
+    function = {"name": place(envelope.name_field), "arguments": place(envelope.args_field)}
+    call_id = {"id": place(envelope.id_field)} if envelope.id_field else {}
+    return {"type": "function", **call_id, "function": function}
+
+
+def _named_field(format: Format) -> Field:
+    """Return the field for calls whose name is captured, with the arguments between opener and closer."""
+    tools = format.tools
+    content = _arguments(tools.arguments)
+    at = tools.function.index(Slot.ARGUMENTS)
+    head, tail = tools.function[:at], tools.function[at + 1 :]
+    if Slot.NAME not in head:
+        raise ExportError("tool calls: the function's name comes after its arguments")
+    if len((tools.call_start + _first_literal(head)).strip()) < _LEAST_MARKER:
+        raise ExportError("tool calls: nothing but its name tells a call from text")
+    after_arguments = [part if not isinstance(part, Slot) else "" for part in tail]
+    begun = _begun(format)
+    # Nothing verbatim follows an opener: its line breaks are layout.
+    opened = begun + _captured(
+        tools, head, [_first_argument(tools.arguments), *after_arguments, tools.call_end]
+    ).replace(r"\n", ANYWHERE)
+    closed = _closers(format, [*tail, tools.call_end], begun + escape(_first_literal(head)))
+    captures = {group: "{" + group + "}" for group in ("id", "name") if f"(?P<{group}>" in opened}
+    function = {"name": captures.pop("name"), "arguments": "{content}"}
+    return {
+        "open_pattern": ANYWHERE + opened,
+        **_closed(_closer_after("}", closed) if _is_object(tools.arguments, content) else closed),
+        "repeats": True,
+        **content,
+        "transform": {"type": "function", **captures, "function": function},
+    }
+
+
+def _first_literal(parts: Sequence[Part]) -> str:
+    return parts[0] if parts and not isinstance(parts[0], Slot) else ""
+
+
+def _first_argument(arguments: Arguments) -> str:
+    return arguments.start or _first_literal(arguments.entry) or "{"
+
+
+def _captured(tools: CallSyntax, head: Sequence[Part], follows: Sequence[str]) -> str:
+    """Return a pattern for what is before the arguments, name and id captured."""
+    stops = [text for text in follows if text.strip()]
+    slots = (Slot.NAME, Slot.ID)
+    if tools.id_parts is None or tools.id_parts[1] > len(head):
+        return skeleton(head, follows=stops, groups=slots)
+    a, b = tools.id_parts
+    around = [text for text in head[b : b + 1] if not isinstance(text, Slot)] or stops
+    call_id = f"(?P<id>{skeleton(head[a:b], follows=around, groups=slots)})"
+    return skeleton(head[:a]) + call_id + skeleton(head[b:], follows=stops)
+
+
+def _begun(format: Format) -> str:
+    """Return a pattern for the text before a call. If each call has a marker, the section's start is optional in it."""
+    tools = format.tools
+    section, start = spelled(format, tools.section_start), beside_layout([tools.call_start])
+    section += ANYWHERE if section else ""
+    others = [text.strip() for text in (*(wrapper.start for wrapper in format.wrappers), format.reasoning.start)]
+    opener = (tools.call_start + _first_literal(tools.function)).strip()
+    avoided = "".join(f"(?!{escape(text)})" for text in others if opener and text.startswith(opener))
+    return (maybe(section) if opener else section) + avoided + start
+
+
+def _closers(format: Format, tail: Sequence[Part], opened: str) -> str:
+    """Return a pattern for what ends a call: its own end, or what is after it."""
+    tools = format.tools
+    ended = beside_layout(tail)
+    if ended.replace(ANYWHERE, ""):
+        return ANYWHERE + ended.removeprefix(ANYWHERE) + ANYWHERE
+    after = [escape(text.strip()) + ANYWHERE for text in (tools.section_end, tools.separator) if text.strip()]
+    following = [f"(?={ANYWHERE}{opened})"] if opened and tools.parallel else []
+    if not after and format.turn.tools_first and (format.turn.tools_to_content + format.content.start).strip():
+        raise ExportError("tool calls: content follows them, and no marker of their own ends them")
+    return any_of([*after, *following, *turn_ends(format)])
+
+
+def _closer_after(bracket: str, closer: str) -> str:
+    """Return a pattern for a closer that is after a bracket: anywhere else it is part of a JSON string."""
+    return rf"(?<=\{bracket}){ANYWHERE}{closer.removeprefix(ANYWHERE)}" if closer else ""
+
+
+def _closed(pattern: str) -> dict[str, str]:
+    return {"close_pattern": pattern.replace(ANYWHERE * 2, ANYWHERE)} if pattern else {}
+
+
+def _is_object(arguments: Arguments, content: Field) -> bool:
+    """Return whether what is between a call's opener and closer is always an object, and so ends with a brace."""
+    return content["content"] == "json" and not arguments.as_string and arguments.when_empty is None
+
+
+def _arguments(arguments: Arguments) -> Field:
+    """Return how the text between a call's opener and closer is read."""
+    notation = notation_of(arguments.codec)
+    if not arguments.entry:
+        if not notation.is_json:
+            raise ExportError(f"tool calls: the arguments are {notation.object_kind}, not JSON")
+        return {"content": "json"}
+    if notation.inside.bare_keys and notation.verbatim and arguments.start.strip() == "{":
+        delimiters = [[notation.verbatim.open, notation.verbatim.close]]
+        return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
+    if notation.exported is Exported.ENTITIES:
+        raise ExportError("tool calls: strings are written with entities, which no response template decodes")
+    if isinstance(arguments.entry[-1], Slot) or notation.exported is Exported.CODE:
+        raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
+    if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():
+        raise ExportError("tool calls: there is only white space between two arguments")
+    return {"content": "xml-inline", "content_args": _entries(arguments)}
+
+
+def _entries(arguments: Arguments) -> Field:
+    value = _VALUES[notation_of(arguments.codec).exported]
+    return {"tag_pattern": _entry(arguments), "value_parser": value}
+
+
+def _entry(arguments: Arguments) -> str:
+    """Return the pattern of one argument: the value exact, a key that is there twice the same both times."""
+    at = arguments.entry.index(Slot.VALUE)
+    before, after = (str(arguments.entry[i]) for i in (at - 1, at + 1))
+    end = [part if isinstance(part, Slot) else part.rstrip() for part in arguments.entry[at + 2 :]]
+    parts = (*arguments.entry[: at - 1], before.rstrip(), Slot.VALUE, after.strip(), *end)
+    opened, closed = (r"(?:<!\[CDATA\[)?", r"(?:\]\]>)?") if arguments.codec.cdata else ("", "")
+    value = "(?P<value>.*?)"
+    front, back = at_most(before[len(before.rstrip()) :]), at_most(after[: len(after) - len(after.lstrip())])
+    exact = front + opened + value + closed + back
+    return skeleton(parts, groups=(Slot.KEY, Slot.VALUE)).replace(value, exact)

@@ -1,0 +1,399 @@
+"""Builds the grammar of one turn from a Format and a Request.
+
+It has two halves: what may be generated, exactly as the template writes it, and what is read, in any order and with other
+spellings and call syntaxes. `tests/conformance/test_one_grammar.py` binds them: what is generated is read as it was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from unrender.format import (
+    CallSyntax,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+    TurnTexts,
+)
+from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
+from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.nodes import (
+    Calls,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Role,
+    Sequence,
+    Tag,
+    Until,
+)
+
+_SPECIAL = re.compile(r"<[^<>\s]+>$")
+"""A special token at the end of a text."""
+_BLANK_LINE = "\n\n"
+"""The layout after reasoning whose format nobody knows: what most models write."""
+_JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
+
+
+def answer_grammar(format: Format, request: Request, known: Collection[Reasoning] = ()) -> AnswerGrammar:
+    """Return the grammar of one answer, from the end of the assistant's header to the end of the turn.
+
+    `known` are markers of reasoning that are also read at the start of an answer, when the format does not have them.
+    """
+    calls = calls_of(format, request)
+    parts = tuple(_parts(format, request, calls, known))
+    reads = Answer(parts=parts, lead=format.turn.start_to_content, trail=_trail(format), cleans=format.cleans_content)
+    written = _Generation(format, request, calls[0] if calls else None).whole_answer()
+    return AnswerGrammar(reads, Grammar(written))
+
+
+# What is read.
+
+
+def _parts(format: Format, request: Request, calls: list[Calls], known: Collection[Reasoning]) -> Iterator[Part]:
+    """Yield what is in the free text of an answer."""
+    if format.reasoning.end:
+        yield _thought(format, format.reasoning)
+    yield from (_wrapper(format, wrapper) for wrapper in format.wrappers if (wrapper.start + wrapper.end).strip())
+    yield from calls if request.calls_allowed else _no_calls(format)
+    yield from map(EndOfTurn, _ends(format))
+    yield from map(Dropped, _dropped(format))
+    yield from (_thought(format, other) for other in _undeclared(format, known))
+    if request.response_schema is not None:
+        yield JsonAnswer()
+
+
+def _no_calls(format: Format) -> Iterator[NoCalls]:
+    """Yield the syntaxes whose blocks are made of special tokens, with no more than brackets between them."""
+    special = {"", *format.preserved_tokens}
+    for syntax in (format.tools, *format.tolerated):
+        markers = (syntax.section_start, syntax.section_end, syntax.call_start, syntax.call_end)
+        if syntax.mode is not ToolMode.NONE and all(text.strip().strip("[]").strip() in special for text in markers):
+            yield NoCalls(syntax)
+
+
+def _thought(format: Format, markers: Reasoning) -> Block:
+    """Return reasoning between these markers, and the layout after it."""
+    declared = markers is format.reasoning
+    return Block(
+        opens=_ways(format, markers.start) if markers.start.strip() else ("",),
+        closes=_ways(format, markers.end),
+        joint=_after_reasoning(format.turn) if declared else _BLANK_LINE,
+        holds_calls=markers.holds_calls,
+        declared=declared,
+    )
+
+
+def _wrapper(format: Format, wrapper: Content) -> Wrapper:
+    return Wrapper(opens=_ways(format, wrapper.start), closes=_ways(format, wrapper.end))
+
+
+def _ways(format: Format, marker: str) -> tuple[str, ...]:
+    """Return a marker in all its spellings; "" when there is none."""
+    return tuple(_spellings(format, marker)) or ("",)
+
+
+def _after_reasoning(turn: TurnTexts) -> str:
+    """Return the most layout that is between reasoning and what follows it."""
+    return max(map(_layout, (turn.reasoning_to_content, turn.reasoning_to_tools)), key=len)
+
+
+def _undeclared(format: Format, known: Iterable[Reasoning]) -> list[Reasoning]:
+    """Return the reasoning that may begin an answer though the format does not have it: other openers of its own block."""
+    own = format.reasoning
+    begun = set(_openers(format))
+    others = [other for other in known if other.start.strip() not in begun]
+    return [other for other in others if not own.end or other.end.strip() == own.end.strip()]
+
+
+def _openers(format: Format) -> Iterator[str]:
+    """Yield the markers with which the format's own parts begin, or that say nothing: none of them can begin anything else."""
+    yield format.reasoning.start.strip()
+    yield from (text.strip() for text in _dropped(format))
+    texts = [wrapper.start for wrapper in format.wrappers]
+    texts += [text for syntax in (format.tools, *format.tolerated) for text in entry_literals(syntax)]
+    yield from (text.split()[0] for text in texts if text.strip())
+
+
+def calls_of(format: Format, request: Request) -> list[Calls]:
+    """Return the calls that may be made in this turn, those in the primary syntax first."""
+    if not request.calls_allowed:
+        return []
+    tools = offered(request)
+    turn = format.turn
+    lead = max(map(_layout, (turn.content_to_tools, turn.reasoning_to_tools, turn.start_to_tools)), key=len)
+    syntaxes = [syntax for syntax in (format.tools, *format.tolerated) if syntax.mode is not ToolMode.NONE]
+    return [
+        Calls(
+            syntax=syntax,
+            tools=tools,
+            lead=lead,
+            ends_turn=(syntax.section_end.strip() or syntax.call_end.strip()) in turn.ends,
+            spellings=(*_spellings(format, syntax.section_start)[1:], *_joints(turn, syntax)),
+            on_lines=_on_lines(turn, syntax),
+        )
+        for syntax in syntaxes
+    ]
+
+
+def _joints(turn: TurnTexts, syntax: CallSyntax) -> tuple[str, ...]:
+    """Return the joints that show a call where it has no marker of its own before the tool's name."""
+    joints = dict.fromkeys((turn.content_to_tools, turn.reasoning_to_tools))
+    return () if entry_literals(syntax) else tuple(joint for joint in joints if joint.strip())
+
+
+def names_matter(format: Format) -> bool:
+    """Return whether the tools' names decide where a call begins.
+
+    They do where a call has no marker and begins with a name on a line of its own.
+    """
+    return any(_on_lines(format.turn, syntax) for syntax in (format.tools, *format.tolerated))
+
+
+def _on_lines(turn: TurnTexts, syntax: CallSyntax) -> bool:
+    unmarked = syntax.mode is not ToolMode.NONE and not entry_literals(syntax) and not syntax.arguments.entry
+    return unmarked and "\n" in _layout(turn.content_to_tools)
+
+
+def generated_calls(calls: Calls, request: Request) -> Calls:
+    """Return the same calls, limited to as many as the request allows."""
+    return replace(calls, maximum=1 if request.one_call or not calls.syntax.parallel else None)
+
+
+def offered(request: Request) -> tuple[Tool, ...] | None:
+    """Return the tools that may be called in this turn; None when any name may be."""
+    if request.tool_choice is ToolChoice.NAMED and request.tools is not None:
+        return tuple(tool for tool in request.tools if tool.name == request.named_tool)
+    return request.tools
+
+
+def _ends(format: Format) -> Iterator[str]:
+    """Yield what ends a turn; an engine may strip the last token of it, the one that stops the model."""
+    ends = (format.turn.end, *(_trail(format) + end.lstrip() for end in format.turn.ends))
+    texts = (*ends, *(_SPECIAL.sub("", end.strip()) for end in ends))
+    yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
+
+
+def _dropped(format: Format) -> Iterator[str]:
+    """Yield the markers between parts that carry nothing: ends of turn, repeated headers, stray reasoning closers."""
+    turn = format.turn
+    texts = [*_ends(format), *turn.headers, *format.ignored]
+    # Models repeat the last token of their header.
+    texts += [last.group() for header in turn.headers if (last := _SPECIAL.search(header.strip()))]
+    if format.reasoning.mode is not ReasoningMode.DELIMITER and not format.reasoning.ends_within_start:
+        texts += [end + _after_reasoning(turn) for end in _spellings(format, format.reasoning.end)]
+    texts += [getattr(turn, joint) for joint in _JOINTS]
+    yield from dict.fromkeys(text for text in texts if len(text.strip()) > 1)
+
+
+def _spellings(format: Format, marker: str) -> list[str]:
+    others = [other for spelling in format.spellings if spelling.marker == marker.strip() for other in spelling.others]
+    return [marker, *others] if marker else others
+
+
+def ending(format: Format) -> Node:
+    """Return the layout that a model writes between a closing marker and the token that ends the turn, or its end."""
+    trail = _trail(format)
+    ways = tuple(Literal(trail[at:]) for at in range(len(trail) + 1))
+    return Choice(ways) if len(ways) > 2 else Optional(ways[0]) if trail else Literal("")
+
+
+def _trail(format: Format) -> str:
+    """Return the layout with which the end of a turn begins: engines strip the token after it."""
+    end = format.turn.end
+    return end[: len(end) - len(end.lstrip())]
+
+
+def _layout(joint: str) -> str:
+    return "" if joint.strip() else joint
+
+
+# What is generated.
+
+
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """Writes the generated half of a grammar."""
+
+    format: Format
+    request: Request
+    calls: Calls | None
+
+    def whole_answer(self) -> Node:
+        """Return the whole answer, after the header where no prompt writes it."""
+        unasked = self.format.turn.unasked
+        return _sequence(Optional(Literal(unasked)), self.answer()) if unasked else self.answer()
+
+    def answer(self) -> Node:
+        """Return the answer after its header: reasoning or none, and what follows it."""
+        turn, markers = self.format.turn, self.format.reasoning
+        direct = self.content_and_calls(turn.start_to_content, turn.start_to_tools, self.wrapper_alone())
+        if not markers.end:
+            return direct
+        answer = self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.format.content)
+        thought = Tag(Role.REASONING, self.free_text())
+        start, end = _opening(self.format), markers.end
+        # What is written for no reasoning, alone or with the joint after it; the prompt may have written it already.
+        empty = dict.fromkeys(text for text in (markers.empty, turn.prefill_no_thinking) if markers.closed_in(text))
+        # After an end like a word only white space shows that it is one.
+        joints = [
+            text.removeprefix(start + end) for text in empty if text.startswith(start + end) and _ends_apart(text)
+        ]
+        unseen = [self.content_and_calls("", "", self.format.content)] if markers.unseen else []
+        after = Choice((answer, *unseen, *(_sequence(Literal(joint), direct) for joint in joints)))
+        inside = [_sequence(thought, Literal(end), after)]
+        if markers.holds_calls and self.calls is not None:
+            inside.append(
+                _sequence(
+                    thought, Literal(turn.reasoning_to_tools), generated_calls(self.calls, self.request).generated
+                )
+            )
+        # Reasoning that nothing opens begins at once: what is before its end cannot be anything else.
+        shown = markers.mode is not ReasoningMode.DELIMITER or bool(turn.prefill)
+        others: list[Node] = [direct] if shown else []
+        if markers.unseen and shown:  # Every answer may be one after reasoning that history has dropped.
+            others.append(
+                self.content_and_calls(turn.reasoning_to_content, turn.reasoning_to_tools, self.wrapper_alone())
+            )
+        for text in empty:
+            if not text.startswith(start + end):
+                following = Choice((answer, direct)) if _ends_apart(text) else answer
+                closed = _sequence(_write_words_for_none(text.removeprefix(start), start, end), following)
+                (inside if text.startswith(start) else others).append(closed)
+        opened = Literal(start) if markers.start else Optional(Literal(start))  # Words of the prompt are not a marker.
+        return Choice((_sequence(opened, Choice(tuple(inside))), *others))
+
+    def wrapper_alone(self) -> Content:
+        """Return the wrapper of content without reasoning before it: some formats write none then."""
+        wrapper, reasoning = self.format.content, self.format.reasoning
+        unwrapped = wrapper.mode is ContentMode.WRAPPED_WITH_REASONING and reasoning.end
+        return Content() if unwrapped else wrapper
+
+    def may_be_bare(self, wrapper: Content) -> bool:
+        """Return whether content may come without its wrapper: one that tells it from calls, where none can be made."""
+        beside = self.format.content_with_calls
+        return bool(wrapper.start) and not self.request.tools and beside is not None and not beside.start
+
+    def content_and_calls(self, to_content: str, to_tools: str, wrapper: Content) -> Node:
+        """Return content and calls, each after its joint."""
+        turn = self.format.turn
+        content = self.content(to_content, wrapper)
+        ended = ending(self.format) if wrapper.end.strip() else Literal("")
+        if self.calls is None:
+            answer = _sequence(content, ended)
+            return Choice((answer, self.content(to_content, Content()))) if self.may_be_bare(wrapper) else answer
+        run = generated_calls(self.calls, self.request).generated
+        last = _sequence(run, ending(self.format))
+        beside = wrapper if self.format.content_with_calls is None else self.format.content_with_calls
+        followed = _sequence(Literal(turn.content_to_tools), last)
+        only_calls = _sequence(Literal(to_tools), run if turn.tools_first else last)
+        if beside is not wrapper and beside.wraps_empty:
+            only_calls = _sequence(Literal(to_content + beside.start + beside.end), followed)
+        shown = entry_literals(self.calls.syntax) or turn.content_to_tools.strip()
+        if self.request.tool_choice in (ToolChoice.REQUIRED, ToolChoice.NAMED):
+            # The prompt may have opened the content's wrapper, which then has to be closed before the calls.
+            opened = _sequence(self.content(to_content, beside), followed)
+            return Choice((only_calls, opened)) if beside.start and shown else only_calls
+        if self.request.response_schema is not None:
+            return Choice((_sequence(content, ended), only_calls))  # JSON is the whole answer; a call is in its place.
+        if not turn.tools_first and not (shown or (self.calls.on_lines and self.calls.tools)):
+            return Choice((content, only_calls))  # After content, nothing would show that a call begins.
+        if not turn.tools_first and beside is wrapper:
+            return Choice((_sequence(content, Choice((followed, ended))), only_calls))
+        if not turn.tools_first:
+            spoken = _sequence(self.content(to_content, beside), followed)
+            return Choice((_sequence(content, ended), spoken, only_calls))
+        if turn.tools_to_content.strip():
+            return Choice((content, only_calls))  # What follows the calls is a turn of its own.
+        calls_first = _sequence(only_calls, self.content(turn.tools_to_content, wrapper))
+        if not turn.tools_to_content + wrapper.start + wrapper.end:
+            return Choice((content, calls_first))  # Content may be empty.
+        return Choice((content, only_calls, calls_first))
+
+    def content(self, joint: str, wrapper: Content) -> Node:
+        return _sequence(Literal(joint + wrapper.start), self.text(), Literal(wrapper.end))
+
+    def text(self) -> Node:
+        if self.request.response_schema is not None:
+            return Tag(Role.CONTENT, JsonValue(self.request.response_schema))
+        return Tag(Role.CONTENT, self.free_text())
+
+    def free_text(self) -> Until:
+        """Return text that holds nothing that the parser would take for a marker."""
+        parts = [text for wrapper in self.format.wrappers for text in (wrapper.start, wrapper.end)]
+        parts += [_opening(self.format), self.format.reasoning.end]
+        texts = [*_dropped(self.format), *(text for part in parts for text in _spellings(self.format, part))]
+        for calls in calls_of(self.format, self.request):
+            texts += _signs(self.format, calls)
+        return Until(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
+
+
+def _signs(format: Format, calls: Calls) -> Iterator[str]:
+    """Yield the texts with which the parser begins a call.
+
+    The first word of a marker where that alone is not prose; else everything up to and with the name of a tool.
+    """
+    syntax = calls.syntax
+    parts = syntax.function
+    before = "" if isinstance(parts[0], Slot) else parts[0]
+    chain = [syntax.section_start, syntax.call_start, before]
+    names = [tool.name for tool in calls.tools or ()] if parts[1 if before else 0] is Slot.NAME else []
+    if not any(literal.strip() for literal in chain):
+        after_name = "" if isinstance(parts[1], Slot) else parts[1]
+        yield from (name + after_name + _begins_arguments(syntax) for name in names)
+    for at, literal in enumerate(chain):
+        for spelling in _spellings(format, literal) if literal.strip() else ():
+            word = spelling.split()[0].rstrip("[{")
+            if len(word) > 2 and _DISTINCTIVE.search(word):
+                yield word
+            else:
+                yield from (spelling + "".join(chain[at + 1 :]) + name for name in names or [""])
+
+
+def _begins_arguments(syntax: CallSyntax) -> str:
+    """Return the text that begins the arguments; "" if a call has more than two parts before them."""
+    arguments = syntax.arguments
+    if Slot.ARGUMENTS not in syntax.function[:3]:
+        return ""
+    return arguments.start if arguments.entry or arguments.start else '"' if arguments.as_string else "{"
+
+
+def _write_words_for_none(text: str, start: str, end: str) -> Node:
+    """Return what is written for no reasoning, after the opener: some formats have words for it."""
+    words, closer, rest = text.partition(end.strip())
+    if words.strip() in ("", start.strip()):
+        return Literal(text)
+    return Sequence((Tag(Role.REASONING, Literal(words)), Literal(closer + rest)))
+
+
+def _ends_apart(text: str) -> bool:
+    """Return whether a word after `text` cannot be taken for a part of it."""
+    return not text[-1].isalnum()
+
+
+def _opening(format: Format) -> str:
+    """Return what begins reasoning: its opener or, when it has none, the words that the prompt writes instead."""
+    unmarked = format.reasoning.mode is ReasoningMode.DELIMITER
+    return format.reasoning.start or (format.turn.prefill if unmarked else "")
+
+
+def entry_literals(syntax: CallSyntax) -> list[str]:
+    """Return the literals that begin calls of this syntax, the outermost first."""
+    function = syntax.function[0] if syntax.function and not isinstance(syntax.function[0], Slot) else ""
+    chain = [syntax.section_start, syntax.call_start, function]
+    return [text for text in chain if text.strip()]
+
+
+def _sequence(*parts: Node) -> Node:
+    kept = tuple(part for part in parts if part != Literal(""))
+    return kept[0] if len(kept) == 1 else Sequence(kept)

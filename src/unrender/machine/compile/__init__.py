@@ -1,0 +1,1 @@
+"""Compiles a grammar into the machine's program."""

@@ -1,0 +1,139 @@
+"""Splits a call syntax's literals into markers, and makes the code that reads them.
+
+Rules: white space in and between literals is flexible. Around JSON, each bracket and key is a piece of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from unrender.format import CallSyntax, Part, Slot
+from unrender.machine.instructions import Lit, Maybe, MaybeFence, Space
+from unrender.machine.interpreter import Instruction
+
+_FENCED = re.compile(r"```\w*")
+_EDGE = re.compile(r"(```\w*)|(?<=>)(?=<)|(?<=\|>)(?=\[)")
+"""Where a piece ends without white space: at a fence, between two tags, and between a token and a list."""
+_JSON_TAIL = re.compile(r'\s*[\[{](?:\s*(?:[\[{:,]|"[^"]*"))*\s*$')
+_JSON_HEAD = re.compile(r"^\s*(?:[\]}]\s*)+")
+_JSON_TOKEN = re.compile(r'"[^"]*"|\S')
+_DISTINCTIVE = re.compile(r"\w.*\W|\W.*\w")
+
+
+def tokens(text: str) -> list[str]:
+    """Split a literal into pieces; any white space may be between them."""
+    return [piece for word in text.split() for piece in _EDGE.split(word) if piece]
+
+
+def json_tokens(text: str) -> list[str]:
+    """Split a literal around JSON: like `tokens`, but each bracket and key of the JSON is a piece of its own."""
+    head = _JSON_HEAD.match(text)
+    start = head.end() if head else 0
+    tail = _JSON_TAIL.search(text, start)
+    end = tail.start() if tail else len(text)
+    return [*_JSON_TOKEN.findall(text[:start]), *tokens(text[start:end]), *_JSON_TOKEN.findall(text[end:])]
+
+
+def unsplit(text: str) -> list[str]:
+    """Return a literal as one piece; no piece if it is only white space."""
+    return [text.strip()] if text.strip() else []
+
+
+def splitter(syntax: CallSyntax) -> Callable[[str], list[str]]:
+    """Return the function that splits the literals of `syntax` into pieces."""
+    return json_tokens if syntax.envelope else tokens
+
+
+def text_of(part: Part) -> str:
+    """Return a literal's text; a slot has none."""
+    return "" if isinstance(part, Slot) else part
+
+
+def last_slot(parts: tuple[Part, ...]) -> int:
+    """Return the index of the last slot; -1 if there is none."""
+    return max((i for i, part in enumerate(parts) if isinstance(part, Slot)), default=-1)
+
+
+def markers(pieces: list[str]) -> list[str]:
+    """Return the pieces other than Markdown fences, since a fence may be missing."""
+    return [piece for piece in pieces if not _FENCED.fullmatch(piece)]
+
+
+def is_distinctive(opener: str) -> bool:
+    """Return whether `opener` does not occur in prose."""
+    return len(opener) > 2 and bool(_DISTINCTIVE.search(opener))
+
+
+def closing_tokens(syntax: CallSyntax) -> list[str]:
+    """Return the markers that close a call and a run of calls, in order."""
+    return [*call_closers(syntax, splitter(syntax)), *markers(splitter(syntax)(syntax.section_end))]
+
+
+def call_closers(syntax: CallSyntax, split: Callable[[str], list[str]]) -> list[str]:
+    """Return the markers that close one call, in order; `split` cuts literals into pieces."""
+    parts = syntax.function
+    inside = [] if syntax.envelope else [text_of(part) for part in parts[last_slot(parts) + 1 :]]
+    return [token for text in (*inside, syntax.call_end) for token in markers(split(text))]
+
+
+def what_follows_arguments(syntax: CallSyntax) -> list[str]:
+    """Return what may follow a call's last argument: the end of the call or of all calls, or the next call."""
+    split = splitter(syntax)
+    begins = split(syntax.call_start) or split(text_of(syntax.function[0]))[:1]
+    return [*closing_tokens(syntax), *markers(begins)]
+
+
+def ends_apart(syntax: CallSyntax, ends: frozenset[str]) -> CallSyntax:
+    """Return the syntax with a space before an end of turn that is the end of a closer.
+
+    Engines strip the token of that end of turn.
+    """
+
+    def apart(closer: str) -> str:
+        core = closer.rstrip()
+        end = max((end for end in ends if core.endswith(end) and core != end), key=len, default="")
+        return f"{closer.removesuffix(end)} {end}" if end and closer == core else closer
+
+    return replace(syntax, call_end=apart(syntax.call_end), section_end=apart(syntax.section_end))
+
+
+def with_commas(syntax: CallSyntax) -> CallSyntax:
+    """Return a list of calls in code with commas between calls and arguments, where the format writes neither.
+
+    Some templates drop them (`[f(a="x"b=3)]`), or show one call alone. Models write what the language wants: `[f(a="x", b=3), g()]`.
+    """
+    arguments = syntax.arguments
+    listed = syntax.section_start.strip()[-1:] == "[" and not syntax.call_start.strip()
+    if not listed or syntax.function != (Slot.NAME, Slot.ARGUMENTS) or arguments.start.strip() != "(":
+        return syntax
+    if not arguments.entry or arguments.end.strip() != ")":
+        return syntax
+    return replace(
+        syntax,
+        separator=syntax.separator if syntax.separator.strip() else ", ",
+        arguments=replace(arguments, separator=arguments.separator if arguments.separator.strip() else ", "),
+    )
+
+
+def literal_code(syntax: CallSyntax, text: str) -> list[Instruction]:
+    """Return the code that reads a literal of `syntax`."""
+    found: list[Instruction] = []
+    for token in splitter(syntax)(text):
+        found.append(Space())
+        found.append(_token_code(syntax, token))
+    return found
+
+
+def _token_code(syntax: CallSyntax, text: str) -> Instruction:
+    if _FENCED.fullmatch(text):
+        return MaybeFence()
+    # One call needs no list around it, even where the syntax wants one.
+    optional = text == "[" and syntax.envelope and not syntax.whole
+    return Maybe(text) if optional else Lit(text)
+
+
+def before_object() -> list[Instruction]:
+    """Return the code that reads white space and a Markdown fence before a JSON object."""
+    return [Space(), MaybeFence(), Space()]

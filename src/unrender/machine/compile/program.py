@@ -1,0 +1,271 @@
+"""Compiles a grammar into the machine's program.
+
+Strategy: an answer is free text with parts in it. Each free text becomes one `Text` instruction (a hub) that searches for
+all markers which may interrupt it, with a table that says where each leads: into reasoning, into the attempts to read a
+call, or back. Everything between two hubs is straight-line code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from unrender.freezing import FrozenDict
+from unrender.grammar.answer import Answer, AnswerGrammar, Block, Dropped, EndOfTurn, JsonAnswer, NoCalls, Part, Wrapper
+from unrender.machine.compile.calls import CallCode, Entry, empty_entries
+from unrender.machine.compile.code import Code
+from unrender.machine.compile.literals import closing_tokens
+from unrender.machine.dead_calls import BrokenRun, TextRun
+from unrender.machine.instructions import (
+    AtEnd,
+    Attempt,
+    Halt,
+    Jump,
+    Lit,
+    Maybe,
+    OpenFence,
+    SealAtEnd,
+    Skip,
+    Soft,
+    Space,
+    Text,
+    Unless,
+)
+from unrender.machine.interpreter import Program
+from unrender.machine.undeclared_reasoning import CloseUndeclared, Mention, OpenUndeclared
+from unrender.nodes import Calls, Role
+from unrender.values.finder import Finder
+from unrender.values.flow import Flow
+
+CONTENT_HUB = 1
+"""Where in every program the text outside of all parts is read."""
+
+
+def compile_grammar(grammar: AnswerGrammar) -> Program:
+    """Return the program that reads everything `grammar` allows or tolerates."""
+    return _Compiler(grammar.reads).program()
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """A text that interrupts free text, with the layout around it."""
+
+    lead: str
+    core: str
+    after: str
+
+    @classmethod
+    def of(cls, text: str, *, joint: str = "") -> _Marker:
+        core = text.strip()
+        start = text.index(core)
+        return cls(text[:start], core, text[start + len(core) :] + joint)
+
+    @property
+    def guarded(self) -> bool:
+        """A marker that ends in a letter and wants white space after it must not be found inside a longer word."""
+        return bool(self.after) and self.core[-1:].isalnum()
+
+    def variants(self) -> Iterator[str]:
+        """Yield the marker with ever less of its leading layout."""
+        for i in range(len(self.lead) + 1):
+            yield self.lead[i:] + self.core
+
+
+@dataclass(slots=True)
+class _Hub:
+    """A free text under construction: where its markers lead, and which calls are tried at which."""
+
+    role: Role
+    at: int
+    end: int = -1
+    direct: dict[str, int] = field(default_factory=dict)
+    guarded: set[str] = field(default_factory=set)
+    attempts: dict[str, list[int]] = field(default_factory=dict)
+    reported: set[str] = field(default_factory=set)
+
+
+class _Compiler:
+    def __init__(self, answer: Answer) -> None:
+        self.parts = answer.parts
+        self.lead, self.trail = answer.lead, answer.trail
+        self.cleans = answer.cleans
+        self.code = Code()
+        self.answer = CONTENT_HUB
+        """Where text is read after reasoning."""
+        self.undeclared: dict[str, int] = {}
+        """Where the markers lead that may begin an answer though the format does not have them."""
+
+    def program(self) -> Program:
+        start = self.code.reserve()
+        hub = self._hub(Role.CONTENT, Halt())
+        assert hub.at == CONTENT_HUB
+        begin = self.answer = hub.at
+        ends = frozenset(text.strip() for text in self._dropped())
+        codes = [CallCode(self.code, calls, hub.at, ends) for calls in self._runs()]
+        entries = [entry for code in codes for entry in code.compile()]
+        unmarked = tuple(at for code in codes for at in code.unmarked)
+        if unmarked:
+            begin = self.answer = self.code.emit(Attempt(unmarked, hub.at, reported=False))
+        for part in self.parts:
+            begin = self._part(hub, part, entries) or begin
+        self._enter(hub, entries)
+        for marker, at in (item for code in codes for item in code.lines.items()):
+            hub.attempts.setdefault(marker, []).append(at)
+        if self.undeclared:
+            begin = self._open_undeclared(hub, begin)
+        self._seal(hub)
+        self.code.put(start, Jump(self.code.emit(Soft(self.lead), Jump(begin))))
+        return self.code.program()
+
+    def _runs(self) -> Iterator[Calls]:
+        for part in self.parts:
+            if isinstance(part, Calls):
+                yield part
+
+    def _hub(self, role: Role, halt: Halt) -> _Hub:
+        return _Hub(role, self.code.reserve(), self.code.emit(halt))
+
+    def _seal(self, hub: _Hub, sealed: int = -1) -> None:
+        table = dict(hub.direct)
+        finder = Finder({**hub.direct, **hub.attempts}, hub.guarded - hub.attempts.keys())
+        run = self._text_run(hub, finder)
+        for variant, targets in self._tried(hub).items():
+            otherwise = hub.direct.get(variant, run)
+            reported = variant in hub.reported and otherwise == run
+            table[variant] = self.code.emit(Attempt(tuple(dict.fromkeys(targets)), otherwise, reported, sealed))
+        self.code.put(
+            hub.at,
+            Text(hub.role, finder, FrozenDict(table), hub.end, self.trail, Flow(finder.literals, last=self.trail)),
+        )
+
+    @staticmethod
+    def _tried(hub: _Hub) -> dict[str, list[int]]:
+        """Return which calls are tried at each marker; one that hides another call's opener tries that call as well."""
+        tried = {variant: list(targets) for variant, targets in hub.attempts.items()}
+        for marker in (*hub.attempts, *hub.direct):
+            hidden = [marker[:size] for size in range(len(marker) - 1, 0, -1) if marker[:size] in hub.attempts]
+            for opener in hidden:
+                tried.setdefault(marker, []).extend(hub.attempts[opener])
+        return tried
+
+    def _text_run(self, hub: _Hub, finder: Finder) -> int:
+        run = TextRun(hub.role, hub.at, finder, Finder(hub.direct if hub.role is Role.REASONING else ()))
+        if not self.cleans or hub.role is not Role.CONTENT:
+            return self.code.emit(run)
+        closers = [token for calls in self._runs() for token in closing_tokens(calls.syntax)]
+        return self.code.emit(BrokenRun(run, Finder(("}", *hub.attempts)), Finder(closers)))
+
+    def _enter(self, hub: _Hub, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            marker = _Marker.of(entry.lead + entry.opener)
+            for variant in marker.variants():
+                hub.attempts.setdefault(variant, []).append(entry.target)
+                if entry.strong:
+                    hub.reported.add(variant)
+
+    def _part(self, hub: _Hub, part: Part, entries: list[Entry]) -> int | None:
+        """Compile one part; returns where the answer begins when it begins inside that part."""
+        match part:
+            case EndOfTurn(text):
+                self._end(hub, _Marker.of(text))
+            case Dropped(text):
+                self._marker(hub, _Marker.of(text), self.answer)
+            case Wrapper():
+                for text in (*part.opens, *part.closes):
+                    self._marker(hub, _Marker.of(text), hub.at)
+            case Block(declared=True):
+                return self._block(hub, self._inner(hub, part, entries), part)
+            case Block():
+                self._undeclared(hub, self._inner(hub, part, entries), part)
+            case JsonAnswer():
+                self._fenced_json(hub)
+            case NoCalls(syntax):
+                empty = empty_entries(self.code, syntax, hub.at)
+                self._enter(hub, [replace(entry, strong=False) for entry in empty])  # What is not empty is text.
+            case Calls():
+                pass  # Compiled before: their entries are what the free texts lead to.
+            case _:
+                assert_never(part)
+        return None
+
+    def _marker(self, hub: _Hub, marker: _Marker, target: int, role: Role = Role.MARKER) -> None:
+        """A marker that is taken, with its layout, and leads to `target`."""
+        for variant in marker.variants() if marker.core else ():
+            at = self.code.emit(Skip(len(variant), role), Soft(marker.after, role), Jump(target))
+            hub.direct.setdefault(variant, at)
+            if marker.guarded:
+                hub.guarded.add(variant)
+
+    def _end(self, hub: _Hub, marker: _Marker) -> None:
+        """An end of turn is taken with all white space after it."""
+        for variant in marker.variants() if marker.core else ():
+            hub.direct.setdefault(variant, self.code.emit(Skip(len(variant)), Space(), Jump(hub.at)))
+
+    def _fenced_json(self, hub: _Hub) -> None:
+        """An answer in JSON may be in a Markdown fence, which is not a part of it."""
+        opens = self.code.emit(OpenFence(), Jump(hub.at))
+        ends = Finder(text.strip() for text in self._dropped())
+        closes = self.code.emit(Space(), Lit("```"), Space(), AtEnd(ends), Jump(hub.at))
+        for variant in ("```", "\n```"):
+            hub.attempts.setdefault(variant, []).extend((opens, closes))
+
+    def _block(self, hub: _Hub, inner: _Hub, block: Block) -> int | None:
+        """Reasoning that its marker opens, or the prompt."""
+        starts = [_Marker.of(text) for text in block.opens if text.strip()]
+        for marker in starts:
+            # Models repeat an opener that the prompt has already written. The closer may begin like it.
+            longer = [text for text in (*inner.direct, *inner.attempts) if text.startswith(marker.core)]
+            closed = [Unless(Finder(longer), inner.at)] if longer else []
+            begin = self.code.emit(*closed, Maybe(marker.core), Soft(marker.after), Jump(inner.at))
+            self._marker(hub, marker, begin, inner.role)
+        return None if starts else inner.at
+
+    def _undeclared(self, hub: _Hub, inner: _Hub, block: Block) -> None:
+        """Reasoning that the format does not have: its marker opens it only at the start of an answer."""
+        role = inner.role
+        for marker in map(_Marker.of, block.opens):
+            size = len(marker.core)
+            # The opener may come again, and then whole where this is one that was cut short.
+            openers = sorted((text for text in (marker.core, *hub.direct) if text.startswith(marker.core)), key=len)
+            self.undeclared[marker.core] = self.code.emit(Skip(size, role), *map(Maybe, reversed(openers)))
+            self.code.emit(Soft(marker.after, role), Jump(inner.at))
+            hub.direct.setdefault(marker.core, self.code.emit(Mention(size, hub.at)))
+        for marker in map(_Marker.of, block.closes):
+            size = len(marker.core)
+            closed = (CloseUndeclared(size, hub.at), Skip(size, role), Soft(block.joint, role), Jump(hub.at))
+            hub.direct.setdefault(marker.core, self.code.emit(*closed))
+
+    def _open_undeclared(self, hub: _Hub, begin: int) -> int:
+        """Return where an answer begins that may begin with reasoning which the format does not have."""
+        heads = tuple(self.undeclared)
+        longer = [text for text in (*hub.direct, *hub.attempts) if text.startswith(heads)]
+        return self.code.emit(OpenUndeclared(Finder((*heads, *longer)), FrozenDict(self.undeclared), begin))
+
+    def _inner(self, hub: _Hub, block: Block, entries: list[Entry]) -> _Hub:
+        """Return the text of reasoning, closed by its own marker or by one that cannot be inside it."""
+        inner = self._hub(Role.REASONING, Halt(repr(block.closes[0])))
+        self._closers(hub, inner, block)
+        sealed = -1
+        self._enter(inner, entries)
+        if not block.holds_calls and any(self._runs()):
+            ends = [text.strip() for text in [*block.closes, *self._dropped()] if text.strip()]
+            sealed = self.code.emit(SealAtEnd(Finder(ends), hub.at))
+        self._seal(inner, sealed)
+        return inner
+
+    def _closers(self, hub: _Hub, inner: _Hub, block: Block) -> None:
+        for text in block.closes:
+            self._marker(inner, _Marker.of(text, joint=block.joint), self.answer, inner.role)
+        for text in [*self._content_openers(), *self._dropped()]:
+            self._marker(inner, _Marker.of(text), hub.at)
+
+    def _content_openers(self) -> Iterator[str]:
+        for part in self.parts:
+            if isinstance(part, Wrapper):
+                yield from part.opens
+
+    def _dropped(self) -> Iterator[str]:
+        for part in self.parts:
+            if isinstance(part, Dropped):
+                yield part.text

@@ -1,0 +1,83 @@
+"""Defines what a parser emits: final events, never retracted, in the order of the text.
+
+Rules: text events carry at least one character; `ToolCallStarted` comes once per call, before its arguments, and
+`ToolCallFinished` once, after them; indices count up from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from unrender.messages.wire import CallStatus, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningText:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContentText:
+    """More of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """A call has begun: its name and id are final. `known` is False when no such tool was offered."""
+
+    index: int
+    id: str
+    name: str
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsText:
+    """More of a call's arguments, as JSON text; the fragments of a complete call add up to one JSON object."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFinished:
+    """A call has ended: complete, truncated by the end of the output, or invalid."""
+
+    index: int
+    status: CallStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A place that the format does not allow: the text found, its position, and what was expected."""
+
+    text: str
+    position: int
+    expected: str
+    call: ToolCall | None = field(default=None, repr=False)
+    """The call that died here and whose text is content, as far as it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFinished:
+    """The end of the output; nothing follows."""
+
+
+Event = ReasoningText | ContentText | ToolCallStarted | ArgumentsText | ToolCallFinished | Malformed | MessageFinished
+
+
+def of_open_call(events: Sequence[Event]) -> list[Event]:
+    """Return the events of the call that goes on after `events`; none when every call has ended.
+
+    >>> of_open_call([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{")])[1]
+    ArgumentsText(index=0, text='{')
+    """
+    start = max((at for at, event in enumerate(events) if isinstance(event, ToolCallStarted)), default=len(events))
+    kinds = (ToolCallStarted, ArgumentsText, ToolCallFinished)
+    called: list[Event] = [event for event in events[start:] if isinstance(event, kinds)]
+    return [] if any(isinstance(event, ToolCallFinished) for event in called) else called

@@ -1,0 +1,1 @@
+"""Runs grammars made by hand."""

@@ -1,0 +1,273 @@
+"""Compiles combinators into the engine's program: every node of a grammar, in any nesting.
+
+Strategy: straight-line code for each node, rules as subroutines, each compiled once. An option that the next character
+rules out is never tried, so that a choice holds text back only where its options really begin alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from unrender import nodes
+from unrender.errors import GrammarError
+from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
+from unrender.machine.handmade import lookaheads, steps
+from unrender.machine.handmade.engine import Program, Step
+from unrender.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Role,
+    Sequence,
+    Until,
+)
+from unrender.values.finder import Finder
+from unrender.values.scanner import LiteralStyle
+
+_STRICT = LiteralStyle(strict=True)
+_PYTHON = LiteralStyle()
+_IN_CALLS = frozenset((Role.NAME, Role.ID, Role.ARGUMENT, Role.KEY, Role.VALUE))
+_TEXTS = frozenset((Role.REASONING, Role.CONTENT))
+
+
+def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program:
+    """Return the program that reads `grammar`, then ends of the turn, and then only plain content.
+
+    When the grammar cannot read on, the rest is content without the `ends`. Raises `GrammarError` for a rule that is
+    not defined, for left recursion, for tags that do not nest as a call's parts do, and for nodes that are made from a
+    format.
+    """
+    try:
+        return _compiled(grammar, ends)
+    except RecursionError:
+        raise GrammarError("the grammar's nodes are nested too deeply; name the inner ones as rules") from None
+
+
+def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
+    known = starts_of(grammar.rules)
+    start_of(grammar.root, known)
+    has_ids = _check_tags(grammar)
+    compiler = _Compiler(known)
+    start = compiler.node(grammar.root)
+    rest = nodes.Tag(Role.CONTENT, Until(ends))
+    if ends:
+        compiler.node(Repeat(_end_of_turn(ends)))
+    compiler.emit(steps.Ended(), steps.Halt())
+    text = compiler.emit(steps.BreakOff())
+    compiler.node(Sequence((rest, Repeat(Sequence((_end_of_turn(ends), rest))))) if ends else rest)
+    compiler.emit(steps.Halt())
+    for name, node in grammar.rules.items():
+        compiler.rules[name] = compiler.node(node)
+        compiler.emit(steps.Return())
+    return Program(compiler.linked(), start, text, has_ids)
+
+
+def _end_of_turn(ends: tuple[str, ...]) -> Node:
+    """Return an end of the turn, and white space after it; what was read is final."""
+    texts = sorted(ends, key=len, reverse=True)
+    return Sequence((Choice(tuple(map(Literal, texts))), nodes.Cut(), nodes.Layout("")))
+
+
+def _check_tags(grammar: Grammar) -> bool:
+    """Raise `GrammarError` for tags out of place; returns whether a call has an id."""
+    seen: set[tuple[str, Role | None]] = set()
+    queue: list[tuple[Node, Role | None]] = [(grammar.root, None)]
+    has_ids = False
+    for node, around in queue:
+        inside = around
+        if isinstance(node, nodes.Tag):
+            _check_tag(node.role, around)
+            inside = node.role
+            has_ids |= node.role is Role.ID
+        if isinstance(node, Ref) and (node.rule, around) not in seen:
+            seen.add((node.rule, around))
+            queue.append((grammar.rules[node.rule], around))
+        queue.extend((child, inside) for child in nodes.children(node))
+    return has_ids
+
+
+def _check_tag(role: Role, around: Role | None) -> None:
+    if role in _IN_CALLS:
+        if around is not Role.CALL:
+            raise GrammarError(f"a tag {role.value!r} must stand directly in a tag 'call', found it {_inside(around)}")
+    elif around is not None:
+        raise GrammarError(f"a tag {role.value!r} must not stand in another tag, found it {_inside(around)}")
+
+
+def _inside(around: Role | None) -> str:
+    return "in none" if around is None else f"in {around.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ToRule:
+    """A call of a rule whose address is not known yet."""
+
+    rule: str
+
+
+@dataclass(slots=True)
+class _Compiler:
+    known: Mapping[str, Start]
+    code: list[Step | _ToRule | None] = field(default_factory=list)
+    rules: dict[str, int] = field(default_factory=dict)
+
+    def emit(self, *instructions: Step | _ToRule) -> int:
+        """Append instructions; returns the address of the first."""
+        at = len(self.code)
+        self.code.extend(instructions)
+        return at
+
+    def reserve(self) -> int:
+        self.code.append(None)
+        return len(self.code) - 1
+
+    def linked(self) -> tuple[Step, ...]:
+        return tuple(self._linked())
+
+    def _linked(self) -> Iterator[Step]:
+        for step in self.code:
+            assert step is not None
+            yield steps.Enter(self.rules[step.rule]) if isinstance(step, _ToRule) else step
+
+    def node(self, node: Node) -> int:  # noqa: C901 -- a table, by kind of node
+        """Emit the code of `node`; returns where it begins."""
+        at = len(self.code)
+        match node:
+            case Literal(text):
+                self.emit(steps.Exactly(text))
+            case nodes.Layout(text, verbatim):
+                self.emit(steps.AtMost(text) if verbatim else steps.Blank())
+            case Chars():
+                self._chars(node)
+            case Until(stops):
+                self.emit(steps.UpTo(Finder(stops)))
+            case Sequence(parts):
+                for part in parts:
+                    self.node(part)
+            case Choice(options):
+                self._choice(options)
+            case Optional(inner):
+                self._choice((inner, Literal("")))
+            case Repeat():
+                self._repeat(node)
+            case Ref(name):
+                self.emit(_ToRule(name))
+            case nodes.Peek() | nodes.Negate() | nodes.Atomic():
+                self._look(node)
+            case nodes.Tag(role, inner):
+                self.emit(steps.Tagged(role))
+                self.node(inner)
+                self.emit(steps.Untagged())
+            case nodes.Tolerated(inner):
+                self.node(inner)
+            case nodes.Cut():
+                self.emit(lookaheads.Final())
+            case nodes.End():
+                self.emit(steps.Ended())
+            case nodes.Mark():
+                pass
+            case JsonValue() | nodes.PythonValue() | nodes.Quoted():
+                self.emit(_value(node))
+            case nodes.Call() | nodes.Calls():
+                start_of(node, self.known)  # Raises: such a node has no place among combinators.
+        return at
+
+    def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
+        """Emit what is tried as a whole before anything after it is read."""
+        said = _wanted_by(node.node)
+        match node:
+            case nodes.Peek():
+                self._guarded(node.node, lookaheads.Seen(), lambda _: steps.Never(said))
+            case nodes.Negate():
+                self._guarded(node.node, lookaheads.Refused(f"anything but {said}"), None)
+            case nodes.Atomic():
+                self._guarded(node.node, lookaheads.Whole(), lambda _: steps.Never(said))
+
+    def _chars(self, node: Chars) -> None:
+        most = steps.UNLIMITED if node.maximum is None else node.maximum
+        ranges = ranges_of(node)
+        characters = class_of(ranges) if ranges else "(?!)"
+        self.emit(steps.Count(), steps.Span(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
+
+    def _choice(self, options: tuple[Node, ...]) -> None:
+        head = self.reserve()
+        ends: list[int] = []
+        table: list[tuple[steps.Guard, int]] = []
+        for option in options:
+            guard = start_of(option, self.known).pattern()
+            table.append((guard, self.node(option)))
+            ends.append(self.reserve())
+        for end in ends:
+            self.code[end] = steps.Chosen(len(self.code))
+        wanted = " or ".join(dict.fromkeys(map(_wanted_by, options)))
+        self.code[head] = steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table))
+
+    def _repeat(self, node: Repeat) -> None:
+        self.emit(steps.Count())
+        head = self.reserve()
+        separator = node.separator if node.separator is not None else Literal("")
+        later = self.node(separator)
+        first = self.node(node.node)
+        end = self.reserve()
+        otherwise = self.emit(steps.Counted())
+        self.code[end] = steps.Again(head, otherwise)
+        once = start_of(node.node, self.known)
+        guards = (once.pattern(), start_of(separator, self.known).then(once).pattern())
+        most = steps.UNLIMITED if node.maximum is None else node.maximum
+        self.code[head] = steps.Round(node.minimum, most, guards, (first, later), otherwise)
+
+    def _guarded(self, inner: Node, last: Step, failed: Callable[[int], Step] | None) -> None:
+        head = self.reserve()
+        self.node(inner)
+        self.emit(last)
+        if failed is None:
+            self.code[head] = lookaheads.Guarded(len(self.code))
+            return
+        over = self.reserve()
+        self.code[head] = lookaheads.Guarded(self.emit(failed(over)))
+        self.code[over] = steps.Jump(len(self.code))
+
+
+def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Step:
+    """Return the step that reads a whole value."""
+    match node:
+        case JsonValue():
+            return steps.Value(_STRICT, "a JSON value")
+        case nodes.PythonValue():
+            return steps.Value(_PYTHON, "a Python value")
+        case nodes.Quoted(quote):
+            return steps.Value(_STRICT if quote == '"' else _PYTHON, f"a string in {quote}", quote)
+
+
+def _wanted_by(node: Node) -> str:
+    """Return what `node` wants, in a user's words."""
+    match node:
+        case Literal(text):
+            return repr(text) if text else "nothing"
+        case Sequence(parts) if parts:
+            return _wanted_by(parts[0])
+        case nodes.Tag(_, inner) | nodes.Atomic(inner) | Optional(inner) | Repeat(inner) | nodes.Tolerated(inner):
+            return _wanted_by(inner)
+        case Chars():
+            return f"{'other than ' if node.negated else ''}one of {_ranges(node)}"
+        case Choice(options):
+            return " or ".join(dict.fromkeys(map(_wanted_by, options[:4]))) or "nothing"
+        case Ref(rule):
+            return rule
+        case JsonValue():
+            return "a JSON value"
+        case nodes.End():
+            return "the end of the output"
+    return "text"
+
+
+def _ranges(node: Chars) -> str:
+    return ", ".join(low if low == high else f"{low}-{high}" for low, high in node.ranges[:8])

@@ -1,0 +1,352 @@
+"""The machine: runs a format's program over text that arrives in pieces, and emits events.
+
+Strategy: an LPeg-style machine whose whole state is plain data. An instruction that runs out of input leaves everything
+as it is and suspends; the next piece resumes it, so nothing is parsed twice (see `reading`). `steps` counts instructions,
+so that tests can assert linear work.
+
+Rules:
+- Only `fail` goes back, and only to the latest frame; what is committed is never undone.
+- No instruction looks again at text that it has looked at, beyond a bounded number of characters.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, Self
+
+from unrender.errors import MalformedOutput
+from unrender.machine.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.machine.frames import CallState, Frame
+from unrender.machine.ids import CallIds
+from unrender.machine.ledger import Ledger, relabel
+from unrender.machine.leftovers import BrokenText
+from unrender.machine.policy import (
+    USUAL,
+    CallRelease,
+    Policy,
+    UnknownTools,
+    instead_of_call,
+    instead_of_silence,
+    refuse,
+)
+from unrender.messages.wire import CallStatus, Request, ToolCall
+from unrender.nodes import Role
+from unrender.values.coercion import ArgumentTypes
+from unrender.values.flow import Scanner
+
+ABANDONED = 1 << 30
+"""Counts as more closing markers than any call has: none is missed."""
+FREE_REREADS = 8_192
+"""Characters that may be read again for nothing, beside as many as the output has; then what breaks off is text as it is."""
+
+
+OR = " or "
+"""Between what could have been at one place."""
+
+
+class Instruction(Protocol):
+    """One instruction: frozen data, with the step that it takes."""
+
+    def step(self, machine: Machine) -> bool | None:
+        """Advance the machine; return True to suspend it until there is more text."""
+        ...
+
+
+Program = tuple[Instruction, ...]
+
+
+class Machine(Ledger):
+    """Runs a program over one answer. It stops where the text ends, and goes on with the next chunk."""
+
+    base: int
+    scanner: Scanner | None
+    __slots__ = (
+        "call",
+        "calls",
+        "closed",
+        "failed_at",
+        "fenced",
+        "ids",
+        "length_limited",
+        "loose",
+        "mentioned",
+        "policy",
+        "request",
+        "reread",
+        "wanted",
+    )
+
+    def __init__(
+        self, program: Program, request: Request, *, strict: bool, ids: CallIds, roles: dict[Role, Role]
+    ) -> None:
+        super().__init__(program, roles)
+        self.request: Request = request
+        self.strict = strict
+        self.ids: CallIds = ids
+        self.policy: Policy = USUAL
+        self.reread: int = 0
+        """Characters that were read for nothing, and then again."""
+        self.length_limited: bool = False
+        self.call: CallState | None = None
+        self.calls: int = 0
+        self.closed: int = 0
+        """Closing markers of the current call, or section, that have been consumed."""
+        self.loose: bool = False
+        """The run of calls was begun without its outermost marker."""
+        self.mentioned: bool = False
+        """A marker of reasoning that the format does not have has been met."""
+        self.fenced: bool = False
+        """A Markdown fence around a call is open."""
+        self.failed_at: int = 0
+        self.wanted: str = ""
+
+    def copy(self) -> Self:
+        """Return an independent machine in the same state."""
+        other = super().copy()
+        other.frames = [frame.copy() for frame in self.frames]
+        other.call = self.call.copy() if self.call else None
+        other.ids = self.ids.copy()
+        return other
+
+    def finish(self, text: str = "") -> list[Event | BrokenText]:
+        """Run to the end of the answer, over the last of the text: no more will come."""
+        events = super().finish(text)
+        expected = instead_of_silence(self.request, self.calls)
+        if not expected or self.length_limited:
+            return events
+        self.malformed("", expected)
+        return [*events, *self.take_final()]
+
+    def refuse(self, found: list[Event | BrokenText]) -> None:
+        """Raise `MalformedOutput` for the first deviation."""
+        refuse(found)
+
+    def needed_from(self) -> int:
+        """Return the position from which text is still needed.
+
+        Ways back need it, and so does a call that may die, whose text may become content.
+        """
+        if self.frames:
+            return self.frames[0].at
+        if self.call and self.policy.calls is CallRelease.COMPLETE:
+            return self.call.start
+        return self.base + self.at
+
+    def _shift(self, size: int) -> None:
+        # Called for each chunk: as it is, it costs half of what `super()` would.
+        self.base -= size
+        self.at += size
+        self.failed_at += size
+
+    # What instructions do to the machine.
+
+    def attempt(self, targets: tuple[int, ...], otherwise: int, *, holds: bool, sealed: int, reported: bool) -> None:
+        """Try `targets` in turn from here; when all fail, come back and go on at `otherwise`."""
+        self.frames.append(
+            Frame(
+                targets[1:],
+                otherwise,
+                self.base + self.at,
+                self.released + len(self.events),
+                len(self.span_ends),
+                self.span_end,
+                self.calls,
+                holds,
+                sealed,
+                reported,
+                attempt=self.pc,
+            )
+        )
+        self.failed_at, self.wanted = self.at, ""
+        self.loose = False
+        self.pc: int = targets[0]
+
+    def fail(self, wanted: str) -> None:
+        """Handle a mismatch: go back to the latest frame, or end the call if it is committed."""
+        if self.at > self.failed_at or not self.wanted:
+            self.wanted = wanted
+        elif self.at == self.failed_at and wanted not in self.wanted.split(OR):
+            self.wanted += OR + wanted
+        self.failed_at = max(self.at, self.failed_at)
+        if not self.frames:
+            self.abandon_call(wanted)
+            return
+        frame = self.frames[-1]
+        self.reread += self.base + self.failed_at - frame.at
+        self.go_back(frame)
+        if frame.targets:
+            self.pc = frame.next_target()
+            return
+        self.frames.pop()
+        self.pc = frame.otherwise
+        if frame.reported:
+            self.malformed(self.buffer[self.at : self.failed_at] or self.buffer[self.at : self.at + 1], self.wanted)
+
+    def go_back(self, frame: Frame) -> None:
+        """Undo everything read since the way back was opened, including a call that began."""
+        super().go_back(frame)
+        self.calls = frame.calls
+        self.call = None
+
+    @property
+    def rereads(self) -> bool:
+        """Whether text that broke off may be searched for another beginning.
+
+        That is allowed a bounded number of times.
+        """
+        return self.reread <= self.base + self.at + FREE_REREADS
+
+    def commit(self) -> None:
+        """Close the ways back, except those that hold a whole call."""
+        while self.frames and not self.frames[-1].holds:
+            self.frames.pop()
+
+    def hold(self) -> None:
+        """Keep the latest way back open until the call has been read."""
+        frame = self.frames[-1]
+        if not frame.holds:
+            frame.holds = frame.whole = True
+
+    def seal(self) -> None:
+        """End a call that was held: its text is final, unless several calls are held together."""
+        if self.frames and self.frames[-1].whole:
+            self.frames.pop()
+
+    def release(self) -> None:
+        """Close the holding frame: what it held is final."""
+        self.frames.pop()
+
+    def leave_calls(self, otherwise: int) -> None:
+        """Go on with the code after a run of calls."""
+        self.pc = self.frames[-1].sealed if self.frames else otherwise
+
+    def malformed(self, text: str, wanted: str, dead: ToolCall | None = None) -> None:
+        """Report text that the format does not allow, and the call that died of it; raises `MalformedOutput` when strict."""
+        position = self.base + self.at
+        if self.strict:
+            # An earlier deviation that is already final comes first, as it would with smaller chunks.
+            refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
+            raise MalformedOutput(position, wanted, self.around())
+        self.events.append(Malformed(text, position, wanted, dead))
+
+    # Calls.
+
+    def begin_call(self) -> CallState:
+        """Start to read a call."""
+        self.call = CallState()
+        self.call.start = self.frames[-1].at if self.frames else self.base + self.at
+        self.closed = 0
+        return self.call
+
+    def named(self, name: str) -> bool:
+        """Give the call its name.
+
+        Return False, and leave the call unchanged, when no such tool is offered.
+        """
+        call = self.call
+        assert call is not None
+        tool = self.request.tool(name)
+        known = self.request.tools is None or tool is not None
+        if not name or not (known or self.policy.unknown_tools is UnknownTools.CALL):
+            return False
+        call.name, call.tool, call.known = name, tool, known
+        call.types = ArgumentTypes(tool)
+        return True
+
+    def start_call(self) -> None:
+        """Emit the start of the call, unless calls are given when they are complete."""
+        if self.policy.calls is CallRelease.WRITTEN:
+            self._tell_of_call()
+
+    def _tell_of_call(self) -> None:
+        """Emit the start of the call, and the arguments that waited for it."""
+        call = self.call
+        assert call is not None
+        if call.begun:
+            return
+        call.begun = True
+        call.id = self.ids.give(self.calls, call.name, call.id)
+        self.events.append(ToolCallStarted(self.calls, call.id, call.name, call.known))
+        if expected := instead_of_call(self.request, self.calls, call.name):
+            # A strict parser refuses it when it is final: what is read of it here may yet be taken back.
+            self.events.append(Malformed(call.name, call.start, expected))
+        self.calls += 1
+        waiting = "".join(call.arguments)
+        call.arguments.clear()
+        self.arguments(waiting)
+
+    def arguments(self, text: str) -> None:
+        """Emit argument text, or keep it while the caller has not been told of the call."""
+        call = self.call
+        assert call is not None
+        if not text:
+            return
+        if call.begun:
+            self.events.append(ArgumentsText(self.calls - 1, text))
+        else:
+            call.arguments.append(text)
+
+    def end_call(self, status: CallStatus) -> None:
+        """Emit the end of the call, and all of it that has waited."""
+        self._tell_of_call()
+        self.events.append(ToolCallFinished(self.calls - 1, status))
+        self.call = None
+        self.scanner = None
+
+    def open_call(self) -> ToolCall | None:
+        """Return the call that is being read, as far as the caller was not told of it."""
+        call = self.call
+        if call is None or call.begun or self.frames or not call.name:
+            return None
+        return _read_so_far(call, CallStatus.OPEN)
+
+    def abandon_call(self, wanted: str) -> None:
+        """End a committed call that does not go on as it must; the rest of the text is read on its own."""
+        call = self.call or self.begin_call()
+        truncated = self.final and self.failed_at >= len(self.buffer)
+        # Only one character: how many more have come depends on the chunks.
+        met = self.buffer[self.at : self.at + 1]
+        self.bury_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
+        self.closed = ABANDONED
+        self.pc = call.recover
+
+    def bury_call(self, status: CallStatus, wanted: str, met: str) -> None:
+        """End a call that cannot be completed, and report it. Its text becomes content, unless the call was given already."""
+        call = self.call
+        assert call is not None
+        if self.policy.calls is CallRelease.WRITTEN:
+            self.end_call(status)
+            self.malformed(met, wanted)
+            return
+        self.call = None
+        self.scanner = None
+        self.malformed(met, wanted, _read_so_far(call, status))
+        if self.carried:
+            self.bring()
+        if text := self.since(max(call.start, 0) if self.given else call.start):
+            self.events.append(ContentText(text))
+        relabel(self.span_roles, self.span_ends, call.start, Role.CONTENT)
+        self.answered = True
+
+    def dead(self) -> bool:
+        """Whether the latest call has died, so that its closing markers are content."""
+        return self.closed == ABANDONED and self.policy.calls is CallRelease.COMPLETE
+
+    # What is final.
+
+    @property
+    def final_end(self) -> int:
+        """The end of the last final span. A call that may die is not final: it may become content."""
+        end = super().final_end
+        waits = self.call and not self.frames and self.policy.calls is CallRelease.COMPLETE
+        return min(end, self.call.start) if waits and self.call else end
+
+
+def _read_so_far(call: CallState, status: CallStatus) -> ToolCall:
+    return ToolCall(name=call.name, arguments="".join(call.arguments), id=call.id, status=status, known=call.known)

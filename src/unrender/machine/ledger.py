@@ -1,0 +1,140 @@
+"""Gives each character that is consumed its role, and makes an event of what is text.
+
+Rules: white space between calls is carried: it is content if more content follows, and layout if none does; so it is not
+final before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unrender.machine.buffer import Reading
+from unrender.machine.events import ContentText, Event, ReasoningText
+from unrender.machine.frames import Frame
+from unrender.machine.leftovers import BrokenText
+from unrender.machine.spelled import Pieces
+from unrender.nodes import Role
+
+
+class Ledger(Reading[Event | BrokenText, Frame]):
+    """A reading that accounts for all text that it consumes."""
+
+    base: int
+    lists = (*Reading.lists, "carried", "carried_spans")
+    __slots__ = ("answered", "carried", "carried_spans", "roles")
+
+    def __init__(self, program: tuple[Any, ...], roles: dict[Role, Role]) -> None:
+        super().__init__(program)
+        self.roles: dict[Role, Role] = roles
+        self.carried: list[str] = []
+        """White space between calls: content when more content follows them."""
+        self.carried_spans: list[int] = []
+        self.answered: bool = False
+        """Content has begun; until then white space between parts is layout."""
+
+    def take(self, role: Role, end: int) -> None:
+        """Consume the text up to `end` as `role`, without an event."""
+        if end <= self.at:
+            return
+        self.at: int = end
+        roles = self.span_roles
+        if self.carried_spans or not roles:
+            self.add_span(role, self.base + end)
+        elif roles[-1] is role:
+            self.span_ends[-1] = self.base + end
+        else:
+            roles.append(role)
+            self.span_ends.append(self.base + end)
+
+    def take_parts(self, roles: tuple[Role, ...], ends: list[int]) -> None:
+        """Consume text whose parts are known; none is empty, and neighbours have different roles, with what is before them."""
+        self.at = ends[-1]
+        self.span_roles.extend(roles)
+        base = self.base
+        self.span_ends.extend([base + end for end in ends])
+
+    def take_pieces(self, pieces: Pieces) -> None:
+        """Consume text whose parts and their sizes are known."""
+        for role, size in pieces:
+            self.take(role, self.at + size)
+
+    def text(self, role: Role, end: int) -> None:
+        """Consume the text up to `end` and emit it."""
+        start = self.at
+        if end <= start:
+            return
+        if self.roles:
+            role = self.roles.get(role, role)
+        if self.carried and role is Role.CONTENT:
+            self.bring()
+        if self.given and role is Role.CONTENT and start < -self.base:
+            start = -self.base
+        if text := self.buffer[start:end]:
+            self.events.append(ReasoningText(text) if role is Role.REASONING else ContentText(text))
+        self.add_span(role, self.base + end)
+        self.at = end
+
+    def carry(self, end: int) -> None:
+        """Consume white space between calls. It is layout, unless there is content on both sides of the calls."""
+        if end == self.at or not self.answered or self.frames:
+            self.take(Role.LAYOUT, end)
+            return
+        self.carried.append(self.buffer[self.at : end])
+        self.carried_spans.append(len(self.span_roles))
+        self.span_roles.append(Role.LAYOUT)
+        self.span_ends.append(self.base + end)
+        self.at = end
+
+    def bring(self) -> None:
+        """Make the white space that was carried content."""
+        self.events.append(ContentText("".join(self.carried)))
+        for index in self.carried_spans:
+            self.span_roles[index] = Role.CONTENT
+        self.carried, self.carried_spans = [], []
+
+    def add_span(self, role: Role, end: int) -> None:
+        """Give the role to all text up to `end` that is not in a span. Carried white space is kept apart."""
+        roles = self.span_roles
+        apart = not roles or roles[-1] is not role or (self.carried_spans and self.carried_spans[-1] == len(roles) - 1)
+        if apart:
+            roles.append(role)
+            self.span_ends.append(end)
+        else:
+            self.span_ends[-1] = end
+
+    # What is final.
+
+    def final_spans(self) -> list[tuple[Role, int]]:
+        """Return the role and the end of each final span; what may yet become content is not final."""
+        return up_to(super().final_spans(), self.final_end)
+
+    @property
+    def final_end(self) -> int:
+        """The end of the last final span. White space that is carried may yet become content."""
+        end = super().final_end
+        if self.final or not self.carried_spans:
+            return end
+        first = self.carried_spans[0]
+        return min(end, self.span_ends[first - 1] if first else 0)
+
+
+def relabel(roles: list[Role], ends: list[int], start: int, role: Role) -> None:
+    """Give all text from `start` to the last span's end the role `role`."""
+    end = ends[-1]
+    while ends and ends[-1] > start:
+        last = roles.pop()
+        ends.pop()
+    if start > (ends[-1] if ends else 0):
+        roles.append(last)
+        ends.append(start)
+    roles.append(role)
+    ends.append(end)
+
+
+def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
+    """Return the roles and ends of spans, cut at the position `end`."""
+    cut = next((i for i, (_, stop) in enumerate(spans) if stop > end), None)
+    if cut is None:
+        return spans
+    kept = spans[:cut]
+    return kept if kept and kept[-1][1] == end else [*kept, (spans[cut][0], end)]

@@ -1,0 +1,371 @@
+"""Defines messages, tools and requests as frozen values, with their OpenAI wire forms.
+
+These are pure values: nothing here knows a template, a format or a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from unrender.cache import content_key
+from unrender.errors import MessageError
+from unrender.freezing import frozen, thawed
+from unrender.messages.json_values import check_values
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+"""Fields in which callers hand reasoning over; the first that holds text counts."""
+JsonSchema = Mapping[str, Any] | bool
+ReasoningField = Literal["reasoning_content", "reasoning"]
+"""What a wire form calls reasoning: DeepSeek's name, which most servers and templates took over, or OpenRouter's."""
+
+
+class CallStatus(StrEnum):
+    """How far a tool call has come."""
+
+    OPEN = "open"
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of a tool: the tool's name, and the arguments as JSON text.
+
+    The arguments are incomplete unless `status` is complete.
+    """
+
+    name: str
+    arguments: str
+    id: str
+    status: CallStatus = CallStatus.COMPLETE
+    known: bool = True
+    """False when no tool of that name was offered."""
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the call as an element of an OpenAI message's `tool_calls`; one that is not complete has a `status`."""
+        function = {"name": self.name, "arguments": self.arguments}
+        status = {} if self.status is CallStatus.COMPLETE else {"status": self.status.value}
+        return {"id": self.id, "type": "function", "function": function, **status}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """An answer in parts: content, reasoning, and calls, each with its status."""
+
+    content: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    dead_calls: tuple[ToolCall, ...] = ()
+    """The calls that were begun and cannot be completed, as far as they were read: they are truncated or invalid. Their
+    text is content, unless the parser gives calls as they are written: then they are among `tool_calls` as well."""
+
+    def finish_reason(self, reason: str | None = None) -> str:
+        """Return OpenAI's finish reason; `reason` is the engine's own, or None.
+
+        >>> Message(tool_calls=(ToolCall(name="now", arguments="{}", id="0"),)).finish_reason("stop")
+        'tool_calls'
+        """
+        if any(call.status is CallStatus.COMPLETE for call in self.tool_calls) and reason in (None, "stop"):
+            return "tool_calls"
+        cut_off = any(call.status is CallStatus.TRUNCATED for call in self.dead_calls)
+        return reason or ("length" if cut_off else "stop")
+
+    def to_openai(self, *, reasoning_field: ReasoningField = "reasoning_content") -> dict[str, Any]:
+        """Return the OpenAI form, fit to be executed and sent back in the next turn: what a stream's deltas add up to.
+
+        A call that is still being written is left out. A dead call is there only if it was given as it was written, and
+        then with its `status`, "truncated" or "invalid". `content` is always a string; reasoning and calls are present
+        only when they are not empty, as templates want it.
+        """
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning:
+            message[reasoning_field] = self.reasoning
+        calls = [call.to_openai() for call in self.tool_calls if call.status is not CallStatus.OPEN]
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function that the model may call; `parameters` is the JSON Schema of its arguments, copied and frozen."""
+
+    name: str
+    parameters: JsonSchema = field(default_factory=dict)
+    description: str = ""
+    strict: bool = False
+    _key: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", frozen(self.parameters))
+
+    @property
+    def key(self) -> bytes:
+        """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
+        if self._key is None:
+            key = content_key((self.name, self.description, thawed(self.parameters), self.strict))
+            object.__setattr__(self, "_key", key)
+            return key
+        return self._key
+
+    @classmethod
+    def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
+        """Read `{"type": "function", "function": {…}}` or the bare function.
+
+        Raises `MessageError`, naming `where`, when the name or the parameters are malformed.
+        """
+        if not isinstance(tool, Mapping):
+            raise MessageError(f"{where}: expected an object, found {type(tool).__name__}")
+        function = tool.get("function", tool)
+        if not isinstance(function, Mapping):
+            raise MessageError(f"{where}.function: expected an object, found {type(function).__name__}")
+        check_values(tool, where=where)
+        name = function.get("name")
+        if not isinstance(name, str) or not name:
+            raise MessageError(f"{where}.function.name: expected a non-empty string, found {name!r}")
+        parameters = function.get("parameters")
+        if parameters is None:
+            parameters = {"type": "object", "properties": {}}
+        if not isinstance(parameters, Mapping | bool):
+            raise MessageError(f"{where}.function.parameters: expected a JSON Schema, found {parameters!r:.80}")
+        _check_properties(parameters, where=f"{where}.function.parameters")
+        description = function.get("description")
+        return cls(
+            name=name,
+            parameters=parameters,
+            description=description if isinstance(description, str) else "",
+            strict=bool(function.get("strict")),
+        )
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the tool as OpenAI's `tools` element, a copy that the caller may change."""
+        function = {"name": self.name, "description": self.description, "parameters": thawed(self.parameters)}
+        return {"type": "function", "function": function}
+
+
+def _check_properties(schema: JsonSchema, *, where: str) -> None:
+    if isinstance(schema, bool):
+        return
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        raise MessageError(f"{where}.properties: expected an object, found {type(properties).__name__}")
+    for name, value in properties.items():
+        if not isinstance(value, Mapping | bool):
+            raise MessageError(f"{where}.properties.{name}: expected a JSON Schema, found {type(value).__name__}")
+
+
+class ToolChoice(StrEnum):
+    """How free the model is to call tools."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+    NAMED = "named"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What may be said in one turn: the tools, whether one must be called, and the schema of the content.
+
+    `tools` is None when the tools are not known (any name counts as a tool), empty when there are none. The schema is
+    copied and frozen.
+    """
+
+    tools: tuple[Tool, ...] | None = ()
+    tool_choice: ToolChoice = ToolChoice.AUTO
+    named_tool: str = ""
+    parallel_tool_calls: bool = True
+    response_schema: JsonSchema | None = None
+    reasoning_format: Literal["auto", "none"] = "auto"
+    _key: Hashable | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.response_schema is not None:
+            object.__setattr__(self, "response_schema", frozen(self.response_schema))
+
+    @property
+    def calls_allowed(self) -> bool:
+        """Whether the answer is searched for tool calls."""
+        return self.tool_choice is not ToolChoice.NONE and self.tools != ()
+
+    @property
+    def one_call(self) -> bool:
+        """Whether an answer may hold at most one call."""
+        return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
+
+    @property
+    def key(self) -> Hashable | None:
+        """A value for caches that differs for any two different requests; None when a schema is not plain data."""
+        if self._key is None:
+            object.__setattr__(self, "_key", self._made_key())  # Nothing of a request can change, so its key cannot.
+        return self._key
+
+    def _made_key(self) -> Hashable | None:
+        tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
+        schema = content_key(thawed(self.response_schema))
+        if not schema or (tools and not all(tools)):
+            return None
+        said = (self.tool_choice, self.named_tool, self.parallel_tool_calls, self.reasoning_format)
+        return (tools, schema, *said)
+
+    def tool(self, name: str) -> Tool | None:
+        """Return the offered tool with this name, or None."""
+        return next((tool for tool in self.tools or () if tool.name == name), None)
+
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+"""The roles of OpenAI's messages."""
+
+
+def read_messages(messages: Any, *, more_roles: Collection[str] = ()) -> tuple[Mapping[str, Any], ...]:
+    """Check a conversation in OpenAI's form and return it.
+
+    `more_roles` are roles that only this template knows. Raises `MessageError`, naming the message and the field, when
+    a message has no known role, has no content, or has a call without a function's name.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise MessageError(f"messages: expected a list, found {type(messages).__name__}")
+    if not messages:
+        raise MessageError("messages: expected at least one message, found none")
+    check_values(list(messages), where="messages", only_json=False)
+    for i, message in enumerate(messages):
+        _check_message(message, more_roles, where=f"messages[{i}]")
+    return tuple(messages)
+
+
+def _check_message(message: Any, more_roles: Collection[str], *, where: str) -> None:
+    if not isinstance(message, Mapping):
+        raise MessageError(f"{where}: expected an object, found {type(message).__name__}")
+    role = message.get("role")
+    if not isinstance(role, str) or not (role in ROLES or role in more_roles):
+        raise MessageError(f"{where}.role: expected one of {sorted(ROLES)}, found {role!r:.60}")
+    _check_texts(message, ("name", "tool_call_id"), where=where)
+    _check_content(message.get("content"), where=f"{where}.content")
+    calls = message.get("tool_calls")
+    if calls is not None:
+        _check_calls(calls, where=f"{where}.tool_calls")
+    # A model may say nothing at all, and its answer is a part of the conversation all the same.
+    if message.get("content") is None and role != "assistant":
+        raise MessageError(f"{where}.content: expected text or a list of parts, found nothing")
+
+
+def _check_texts(item: Mapping[str, Any], names: Sequence[str], *, where: str) -> None:
+    for name in names:
+        if not isinstance(item.get(name), str | None):
+            raise MessageError(f"{where}.{name}: expected text, found {item[name]!r:.60}")
+
+
+def _check_content(content: Any, *, where: str) -> None:
+    if content is None or isinstance(content, str | Mapping):
+        return
+    if not isinstance(content, Sequence) or isinstance(content, bytes):
+        raise MessageError(f"{where}: expected text or a list of parts, found {type(content).__name__}")
+    for i, part in enumerate(content):
+        if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+            raise MessageError(f"{where}[{i}]: expected a part with a type, found {part!r:.60}")
+
+
+def _check_calls(calls: Any, *, where: str) -> None:
+    if not isinstance(calls, Sequence) or isinstance(calls, str | bytes):
+        raise MessageError(f"{where}: expected a list, found {type(calls).__name__}")
+    for i, call in enumerate(calls):
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise MessageError(f"{where}[{i}].function.name: expected a non-empty string, found {name!r}")
+        assert isinstance(function, Mapping)
+        _check_texts(call, ("id", "type"), where=f"{where}[{i}]")
+        check_values({"arguments": function.get("arguments")}, where=f"{where}[{i}].function")
+
+
+def read_tools(tools: Sequence[Any] | None) -> tuple[Tool, ...]:
+    """Turn OpenAI's `tools` into `Tool` values. Raises `MessageError` that names the place of a mistake."""
+    if tools is None:
+        return ()
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
+        raise MessageError(f"tools: expected a list, found {type(tools).__name__}")
+    return tuple(Tool.from_openai(tool, where=f"tools[{i}]") for i, tool in enumerate(tools))
+
+
+def read_allowed_tools(choice: Any, tools: Sequence[Tool]) -> tuple[Any, tuple[Tool, ...]]:
+    """Return a `tool_choice` without its list of allowed tools, and the allowed tools: without a list, all of them.
+
+    The list is OpenAI's `{"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": […]}}`, or
+    the same flat, as in Responses. Raises `MessageError`, naming the place, when it is malformed or names an unknown
+    tool.
+    """
+    if not isinstance(choice, Mapping) or choice.get("type") != "allowed_tools":
+        return choice, tuple(tools)
+    where = "tool_choice.allowed_tools"
+    body = choice.get("allowed_tools", choice)
+    if not isinstance(body, Mapping):
+        raise MessageError(f"{where}: expected an object, found {type(body).__name__}")
+    mode, listed = body.get("mode", "auto"), body.get("tools")
+    if mode not in ("auto", "required"):
+        raise MessageError(f"{where}.mode: expected 'auto' or 'required', found {mode!r:.60}")
+    if not isinstance(listed, Sequence) or isinstance(listed, str | bytes) or not listed:
+        raise MessageError(f"{where}.tools: expected a list of tools, found {listed!r:.60}")
+    known = [tool.name for tool in tools]
+    names = [_tool_name(item, known, where=f"{where}.tools[{i}]") for i, item in enumerate(listed)]
+    return mode, tuple(tool for tool in tools if tool.name in names)
+
+
+def _tool_name(item: Any, known: Sequence[str], *, where: str) -> str:
+    """Return the name in a reference to a tool, which must be one of the `known`."""
+    function = item.get("function", item) if isinstance(item, Mapping) else item
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if name not in known:
+        raise MessageError(f"{where}: expected one of the tools {list(known)}, found {name!r:.60}")
+    return str(name)
+
+
+def read_tool_choice(choice: Any, tools: Sequence[Tool]) -> tuple[ToolChoice, str]:
+    """Turn OpenAI's `tool_choice` into a `ToolChoice` and the name of a required tool, "" if none is named.
+
+    Raises `MessageError` for an unknown word, an unknown tool, or a required call without tools.
+    """
+    if choice is None:
+        return ToolChoice.AUTO, ""
+    if isinstance(choice, Mapping):
+        return ToolChoice.NAMED, _tool_name(choice, [tool.name for tool in tools], where="tool_choice")
+    if choice not in ("auto", "none", "required"):
+        raise MessageError(
+            "tool_choice: expected 'auto', 'none', 'required' or "
+            f"{{'type': 'function', 'function': {{'name': …}}}}, found {choice!r}"
+        )
+    if choice == "required" and not tools:
+        raise MessageError("tool_choice: 'required' needs at least one tool")
+    return ToolChoice(choice), ""
+
+
+def read_response_schema(response_format: Any) -> JsonSchema | None:
+    """Return the JSON Schema in OpenAI's `response_format`, or None when the answer is free text.
+
+    Raises `MessageError` for a malformed or unknown response format.
+    """
+    if response_format is None:
+        return None
+    if not isinstance(response_format, Mapping):
+        raise MessageError(f"response_format: expected an object, found {type(response_format).__name__}")
+    kind = response_format.get("type")
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    if kind != "json_schema":
+        raise MessageError(f"response_format.type: expected 'text', 'json_object' or 'json_schema', found {kind!r}")
+    check_values(response_format, where="response_format")
+    where = "response_format.json_schema" if "json_schema" in response_format else "response_format"
+    wrapper = response_format.get("json_schema", response_format)
+    if not isinstance(wrapper, Mapping):
+        raise MessageError(f"{where}: expected an object with a name and a schema, found {type(wrapper).__name__}")
+    if not isinstance(wrapper.get("name", ""), str):
+        raise MessageError(f"{where}.name: expected a string, found {wrapper['name']!r:.60}")
+    schema = wrapper.get("schema")
+    if not isinstance(schema, Mapping | bool):
+        raise MessageError(f"{where}.schema: expected a JSON Schema, found {schema!r:.80}")
+    return schema

@@ -1,0 +1,349 @@
+"""Defines the grammar's nodes: PEG combinators as frozen data.
+
+A grammar made of them by hand is both run and written out. Where the two differ on purpose, the node says so: `Tolerated` is
+read only, `Layout` is read as any white space. The answers of a Format have two halves instead (`grammar.answer`).
+Each node's docstring begins with its PEG form, in which `.` is any character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, get_args
+
+from unrender.format import Arguments, CallSyntax, Skeleton, Slot
+from unrender.freezing import frozen
+from unrender.messages.wire import JsonSchema, Tool
+
+
+class Role(StrEnum):
+    """The role of a piece of output."""
+
+    REASONING = "reasoning"
+    CONTENT = "content"
+    NAME = "name"
+    ID = "id"
+    ARGUMENT = "argument"
+    KEY = "key"
+    """The name of one argument."""
+    VALUE = "value"
+    """The value of one argument."""
+    CALL = "call"
+    """One whole call."""
+    MARKER = "marker"
+    LAYOUT = "layout"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """`"text"`: exactly this text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """White space: generated as `text`, read as any white space.
+
+    Next to verbatim text (`verbatim`), only the white space that `text` itself has is read as layout, so the verbatim
+    text stays exact.
+    """
+
+    text: str
+    verbatim: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """`[a-z]{min,max}`: characters within `ranges` (inclusive code points), or outside them when `negated`."""
+
+    ranges: tuple[tuple[str, str], ...]
+    negated: bool = False
+    minimum: int = 1
+    maximum: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """`(!stop .)*`: all text before the first of `stops`, which is not consumed; without stops, the rest."""
+
+    stops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """`a b c`"""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`a / b / c`: the first option that matches."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """`a?`"""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`a{minimum,maximum}`; no maximum when None. `separator` is between two repetitions."""
+
+    node: Node
+    minimum: int = 0
+    maximum: int | None = None
+    separator: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The rule of that name in `Grammar.rules`."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """`&a`: `a` must follow, and is not consumed."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """`!a`: `a` must not follow."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`!.`: the end of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """`a`, whose text has this role."""
+
+    role: Role
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """`a`, whose text is held back until it has matched."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """No way back from here: what was matched is final."""
+
+
+MARKS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+"""Noncharacters of Unicode: no text holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An empty place to be found again: the sampler draws `text` there, one of `MARKS`, and removes it later."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """A deviation: `a` is read, but never generated."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """One JSON value that obeys the schema (None: any), which is copied and frozen."""
+
+    schema: JsonSchema | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", frozen(self.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class PythonValue:
+    """One value as Python writes it, JSON's own spelling included: `'a'`, `None`, `{"b": True}`.
+
+    It obeys the schema (None: any), which is copied and frozen.
+    """
+
+    schema: JsonSchema | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", frozen(self.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A string between two `quote` characters; a backslash escapes a character in it."""
+
+    quote: str = '"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool call: the skeleton of `function`, once for each of `tools`.
+
+    `tools` is None when any name counts as a tool; the emitters cannot write that.
+    """
+
+    function: Skeleton
+    arguments: Arguments
+    tools: tuple[Tool, ...] | None
+    index_start: int = 0
+    id_length: int = 0
+    followed_by: tuple[str, ...] = ()
+    """The texts that may follow the call: those of its syntax, not what ends the turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """A run of tool calls in one syntax. It is read with the syntax's tolerances, and generated as `generated`."""
+
+    syntax: CallSyntax
+    tools: tuple[Tool, ...] | None
+    minimum: int = 1
+    maximum: int | None = None
+    lead: str = ""
+    """Layout before the run, where content or reasoning precede it."""
+    spellings: tuple[str, ...] = ()
+    """Other spellings of the section's start: read, never generated."""
+    ends_turn: bool = False
+    """The last closing marker is the token that ends the turn: engines stop at it, and strip it."""
+    on_lines: bool = False
+    """No marker shows a call; after content, a line that begins with the name of a tool does."""
+
+    @property
+    def generated(self) -> Node:
+        """The run in plain nodes, without `lead`."""
+        syntax = self.syntax
+        function = Call(
+            function=syntax.function,
+            arguments=syntax.arguments,
+            tools=self.tools,
+            index_start=syntax.index_start,
+            id_length=syntax.id_length,
+            followed_by=self._after_call,
+        )
+        call = Sequence((Literal(syntax.call_start), function))
+        call_end, section_end = Literal(syntax.call_end), Literal(syntax.section_end)
+        if self.ends_turn and not syntax.section_end.strip():
+            more = None if self.maximum is None else self.maximum - 1
+            again = Repeat(Sequence((call_end, Literal(syntax.separator), call)), max(self.minimum - 1, 0), more)
+            return Sequence((Literal(syntax.section_start), call, again, Optional(Sequence((call_end, section_end)))))
+        calls = Repeat(Sequence((call, call_end)), self.minimum, self.maximum, Literal(syntax.separator))
+        return Sequence(
+            (Literal(syntax.section_start), calls, Optional(section_end) if self.ends_turn else section_end)
+        )
+
+    @property
+    def _after_call(self) -> tuple[str, ...]:
+        syntax = self.syntax
+        if syntax.call_end.strip():
+            return (syntax.call_end,)
+        head = syntax.function[0] if syntax.function else ""
+        again = syntax.separator + syntax.call_start + ("" if isinstance(head, Slot) else head)
+        return tuple(text for text in (again, syntax.section_end) if text.strip())
+
+
+Node = (
+    Literal
+    | Layout
+    | Chars
+    | Until
+    | Sequence
+    | Choice
+    | Optional
+    | Repeat
+    | Ref
+    | Peek
+    | Negate
+    | End
+    | Tag
+    | Atomic
+    | Cut
+    | Mark
+    | Tolerated
+    | JsonValue
+    | PythonValue
+    | Quoted
+    | Call
+    | Calls
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What may be said in one turn, as data: a root node, and the rules that its `Ref`s refer to, copied and frozen."""
+
+    root: Node
+    rules: Mapping[str, Node] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", frozen(self.rules))
+
+
+_HOLDERS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(item.name for item in fields(kind) if "Node" in str(item.type)) for kind in get_args(Node)
+}
+"""The fields of each class of nodes that may hold other nodes."""
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes directly below `node`."""
+    for name in _HOLDERS[type(node)]:
+        value: Any = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from value
+        elif value is not None:
+            yield value
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield `node` and all below it, parents first. `Ref`s are not followed."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        if isinstance(found, Sequence):
+            waiting.extend(found.parts[::-1])
+        elif _HOLDERS[type(found)]:
+            waiting.extend(reversed(tuple(children(found))))
+
+
+def references(node: Node) -> list[str]:
+    """Return the names of the rules that `node` refers to, in the order of the text."""
+    return [node.rule] if isinstance(node, Ref) else [below.rule for below in walk(node) if isinstance(below, Ref)]
+
+
+def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return `node` with every node in it replaced by the result of `change`, children first. `Ref`s are not followed.
+
+    >>> rewrite(Optional(Ref("a")), lambda node: Ref("b") if node == Ref("a") else node)
+    Optional(node=Ref(rule='b'))
+    """
+    changed: dict[str, Any] = {}
+    for name in _HOLDERS[type(node)]:
+        value: Any = getattr(node, name)
+        if isinstance(value, tuple):
+            changed[name] = tuple(rewrite(part, change) for part in value)
+        elif value is not None:
+            changed[name] = rewrite(value, change)
+    return change(replace(node, **changed) if changed else node)

@@ -1,0 +1,484 @@
+r"""Reads regular expressions of JSON Schema into nodes that generate the whole text.
+
+Strategy: a recursive-descent reader of the ECMAScript subset that is regular: alternation, groups, classes, `\d \w \s`,
+quantifiers, anchors at the ends of an alternative. A pattern is a search, so an unanchored side is any text.
+Lookarounds, back references, word boundaries and Unicode properties raise `UnsupportedPattern`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from unrender.errors import GrammarError
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Repeat, Sequence
+
+Ranges = tuple[tuple[str, str], ...]
+
+ANY_TEXT = Repeat(Chars((), negated=True))
+"""Any text, line breaks included."""
+
+_DOT = Chars((("\n", "\n"), ("\r", "\r"), ("\u2028", "\u2029")), negated=True)
+_DIGITS: Ranges = (("0", "9"),)
+_WORD: Ranges = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
+_SPACE: Ranges = (
+    ("\t", "\r"),
+    (" ", " "),
+    ("\u00a0", "\u00a0"),
+    ("\u2000", "\u200a"),
+    ("\u2028", "\u2029"),
+    ("\u3000", "\u3000"),
+    ("\ufeff", "\ufeff"),
+)
+_CLASSES = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_HEX = frozenset("0123456789ABCDEFabcdef")
+_SURROGATES = (0xD800, 0xDFFF)
+_END = 0x110000
+MAX_PATTERN = 10_000
+"""Characters of a pattern, and of what it says with its repetitions written out."""
+MAX_REPETITIONS = 1_000
+"""The highest number in a quantifier: engines refuse more."""
+MAX_GROUPS = 32
+"""How deep groups may be nested."""
+_MAX_DIGITS = 9
+
+
+class UnsupportedPattern(ValueError):
+    """The pattern is a regular expression, but a grammar cannot express it."""
+
+
+@lru_cache(maxsize=512)
+def read_pattern(pattern: str) -> Node:
+    """Return the node that generates every text in which `pattern` is found.
+
+    Raises `UnsupportedPattern` for a pattern that a grammar cannot express, and `GrammarError` for a text that is not a
+    regular expression.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise UnsupportedPattern(f"a pattern of more than {MAX_PATTERN} characters")
+    reader = _Reader(pattern)
+    branches = reader.branches()
+    if reader.position < len(pattern):
+        raise reader.broken("unbalanced ')'")
+    node = choice([_unanchored(branch) for branch in branches])
+    if _weight(node) > MAX_PATTERN:
+        raise UnsupportedPattern(f"a pattern that repeats more than {MAX_PATTERN} characters")
+    return node
+
+
+def _weight(node: Node) -> int:
+    """Return how many characters and classes `node` is when its repetitions are written out."""
+    match node:
+        case Literal(text):
+            return len(text)
+        case Repeat(inner, low, high):
+            return _weight(inner) * max(low, high or 1, 1)
+        case Sequence(parts) | Choice(parts):
+            return sum(_weight(part) for part in parts)
+    return 1
+
+
+def choice(options: list[Node]) -> Node:
+    """Return one node for a choice of `options`."""
+    return options[0] if len(options) == 1 else Choice(tuple(options))
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """Return the ranges of all code points outside `ranges`, without surrogates."""
+    result: list[tuple[str, str]] = []
+    start = 0
+    holes = [(ord(low), ord(high)) for low, high in ranges]
+    for low, high in sorted([*holes, _SURROGATES, (_END, _END)]):
+        if low > start:
+            result.append((chr(start), chr(low - 1)))
+        start = max(start, high + 1)
+    return tuple(result)
+
+
+def _whole(character: str) -> str:
+    """Return `character`, or raise `UnsupportedPattern` for half of a surrogate pair."""
+    if _SURROGATES[0] <= ord(character) <= _SURROGATES[1]:
+        raise UnsupportedPattern("half of a surrogate pair")
+    return character
+
+
+def _without_halves(low: str, high: str) -> Ranges:
+    """Return the range with no end in the middle of the surrogates."""
+    first = _SURROGATES[1] + 1 if _SURROGATES[0] <= ord(low) <= _SURROGATES[1] else ord(low)
+    last = _SURROGATES[0] - 1 if _SURROGATES[0] <= ord(high) <= _SURROGATES[1] else ord(high)
+    return ((chr(first), chr(last)),) if first <= last else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    at_start: bool
+
+
+_Item = Node | _Anchor
+
+
+def _unanchored(branch: list[_Item]) -> Node:
+    """Wrap a top-level alternative in any text where it has no anchor."""
+    branch = _unwrap(branch)
+    starts = bool(branch) and branch[0] == _Anchor(at_start=True)
+    ends = bool(branch) and branch[-1] == _Anchor(at_start=False)
+    body = branch[1 if starts else 0 : len(branch) - 1 if ends else len(branch)]
+    if any(isinstance(item, _Anchor) for item in body):
+        raise UnsupportedPattern("an anchor inside the pattern")
+    parts = [item for item in body if not isinstance(item, _Anchor)]
+    return Sequence((*(() if starts else (ANY_TEXT,)), *parts, *(() if ends else (ANY_TEXT,))))
+
+
+def _unwrap(branch: list[_Item]) -> list[_Item]:
+    return list(branch[0].parts) if len(branch) == 1 and isinstance(branch[0], Sequence) else branch
+
+
+class _Reader:
+    """Reads one pattern; `position` is the next character."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.position = 0
+        self.depth = 0
+
+    def broken(self, what: str) -> GrammarError:
+        return GrammarError(f"pattern {self.pattern!r:.80}: {what} at character {self.position}")
+
+    def peek(self) -> str:
+        return self.pattern[self.position : self.position + 1]
+
+    def take(self) -> str:
+        character = self.peek()
+        if not character:
+            raise self.broken("expected more, found the end")
+        self.position += 1
+        return character
+
+    def accept(self, text: str) -> bool:
+        found = self.pattern.startswith(text, self.position)
+        self.position += len(text) if found else 0
+        return found
+
+    def branches(self) -> list[list[_Item]]:
+        branches = [self.branch()]
+        while self.accept("|"):
+            branches.append(self.branch())
+        return branches
+
+    def branch(self) -> list[_Item]:
+        items: list[_Item] = []
+        while self.peek() not in ("", "|", ")"):
+            items.append(self.quantified(self.atom()))
+        return items
+
+    def quantified(self, item: _Item) -> _Item:
+        bounds = self.quantifier()
+        if bounds is None:
+            return item
+        if isinstance(item, _Anchor):
+            raise self.broken("expected something to repeat")
+        self.accept("?")
+        if self.quantifier() is not None:
+            raise self.broken("expected something to repeat")
+        if max(bounds[0], bounds[1] or 0) > MAX_REPETITIONS:
+            raise UnsupportedPattern(f"a repetition of more than {MAX_REPETITIONS}")
+        return Repeat(item, *bounds)
+
+    def quantifier(self) -> tuple[int, int | None] | None:
+        if self.peek() in _QUANTIFIERS:
+            return _QUANTIFIERS[self.take()]
+        start = self.position
+        if not self.accept("{"):
+            return None
+        low = self.number()
+        high = self.number() if self.accept(",") else low
+        if low is None or not self.accept("}"):
+            self.position = start
+            return None
+        if high is not None and high < low:
+            raise self.broken("quantifier out of order")
+        return low, high
+
+    def number(self) -> int | None:
+        start = self.position
+        while self.peek() and self.peek() in "0123456789":
+            self.position += 1
+        digits = self.pattern[start : self.position].lstrip("0")[: _MAX_DIGITS + 1]
+        return int(digits or "0") if self.position > start else None
+
+    def atom(self) -> _Item:
+        character = self.take()
+        match character:
+            case "^" | "$":
+                return _Anchor(at_start=character == "^")
+            case "(":
+                return self.group()
+            case "[":
+                return self.character_class()
+            case ".":
+                return _DOT
+            case "\\":
+                return self.escape()
+            case "*" | "+" | "?":
+                raise self.broken("expected something to repeat")
+        return Literal(_whole(character))
+
+    def group(self) -> Node:
+        if self.accept("?") and not self.accept(":"):
+            self.named_group()
+        self.depth += 1
+        if self.depth > MAX_GROUPS:
+            raise UnsupportedPattern(f"a group inside {MAX_GROUPS} others")
+        branches = self.branches()
+        self.depth -= 1
+        if not self.accept(")"):
+            raise self.broken("expected ')'")
+        if any(isinstance(item, _Anchor) for branch in branches for item in branch):
+            raise UnsupportedPattern("an anchor inside a group")
+        return choice([Sequence(tuple(item for item in b if not isinstance(item, _Anchor))) for b in branches])
+
+    def named_group(self) -> None:
+        look = ("=", "!", "<=", "<!")
+        if any(self.pattern.startswith(sign, self.position) for sign in look):
+            raise UnsupportedPattern("a lookaround")
+        if not (self.accept("<") or self.accept("P<")) or ">" not in self.pattern[self.position :]:
+            raise self.broken("unknown kind of group")
+        self.position = self.pattern.index(">", self.position) + 1
+
+    def escape(self) -> Node:
+        character = self.take()
+        if character.lower() in _CLASSES:
+            return Chars(_CLASSES[character.lower()], negated=character.isupper())
+        return Literal(_whole(self.escaped(character)))
+
+    def escaped(self, character: str) -> str:
+        if character in _CONTROLS:
+            return _CONTROLS[character]
+        if character in ("x", "u"):
+            return self.code_point(4 if character == "u" else 2)
+        if character.isalnum():
+            raise UnsupportedPattern(f"the escape \\{character}")
+        return character
+
+    def code_point(self, width: int) -> str:
+        if self.accept("{"):
+            end = self.pattern.find("}", self.position)
+            digits = self.pattern[self.position : max(end, self.position)]
+            self.position += len(digits) + 1
+        else:
+            digits = self.pattern[self.position : self.position + width].rjust(width)
+            self.position += width
+        if not digits or not _HEX.issuperset(digits) or int(digits, 16) >= _END:
+            raise self.broken(f"expected a code point, found {digits.strip()!r}")
+        return chr(int(digits, 16))
+
+    def character_class(self) -> Node:
+        negated = self.accept("^")
+        ranges: list[tuple[str, str]] = []
+        while not self.accept("]"):
+            ranges.extend(self.class_item())
+        kept = tuple(whole for found in ranges for whole in _without_halves(*found))
+        if not kept and not negated:
+            raise UnsupportedPattern("a class of halves of surrogate pairs" if ranges else "an empty class")
+        return Chars(kept, negated=negated)
+
+    def class_item(self) -> Ranges:
+        low = self.class_character()
+        if isinstance(low, tuple):
+            return low
+        rest = self.pattern[self.position : self.position + 2]
+        if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
+            return ((low, low),)
+        self.take()
+        high = self.class_character()
+        if isinstance(high, tuple):
+            return ((low, low), ("-", "-"), *high)
+        if high < low:
+            raise self.broken("range out of order")
+        return ((low, high),)
+
+    def class_character(self) -> str | Ranges:
+        character = self.take()
+        if character != "\\":
+            return character
+        character = self.take()
+        if character.lower() in _CLASSES:
+            ranges = _CLASSES[character.lower()]
+            return complement(ranges) if character.isupper() else ranges
+        return "\b" if character == "b" else self.escaped(character)
+
+
+def write_pattern(node: Node) -> str:
+    """Return the regular expression that `node` stands for, in the syntax that Python, Rust and ECMAScript share.
+
+    Raises `GrammarError` for a node that is not regular.
+    """
+    match node:
+        case Literal(text):
+            return "".join(_escape(character) for character in text)
+        case Chars():
+            return _class(node) + _bounds(node.minimum, node.maximum)
+        case Sequence(parts):
+            return "".join(_group(part) if isinstance(part, Choice) else write_pattern(part) for part in parts)
+        case Choice(options):
+            return "|".join(write_pattern(option) for option in options)
+        case Optional(inner):
+            return _group(inner) + "?"
+        case Repeat(inner, low, high, None):
+            return _group(inner) + _bounds(low, high)
+    raise GrammarError(f"{type(node).__name__} has no regular expression")
+
+
+def _group(node: Node) -> str:
+    return f"(?:{write_pattern(node)})"
+
+
+_SHORT_BOUNDS = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def _bounds(low: int, high: int | None) -> str:
+    if (low, high) in _SHORT_BOUNDS:
+        return _SHORT_BOUNDS[(low, high)]
+    return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+
+
+def _class(node: Chars) -> str:
+    if not node.ranges:
+        return "[\\s\\S]" if node.negated else "[^\\s\\S]"
+    inside = "".join(_escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in node.ranges)
+    return f"[{'^' if node.negated else ''}{inside}]"
+
+
+_SPECIAL = frozenset("\\.+*?()|[]{}^$-/&~")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escape(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    if character < " " or character == "\x7f":
+        return f"\\x{ord(character):02x}"
+    return f"\\{character}" if character in _SPECIAL else character
+
+
+MAX_WORK = 2_000_000
+"""Steps between states for one text; a text that needs more counts as matched."""
+_MAX_CACHED = 1_000
+
+States = frozenset[int]
+
+
+def matches(pattern: Node, text: str) -> bool:
+    """Return whether `pattern` generates `text`; True when that takes more than `MAX_WORK` steps to decide.
+
+    Raises `GrammarError` for a node that is not regular.
+    """
+    return _automaton(pattern).accepts(text)
+
+
+@lru_cache(maxsize=256)
+def _automaton(pattern: Node) -> _Automaton:
+    automaton = _Automaton()
+    automaton.start = automaton.closure([automaton.build(pattern, _ACCEPT)])
+    return automaton
+
+
+_ACCEPT = 0
+
+
+@dataclass(slots=True)
+class _Automaton:
+    """States are numbers: a state either reads a character (`classes`) or leads on without one (`free`)."""
+
+    classes: dict[int, tuple[Chars, int]] = field(default_factory=dict)
+    free: dict[int, list[int]] = field(default_factory=lambda: {_ACCEPT: []})
+    start: States = frozenset()
+    known: dict[States, dict[str, States]] = field(default_factory=dict)
+
+    def accepts(self, text: str) -> bool:
+        states, work = self.start, 0
+        for character in text:
+            following = self.known.setdefault(states, {})
+            if character not in following:
+                work += len(states)
+                if work > MAX_WORK:
+                    return True
+                following[character] = self.after(states, character)
+            states = following[character]
+            if not states:
+                return False
+        if len(self.known) > _MAX_CACHED:
+            self.known.clear()
+        return _ACCEPT in states
+
+    def after(self, states: States, character: str) -> States:
+        read = (self.classes[state] for state in states if state in self.classes)
+        return self.closure(target for chars, target in read if _holds(chars, character))
+
+    def closure(self, states: Iterable[int]) -> States:
+        found: set[int] = set()
+        todo = list(states)
+        while todo:
+            state = todo.pop()
+            if state not in found:
+                found.add(state)
+                todo += self.free.get(state, ())
+        return frozenset(state for state in found if state in self.classes or state == _ACCEPT)
+
+    def build(self, node: Node, then: int) -> int:
+        """Return the state from which `node` leads to the state `then`."""
+        match node:
+            case Literal(text):
+                for character in reversed(text):
+                    then = self.reads(Chars(((character, character),)), then)
+                return then
+            case Chars(minimum=low, maximum=high):
+                return self.repeated(Chars(node.ranges, node.negated), low, high, then)
+            case Sequence(parts):
+                for part in reversed(parts):
+                    then = self.build(part, then)
+                return then
+            case Choice(options):
+                return self.state_before([self.build(option, then) for option in options])
+            case Optional(inner):
+                return self.state_before([self.build(inner, then), then])
+            case Repeat(inner, low, high, None):
+                return self.repeated(inner, low, high, then)
+        raise GrammarError(f"{type(node).__name__} is not part of a regular expression")
+
+    def repeated(self, node: Node, low: int, high: int | None, then: int) -> int:
+        if high is None:
+            entry = self.state_before([then])
+            self.free[entry].append(self.once(node, entry))
+        else:
+            entry = then
+            for _ in range(high - low):
+                entry = self.state_before([self.once(node, entry), then])
+        for _ in range(low):
+            entry = self.once(node, entry)
+        return entry
+
+    def once(self, node: Node, then: int) -> int:
+        return self.reads(node, then) if isinstance(node, Chars) and _is_single(node) else self.build(node, then)
+
+    def reads(self, chars: Chars, then: int) -> int:
+        self.classes[state := self.new_state()] = (chars, then)
+        return state
+
+    def state_before(self, targets: list[int]) -> int:
+        self.free[state := self.new_state()] = targets
+        return state
+
+    def new_state(self) -> int:
+        return len(self.classes) + len(self.free)
+
+
+def _is_single(chars: Chars) -> bool:
+    return chars.minimum == chars.maximum == 1
+
+
+def _holds(chars: Chars, character: str) -> bool:
+    return any(low <= character <= high for low, high in chars.ranges) != chars.negated

@@ -1,0 +1,304 @@
+"""Writes string constraints as nodes: formats, lengths, forbidden words, and how each character is written.
+
+Nodes of decoded text are written by an `Alphabet`: `encode` turns each character into its escaped form, so a pattern
+is read once and holds in JSON, Python and raw text alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from os.path import commonprefix
+
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, walk
+from unrender.nodes.patterns import Ranges, choice, complement, read_pattern
+
+_HOUR = r"([01][0-9]|2[0-3])"
+_DATE = (
+    r"[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+)
+_TIME = rf"{_HOUR}:[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?([Zz]|[+-]{_HOUR}:[0-5][0-9])"
+_OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = rf"({_OCTET}\.){{3}}{_OCTET}"
+_HEXTET = r"[0-9A-Fa-f]{1,4}"
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOSTNAME = rf"{_LABEL}(\.{_LABEL}){{0,8}}"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_PATH_CHAR = r"([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
+_TAIL = rf"(\?({_PATH_CHAR}|[/?])*)?(#({_PATH_CHAR}|[/?])*)?"
+_PATH = rf"{_PATH_CHAR}*(/{_PATH_CHAR}*)*"
+
+
+def _ipv6() -> str:
+    """Return the forms with `::` at each place, and the one without."""
+    whole = rf"({_HEXTET}:){{7}}{_HEXTET}"
+    cut = [
+        rf"({_HEXTET}(:{_HEXTET}){{0,{left - 1}}})?::({_HEXTET}(:{_HEXTET}){{0,{6 - left}}})?" for left in range(1, 7)
+    ]
+    return "|".join((whole, *cut))
+
+
+FORMATS: Mapping[str, str] = {
+    "date": _DATE,
+    "time": _TIME,
+    "date-time": f"{_DATE}[Tt]{_TIME}",
+    "duration": r"P([0-9]+W|([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)(T([0-9]+H([0-9]+M([0-9]+S)?)?"
+    r"|[0-9]+M([0-9]+S)?|[0-9]+S))?|T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))",
+    "uuid": r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    "ipv4": _IPV4,
+    "ipv6": _ipv6(),
+    "hostname": _HOSTNAME,
+    "email": rf"{_ATOM}(\.{_ATOM})*@{_HOSTNAME}",
+    "uri": rf"[A-Za-z][A-Za-z0-9+.-]*:(//{_PATH_CHAR}+)?{_PATH}{_TAIL}",
+    "uri-reference": rf"([A-Za-z][A-Za-z0-9+.-]*:)?(//{_PATH_CHAR}+)?{_PATH}{_TAIL}",
+    "json-pointer": r"(/([^/~]|~[01])*)*",
+}
+"""Format name → regular expression of the whole string (RFC 3339, 4122, 2673, 4291, 1123, 5321, 3986, 6901)."""
+
+ANNOTATING_FORMATS = frozenset({"int32", "int64", "float", "double", "password", "byte", "binary"})
+"""OpenAPI's formats: notes to the reader, no constraints on the text."""
+
+
+@lru_cache(maxsize=64)
+def format_node(name: str) -> Node | None:
+    """Return the node of a string format, or None when the format is unknown."""
+    return read_pattern(f"^(?:{FORMATS[name]})$") if name in FORMATS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Alphabet:
+    """How the characters of a string are written between its quotes.
+
+    `escapes` maps a character to its written form. Characters in `forbidden` are not generated in place of an arbitrary
+    character.
+    """
+
+    escapes: tuple[tuple[str, str], ...] = ()
+    forbidden: Ranges = ()
+    general: Node | None = None
+    """Any one character in any of its written forms; None: what `encode` makes of all characters."""
+    coded: str = ""
+    """How a control character is written by its number, e.g. `\\x{:02x}`; empty: as it is."""
+    table: Mapping[int, str] = field(init=False, repr=False, compare=False)
+    classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """Classes of characters as they are written here: most grammars use the same few."""
+
+    def __post_init__(self) -> None:
+        controls = {code: self.coded.format(code) for code in range(_CONTROLS) if self.coded}
+        escapes = {ord(character): form for character, form in self.escapes}
+        object.__setattr__(self, "table", controls | escapes)
+
+    def character(self) -> Node:
+        """Return the node of any one character."""
+        return self.general or encode(Chars((), negated=True), self)
+
+    def written(self, text: str) -> str:
+        """Return `text` with its characters written in the alphabet."""
+        return text.translate(self.table)
+
+
+_CONTROLS = 0x20
+"""Characters below this are control characters."""
+RAW = Alphabet()
+"""Text as it is."""
+
+WORDS = Alphabet(forbidden=complement((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))))
+"""Names: letters, digits and `_`, written as they are."""
+
+_HEX = (("0", "9"), ("A", "F"), ("a", "f"))
+_BACKSLASH = Literal("\\")
+_JSON_ESCAPES = tuple(zip('"\\\b\f\n\r\t', ('\\"', "\\\\", "\\b", "\\f", "\\n", "\\r", "\\t"), strict=True))
+_CODE_UNIT = Choice(
+    (
+        Sequence(
+            (Chars((("0", "9"), ("A", "C"), ("E", "F"), ("a", "c"), ("e", "f"))), Chars(_HEX, minimum=3, maximum=3))
+        ),
+        Sequence((Chars((("D", "D"), ("d", "d"))), Chars((("0", "7"),)), Chars(_HEX, minimum=2, maximum=2))),
+        Sequence(
+            (
+                Chars((("D", "D"), ("d", "d"))),
+                Chars((("8", "9"), ("A", "B"), ("a", "b"))),
+                Chars(_HEX, minimum=2, maximum=2),
+                Literal("\\u"),
+                Chars((("D", "D"), ("d", "d"))),
+                Chars((("C", "F"), ("c", "f"))),
+                Chars(_HEX, minimum=2, maximum=2),
+            )
+        ),
+    )
+)
+"""What follows `\\u`: one character; never half of a surrogate pair."""
+
+JSON_CHARACTER = Choice(
+    (
+        Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\"), ("\x7f", "\x7f")), negated=True),
+        Sequence(
+            (
+                _BACKSLASH,
+                Choice(
+                    (
+                        Chars(tuple((c, c) for c in '"\\bfnrt')),
+                        Sequence((Literal("u"), _CODE_UNIT)),
+                    )
+                ),
+            )
+        ),
+    )
+)
+_JSON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\x7f"))
+_JSON_CODED = "\\u{:04x}"
+JSON = Alphabet(escapes=_JSON_ESCAPES, forbidden=_JSON_FORBIDDEN, general=JSON_CHARACTER, coded=_JSON_CODED)
+"""Between the double quotes of a JSON string."""
+
+JSON_SINGLE = Alphabet(escapes=(("'", "\\'"), *_JSON_ESCAPES[1:]), forbidden=_JSON_FORBIDDEN, coded=_JSON_CODED)
+"""Between single quotes, escaped as in JSON."""
+
+_PYTHON_ESCAPES = (("'", "\\'"), ("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+_PYTHON_FORBIDDEN = (("\x00", "\x1f"), ("\x7f", "\xa0"), ("\xad", "\xad"))
+PYTHON = Alphabet(escapes=_PYTHON_ESCAPES, forbidden=_PYTHON_FORBIDDEN, coded="\\x{:02x}")
+"""Between the single quotes of `repr()`."""
+PYTHON_DOUBLE = replace(PYTHON, escapes=(('"', '\\"'), *_PYTHON_ESCAPES[1:]))
+"""Between the double quotes of `repr()`, which it takes when the text holds a single quote."""
+
+
+def encode(node: Node, alphabet: Alphabet) -> Node:
+    """Return `node`, which generates decoded text, with each character written in `alphabet`.
+
+    A `Ref` is not changed: the caller must encode the rule that it names.
+    """
+    if not alphabet.escapes and not alphabet.forbidden:
+        return node
+    return _encode(node, alphabet)
+
+
+def _encode(node: Node, alphabet: Alphabet) -> Node:
+    match node:
+        case Literal(text):
+            return Literal(alphabet.written(text))
+        case Ref():
+            return node
+        case Chars(minimum=1, maximum=1):
+            return _encode_class(node, alphabet)
+        case Chars(minimum=low, maximum=high):
+            return Repeat(_encode_class(replace(node, minimum=1, maximum=1), alphabet), low, high)
+        case Sequence(parts):
+            return Sequence(tuple(_encode(part, alphabet) for part in parts))
+        case Choice(options):
+            return Choice(tuple(_encode(option, alphabet) for option in options))
+        case Optional(inner):
+            return Optional(_encode(inner, alphabet))
+        case Repeat(inner, low, high, separator):
+            return Repeat(
+                _encode(inner, alphabet), low, high, None if separator is None else _encode(separator, alphabet)
+            )
+    raise TypeError(f"cannot write {type(node).__name__} in a string")
+
+
+def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
+    found = alphabet.classes.get(node)
+    if found is None:
+        found = _written_class(node, alphabet)
+        if len(alphabet.classes) < _MOST_CLASSES:
+            alphabet.classes[node] = found
+    return found
+
+
+_MOST_CLASSES = 512
+"""Classes of characters that are remembered for an alphabet."""
+
+
+def _written_class(node: Chars, alphabet: Alphabet) -> Node:
+    ranges = complement(node.ranges) if node.negated else node.ranges
+    escapes = [form for character, form in alphabet.escapes if _holds(ranges, character)]
+    special = (*((character, character) for character, _ in alphabet.escapes), *alphabet.forbidden)
+    plain = subtract(ranges, special)
+    options: list[Node] = [_compact(plain)] if plain else []
+    by_head = [form[1:] for form in escapes if len(form) == 2 and form[0] == "\\"]
+    if by_head:
+        options.append(Sequence((_BACKSLASH, Chars(tuple((c, c) for c in by_head)))))
+    options += [Literal(form) for form in escapes if len(form) != 2 or form[0] != "\\"]
+    return choice(options) if options else Chars(())
+
+
+def _holds(ranges: Ranges, character: str) -> bool:
+    return any(low <= character <= high for low, high in ranges)
+
+
+def _compact(ranges: Ranges) -> Chars:
+    """Write ranges that reach the last code point as the complement of the few that do not."""
+    if ranges[-1][1] != "\U0010ffff":
+        return Chars(ranges)
+    return Chars(tuple((low, high) for low, high in complement(ranges)), negated=True)
+
+
+def subtract(ranges: Ranges, holes: Iterable[tuple[str, str]]) -> Ranges:
+    """Return `ranges` without the characters of `holes`."""
+    return complement((*complement(ranges), *holes))
+
+
+def between(character: Node, minimum: int, maximum: int | None) -> Node:
+    """Return `minimum` to `maximum` repetitions of `character`."""
+    if isinstance(character, Chars) and character.minimum == character.maximum == 1:
+        return replace(character, minimum=minimum, maximum=maximum)
+    return Repeat(character, minimum, maximum)
+
+
+MAX_WORD = 100
+"""Longer words are not told apart from others."""
+
+
+def all_but(words: Iterable[str], alphabet: Alphabet) -> Node:
+    """Return the node of every text except `words`, as written in `alphabet`.
+
+    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_WORD` are not
+    excluded.
+    """
+    return _all_but(_told_apart(words), 0, alphabet)
+
+
+def _told_apart(words: Iterable[str]) -> list[str]:
+    return sorted({word for word in words if len(word) <= MAX_WORD})
+
+
+def branches(words: Iterable[str]) -> int:
+    """Return at how many places `all_but` tells a text from words: one for each beginning that some of them share.
+
+    >>> branches(["paris", "park"])
+    6
+    """
+    listed = _told_apart(words)
+    shared = sum(len(commonprefix(pair)) for pair in pairwise(listed))
+    return sum(map(len, listed)) - shared
+
+
+def _all_but(words: list[str], depth: int, alphabet: Alphabet) -> Node:
+    """Return all texts that differ from each of `words`, which agree up to `depth`, from there on."""
+    if not words:
+        return between(alphabet.character(), 0, None)
+    heads: dict[str, list[str]] = {}
+    for word in words:
+        heads.setdefault(word[depth : depth + 1], []).append(word)
+    ended = heads.pop("", None)
+    other = encode(Chars(tuple((head, head) for head in heads), negated=True), alphabet)
+    options: list[Node] = [Sequence((other, between(alphabet.character(), 0, None)))]
+    for head, rest in heads.items():
+        options.append(Sequence((Literal(alphabet.written(head)), _all_but(rest, depth + 1, alphabet))))
+    if not ended:
+        options.append(Literal(""))
+    return choice(options)
+
+
+def cannot_contain(pattern: Node, stop: str) -> bool:
+    """Return whether `stop` has a character that is in no text of `pattern`."""
+    return any(not _generates(pattern, character) for character in stop)
+
+
+def _generates(pattern: Node, character: str) -> bool:
+    for node in walk(pattern):
+        if isinstance(node, Literal) and character in node.text:
+            return True
+        if isinstance(node, Chars) and _holds(node.ranges, character) != node.negated:
+            return True
+    return False

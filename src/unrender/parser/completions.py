@@ -1,0 +1,185 @@
+"""Writes events and messages as bodies of OpenAI's Chat Completions: chunks of a stream, or one completion.
+
+Source: https://platform.openai.com/docs/api-reference/chat (objects `chat.completion` and `chat.completion.chunk`).
+Rules: the finish reason never contradicts the calls, "tool_calls" exactly where there is a call to execute. The chunks of a
+stream add up to the completion.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from unrender.machine.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.messages.wire import CallStatus, Message, ReasoningField
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+_KEPT: Mapping[str | None, FinishReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+}
+"""Engines' reasons that hold whatever the message says."""
+
+
+def finish_reason(message: Message, reason: str | None = None) -> FinishReason:
+    """Return OpenAI's finish reason of a finished answer; `reason` is the engine's own, or None.
+
+    >>> finish_reason(Message(content="Hi"), "tool_calls")
+    'stop'
+    """
+    kept = _KEPT.get(reason)
+    if kept is not None:
+        return kept
+    complete = any(call.status is CallStatus.COMPLETE for call in message.tool_calls)
+    return "tool_calls" if complete else "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """The tokens of an answer, as its engine counts them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int | None = None
+    """Those of the completion that are reasoning; None where nobody counted."""
+    cached_tokens: int | None = None
+    """Those of the prompt that came from a cache; None where nobody counted."""
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the body's `usage`."""
+        body: dict[str, Any] = {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+        }
+        if self.reasoning_tokens is not None:
+            body["completion_tokens_details"] = {"reasoning_tokens": self.reasoning_tokens}
+        if self.cached_tokens is not None:
+            body["prompt_tokens_details"] = {"cached_tokens": self.cached_tokens}
+        return body
+
+
+def completion_id() -> str:
+    """Return a new random id for a completion."""
+    return f"chatcmpl-{secrets.token_hex(12)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """The common part of all bodies of one request: the fields of a `chat.completion` other than its choices."""
+
+    model: str
+    id: str = field(default_factory=completion_id)
+    created: int = field(default_factory=lambda: int(time.time()))
+    """Seconds since 1970."""
+    reasoning_field: ReasoningField = "reasoning_content"
+    """The name under which reasoning is sent; `reasoning` is what vLLM and OpenRouter call it."""
+
+    def body(
+        self, messages: Iterable[Message], *, reasons: Iterable[str | None] = (), usage: Usage | None = None
+    ) -> dict[str, Any]:
+        """Return the `chat.completion` of finished messages, with one choice for each.
+
+        `reasons` are the engine's finish reasons, choice by choice; a missing one counts as None.
+        """
+        said = iter(reasons)
+        choices = [self._choice(index, message, next(said, None)) for index, message in enumerate(messages)]
+        return {**self._head("chat.completion"), "choices": choices, "usage": usage and usage.to_openai()}
+
+    def _choice(self, index: int, message: Message, reason: str | None) -> dict[str, Any]:
+        said = message.to_openai(reasoning_field=self.reasoning_field)
+        if "tool_calls" in said and not said["content"]:
+            said["content"] = None
+        body = {**said, "refusal": None}
+        return {"index": index, "message": body, "logprobs": None, "finish_reason": finish_reason(message, reason)}
+
+    def choice(self, index: int = 0) -> ChoiceStream:
+        """Return the stream of one choice."""
+        return ChoiceStream(self, index)
+
+    def usage_chunk(self, usage: Usage) -> dict[str, Any]:
+        """Return the chunk without choices that ends a stream with `stream_options.include_usage`."""
+        return {**self._head("chat.completion.chunk"), "choices": [], "usage": usage.to_openai()}
+
+    def chunk(self, index: int, delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
+        """Return one `chat.completion.chunk`."""
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return {**self._head("chat.completion.chunk"), "choices": [choice]}
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+class ChoiceStream:
+    """The chunks of one choice: the role first, then a chunk for each delta, and the finish reason at the end.
+
+    >>> from unrender.machine.events import ContentText
+    >>> stream = Completion(model="m", id="chatcmpl-1", created=0).choice()
+    >>> [chunk["choices"][0]["delta"] for chunk in stream.chunks([ContentText("Hi")])]
+    [{'role': 'assistant', 'content': ''}, {'content': 'Hi'}]
+    """
+
+    __slots__ = ("_begun", "_completion", "_index")
+
+    def __init__(self, completion: Completion, index: int) -> None:
+        self._completion = completion
+        self._index = index
+        self._begun = False
+
+    def chunks(self, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+        """Yield the chunks of more events. The first time, the chunk with the role comes before them."""
+        yield from self._begin()
+        field = self._completion.reasoning_field
+        for delta in deltas(events, reasoning_field=field):
+            yield self._completion.chunk(self._index, delta)
+
+    def end(self, message: Message, reason: str | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the last chunk; `message` is the finished message, `reason` the engine's finish reason."""
+        yield from self._begin()
+        yield self._completion.chunk(self._index, {}, finish_reason(message, reason))
+
+    def _begin(self) -> Iterator[dict[str, Any]]:
+        if not self._begun:
+            self._begun = True
+            yield self._completion.chunk(self._index, {"role": "assistant", "content": ""})
+
+
+def deltas(
+    events: Iterable[Event], *, reasoning_field: ReasoningField = "reasoning_content"
+) -> Iterator[dict[str, Any]]:
+    """Yield one OpenAI delta for each event that has one.
+
+    The id, type and name of a call come once, then fragments of its arguments. A dead call that was given as it was
+    written ends with a `status`, a field of our own. The deltas of a whole answer add up to `Message.to_openai`.
+
+    >>> list(deltas([ContentText("Hi"), ToolCallStarted(0, "abc", "now"), ArgumentsText(0, "{}")]))
+    [{'content': 'Hi'}, {'tool_calls': [{'index': 0, 'id': 'abc', 'type': 'function', \
+'function': {'name': 'now', 'arguments': ''}}]}, {'tool_calls': [{'index': 0, 'function': {'arguments': '{}'}}]}]
+    """
+    for event in events:
+        match event:
+            case ContentText(text):
+                yield {"content": text}
+            case ReasoningText(text):
+                yield {reasoning_field: text}
+            case ToolCallStarted(index, id, name):
+                function = {"name": name, "arguments": ""}
+                yield {"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}
+            case ArgumentsText(index, text):
+                yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+            case ToolCallFinished(index, status) if status is not CallStatus.COMPLETE:
+                call = {"index": index, "function": {"arguments": ""}, "status": status.value}
+                yield {"tool_calls": [call]}
+            case _:
+                pass

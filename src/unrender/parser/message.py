@@ -1,0 +1,143 @@
+"""Folds events into the message that they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from io import StringIO
+from typing import Any
+
+from unrender.machine.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.machine.saved import Saved
+from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.nodes import Role
+
+
+class MessageFold:
+    """Adds events up to the message so far. Each event costs the same, however long the message is."""
+
+    __slots__ = ("_arguments", "_calls", "_content", "_dead", "_reasoning", "_statuses")
+
+    def __init__(self) -> None:
+        self._content = StringIO()
+        self._reasoning = StringIO()
+        self._calls: list[ToolCallStarted] = []
+        self._arguments: list[StringIO] = []
+        self._statuses: list[CallStatus] = []
+        self._dead: list[ToolCall] = []
+
+    def copy(self) -> MessageFold:
+        """Return an independent fold in the same state."""
+        other = MessageFold()
+        other._content.write(self._content.getvalue())
+        other._reasoning.write(self._reasoning.getvalue())
+        other._calls, other._statuses, other._dead = list(self._calls), list(self._statuses), list(self._dead)
+        for arguments in self._arguments:
+            other._arguments.append(StringIO())
+            other._arguments[-1].write(arguments.getvalue())
+        return other
+
+    def writer(self, role: Role) -> Callable[[str], object]:
+        """Return the function that adds text to the reasoning, the content or the latest call's arguments."""
+        if role is Role.ARGUMENT:
+            return self._arguments[-1].write
+        return (self._reasoning if role is Role.REASONING else self._content).write
+
+    @property
+    def calls(self) -> int:
+        """How many calls have begun."""
+        return len(self._calls)
+
+    def state(self) -> dict[str, Any]:
+        """Return the message so far, as JSON data."""
+        calls = [save_call(self._call(index)) for index in range(len(self._calls))]
+        return {
+            "content": self._content.getvalue(),
+            "reasoning": self._reasoning.getvalue(),
+            "calls": calls,
+            "dead": [save_call(call) for call in self._dead],
+        }
+
+    @classmethod
+    def restore(cls, saved: Saved) -> MessageFold:
+        """Return a fold with the state that was saved."""
+        fold = cls()
+        fold._content.write(saved.text("content"))
+        fold._reasoning.write(saved.text("reasoning"))
+        for index, call in enumerate(map(read_call, saved.objects("calls"))):
+            fold.add([ToolCallStarted(index, call.id, call.name, call.known)])
+            fold._arguments[index].write(call.arguments)
+            fold._statuses[index] = call.status
+        fold._dead = [read_dead_call(call) for call in saved.objects("dead")]
+        return fold
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take more events, in order."""
+        for event in events:
+            kind = type(event)
+            if kind is ContentText:
+                self._content.write(event.text)  # type: ignore[union-attr]
+            elif kind is ArgumentsText:
+                self._arguments[event.index].write(event.text)  # type: ignore[union-attr]
+            elif kind is ReasoningText:
+                self._reasoning.write(event.text)  # type: ignore[union-attr]
+            elif kind is ToolCallStarted:
+                self._calls.append(event)  # type: ignore[arg-type]
+                self._arguments.append(StringIO())
+                self._statuses.append(CallStatus.OPEN)
+            elif kind is ToolCallFinished:
+                self._finish(event)  # type: ignore[arg-type]
+            elif kind is Malformed and event.call is not None:  # type: ignore[union-attr]
+                self._dead.append(event.call)  # type: ignore[union-attr]
+
+    def _finish(self, event: ToolCallFinished) -> None:
+        self._statuses[event.index] = event.status
+        if event.status is not CallStatus.COMPLETE:
+            self._dead.append(self._call(event.index))
+
+    def _call(self, index: int) -> ToolCall:
+        call, text, status = self._calls[index], self._arguments[index], self._statuses[index]
+        return ToolCall(name=call.name, arguments=text.getvalue(), id=call.id, status=status, known=call.known)
+
+    @property
+    def message(self) -> Message:
+        """The message so far."""
+        return Message(
+            content=self._content.getvalue(),
+            reasoning=self._reasoning.getvalue(),
+            tool_calls=tuple(map(self._call, range(len(self._calls)))),
+            dead_calls=tuple(self._dead),
+        )
+
+
+_STATUSES = {status.value: status for status in CallStatus}
+_DEAD = {status.value: status for status in (CallStatus.TRUNCATED, CallStatus.INVALID)}
+
+
+def save_call(call: ToolCall) -> dict[str, Any]:
+    """Return a call as JSON data."""
+    return {**asdict(call), "status": call.status.value}
+
+
+def read_dead_call(saved: Saved) -> ToolCall:
+    """Return a saved call that is truncated or invalid. Raises `StateError` for any other."""
+    return read_call(saved, _DEAD)
+
+
+def read_call(saved: Saved, statuses: Mapping[str, CallStatus] = _STATUSES) -> ToolCall:
+    """Return a saved call. Raises `StateError` for what no parser has written."""
+    return ToolCall(
+        name=saved.text("name"),
+        arguments=saved.text("arguments"),
+        id=saved.text("id"),
+        status=saved.choice("status", statuses),
+        known=saved.flag("known"),
+    )

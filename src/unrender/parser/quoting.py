@@ -1,0 +1,95 @@
+"""Tells special tokens from equal text: where the caller knows which is which, quoted markers stay text.
+
+Strategy: in text that is known to be ordinary, the first character of whatever spells a special token is replaced by a
+stand-in, one character for one, so that no marker is found there and positions stay. Events get the character back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, ReasoningText, ToolCallStarted
+from unrender.machine.leftovers import BrokenText
+from unrender.machine.saved import Saved
+from unrender.values.finder import Finder
+
+_FIRST_STAND_IN = 0x10F000
+"""Stand-ins are taken from the last private-use plane, which no model writes."""
+
+
+@lru_cache(maxsize=64)
+def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
+    """Return what finds the tokens, and a character that stands in for the first one of each."""
+    finder = Finder(tokens)
+    heads = sorted({token[0] for token in finder.literals})
+    return finder, {head: chr(_FIRST_STAND_IN + i) for i, head in enumerate(heads)}
+
+
+class Quoter:
+    """Quotes special tokens in ordinary text as it streams, and takes the quotes out of events."""
+
+    __slots__ = ("_back", "_finder", "_held", "_stand_ins")
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self._finder, self._stand_ins = _stand_ins(frozenset(tokens))
+        self._back: dict[int, str] = {}
+        """Stand-ins that are in use, by code point."""
+        self._held = ""
+
+    def copy(self) -> Quoter:
+        """Return an independent quoter in the same state."""
+        other = Quoter.__new__(Quoter)
+        other._finder, other._stand_ins = self._finder, self._stand_ins
+        other._back, other._held = dict(self._back), self._held
+        return other
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the quoting, as JSON data."""
+        return {"tokens": list(self._finder.literals), "held": self._held, "quoted": sorted(self._back.values())}
+
+    @classmethod
+    def restore(cls, saved: Saved) -> Quoter:
+        """Return a quoter with the state that was saved."""
+        quoter = cls(saved.texts("tokens"))
+        quoter._held = saved.text("held")
+        quoted = saved.texts("quoted")
+        saved.require("quoted", all(head in quoter._stand_ins for head in quoted), "first letters of tokens")
+        quoter._back = {ord(quoter._stand_ins[head]): head for head in quoted}
+        return quoter
+
+    def ordinary(self, text: str) -> str:
+        """Take text without special tokens; return the part of it that is certain, quoted."""
+        text = self._held + text
+        pieces, at = [], 0
+        found, token = self._finder.decided(text, at, whole=True)
+        while token:
+            stand_in = self._stand_ins[token[0]]
+            self._back[ord(stand_in)] = token[0]
+            pieces += [text[at:found], stand_in, token[1:]]
+            at = found + len(token)
+            found, token = self._finder.decided(text, at, whole=True)
+        self._held = text[found:]
+        return "".join([*pieces, text[at:found]])
+
+    def release(self) -> str:
+        """Return the text that was held back: it did not become a token."""
+        held, self._held = self._held, ""
+        return held
+
+    @property
+    def used(self) -> bool:
+        """Whether something was quoted, so that events need `unquote`."""
+        return bool(self._back)
+
+    def unquote(self, event: Event | BrokenText) -> Event | BrokenText:
+        """Return the event with its original characters."""
+        match event:
+            case ContentText(text) | ReasoningText(text) | ArgumentsText(_, text) | Malformed(text) | BrokenText(text):
+                return replace(event, text=text.translate(self._back))
+            case ToolCallStarted(name=name):
+                return replace(event, name=name.translate(self._back))
+            case _:
+                return event

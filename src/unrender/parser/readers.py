@@ -1,0 +1,90 @@
+"""Makes the machine that reads answers of a format, or of a grammar made by hand; programs are compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from unrender.errors import GrammarError
+from unrender.format import Format
+from unrender.formats.declared import known_reasoning
+from unrender.grammar.assemble import answer_grammar, names_matter, offered
+from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
+from unrender.machine.compile.program import compile_grammar
+from unrender.machine.events import Event, Malformed
+from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.engine import Program as EngineProgram
+from unrender.machine.handmade.tagged import TaggedReader
+from unrender.machine.ids import CallIds
+from unrender.machine.interpreter import Machine, Program
+from unrender.machine.leftovers import BrokenText
+from unrender.machine.policy import Policy
+from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.nodes import Grammar, Role
+
+_IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
+
+
+def machine_for(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
+    """Return a machine at the beginning of an answer in `format`."""
+    roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
+    return Machine(_program(format, request), request, strict=strict, ids=ids, roles=roles)
+
+
+@lru_cache(maxsize=64)
+def _handmade_program(made: Identity, ends: tuple[str, ...]) -> EngineProgram:
+    return compile_combinators(stopped_at(made.grammar, ends), ends)
+
+
+def reader_for(
+    format: Format,
+    grammar: Grammar,
+    request: Request,
+    *,
+    ids: CallIds,
+    policy: Policy | None,
+    begun: str,
+    given: bool,
+) -> TaggedReader:
+    """Return a reader of a grammar made by hand, at the beginning of an answer.
+
+    Raises `GrammarError` for a request that no such grammar can fulfil, and for a grammar that cannot be compiled.
+    """
+    check_request(request)
+    program = _handmade_program(Identity(grammar), ends_of(format.turn))
+    return TaggedReader(program, request, strict=False, ids=ids, policy=policy, begun=len(begun), given=given)
+
+
+def fed_begun(reader: TaggedReader, begun: str) -> list[Event | BrokenText]:
+    """Feed the text that the prompt has begun. Raises `GrammarError` when no answer of the grammar begins with it."""
+    events = reader.feed(begun)
+    if any(isinstance(event, Malformed) for event in events):
+        raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
+    return events
+
+
+def _shape(request: Request) -> Request:
+    """Return the request without what does not change the program."""
+    some = None if request.calls_allowed else ()
+    return replace(request, tools=some, tool_choice=ToolChoice.AUTO, named_tool="", reasoning_format="auto")
+
+
+def _program(format: Format, request: Request) -> Program:
+    shape = _shape(request)
+    tools = offered(request) if shape.calls_allowed and names_matter(format) else None
+    names = [tool.name for tool in tools or ()]
+    if shape.response_schema is not None:
+        return _compiled(format, shape, names)
+    return _cached_program(format, shape, tuple(names))
+
+
+@lru_cache(maxsize=256)
+def _cached_program(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
+    return _compiled(format, shape, names)
+
+
+def _compiled(format: Format, shape: Request, names: Sequence[str]) -> Program:
+    """Compile what is read; where `names` of tools show calls, these calls alone may be made."""
+    shape = replace(shape, tools=tuple(Tool(name=name) for name in names)) if names else shape
+    return compile_grammar(answer_grammar(format, shape, known_reasoning() if format.undeclared_reasoning else ()))

@@ -1,0 +1,1 @@
+"""Turns a request into a turn: normalise, shape, inject, render, prefill."""

@@ -1,0 +1,228 @@
+"""Prepares a turn: reads a conversation and a request, and renders the prompt.
+
+What depends on the template alone is worked out once for all equal templates; what depends on the tools, once for all
+requests with the same tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from unrender import analysis
+from unrender.analysis import Analysis
+from unrender.analysis.stored import load, store
+from unrender.cache import Cache
+from unrender.errors import MessageError
+from unrender.format import Format
+from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
+from unrender.injection import Injection, Plan, plan_tools
+from unrender.injection.plan import AUTO, NONE
+from unrender.messages.inputs import plain_response_format
+from unrender.messages.tools import Offer, read_offer
+from unrender.messages.wire import (
+    Request,
+    read_allowed_tools,
+    read_response_schema,
+    read_tool_choice,
+)
+from unrender.nodes import Grammar
+from unrender.parser.prompt_tail import begun_by
+from unrender.prompt.continuation import Continued, begun_text
+from unrender.prompt.transcript import Writer, context_of
+from unrender.prompt.variables import check_variables, thinking_of
+from unrender.rendering.capabilities import Capabilities
+from unrender.rendering.media import shown_media
+from unrender.rendering.shape import call_ids
+from unrender.rendering.template import Template
+from unrender.turn import Turn
+
+if TYPE_CHECKING:
+    from unrender.bounds import Bounds
+    from unrender.schema.weights import Budget
+
+
+def read_request(
+    tools: Any,
+    tool_choice: Any = None,
+    *,
+    parallel_tool_calls: Any = True,
+    response_format: Any = None,
+    reasoning_format: Any = "auto",
+    repeats: bool = False,
+) -> tuple[Offer, Request]:
+    """Return the tools of a request, and the demands on its answer.
+
+    `repeats` is as for `plain_tools`. Raises `MessageError`, naming the place, when an argument is malformed.
+    """
+    offer = read_offer(tools, repeats=repeats)
+    if not isinstance(parallel_tool_calls, bool | None):
+        raise MessageError(f"parallel_tool_calls: expected True or False, found {parallel_tool_calls!r:.60}")
+    if reasoning_format not in ("auto", "none"):
+        raise MessageError(f"reasoning_format: expected 'auto' or 'none', found {reasoning_format!r}")
+    tool_choice, offered = read_allowed_tools(tool_choice, offer.tools)
+    choice, named = read_tool_choice(tool_choice, offered)
+    return offer, Request(
+        tools=offered,
+        tool_choice=choice,
+        named_tool=named,
+        parallel_tool_calls=parallel_tool_calls is not False,
+        response_schema=read_response_schema(plain_response_format(response_format)),
+        reasoning_format=reasoning_format,
+    )
+
+
+def prepared(
+    planned: Planned,
+    writer: Writer,
+    request: Request,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    continued: Continued | Literal[False] | None,
+    grammar: Grammar | None,
+    budget: Budget | None,
+) -> Turn:
+    """Render a conversation and return the turn that answers it.
+
+    This is `ChatTemplate.prepare` for arguments that were already read. A `grammar` made by hand is used to read and write
+    the answer.
+    """
+    conversation = writer.read(messages)
+    written = ""
+    if continued:
+        *before, last = conversation
+        known = None if grammar is not None else planned.format
+        written = begun_text(last, known, request, continued, where=f"messages[{len(before)}]")
+        conversation = tuple(before)
+    shown, media = shown_media(conversation, writer.template, writer.capabilities)
+    writer, rendering = writer.taken(shown, asks=True)
+    prompt = rendering.unwrap()
+    begun = begun_by(planned.format, prompt, lambda: writer.text(shown, asks=False))
+    if continued:
+        prompt, begun = prompt.removesuffix(begun) + written, written
+    return Turn(
+        prompt=prompt,
+        request=request,
+        format=planned.ended if grammar is None else with_tokens_of(planned.ended, Identity(grammar)),
+        grammar=grammar,
+        begun=begun,
+        continued=bool(continued),
+        injected=writer.injection,
+        media=media,
+        thinking=writer.thinking,
+        known_ids=call_ids(conversation),
+        budget=budget,
+    )
+
+
+def writing(
+    template: Template,
+    given: Format | None,
+    offer: Offer,
+    request: Request,
+    *,
+    documents: Sequence[Any] | None = None,
+    tool_format: str = AUTO,
+    variables: Mapping[str, Any],
+    cache: bool,
+    bounds: Bounds | None,
+    grammar: Grammar | None = None,
+    beside: Template | None = None,
+) -> tuple[Planned, Writer]:
+    """Return what is known of the template, and what writes conversations with it.
+
+    `given` is used instead of the format that analysis derives. `cache` says whether analyses are kept on disk. `beside`
+    is the template for the other kind of request, with or without tools.
+    """
+    if grammar is not None:
+        check_request(request)
+        tool_format = _without_injection(tool_format)
+    if not isinstance(tool_format, str):
+        raise MessageError(f"tool_format: expected the name of a format, found {tool_format!r:.60}")
+    planned = _planned(template, given, tool_format, bounds, offered=bool(offer.tools), cache=cache)
+    capabilities, plan = planned.capabilities, planned.plan
+    check_variables(variables, template, capabilities, beside=beside)
+    return planned, Writer(
+        template=template,
+        capabilities=capabilities,
+        plan=plan,
+        injection=_injection(plan, offer, request),
+        context=context_of(() if plan.withholds else offer.plain, capabilities, documents, variables),
+        thinking=thinking_of(variables, template, capabilities),
+    )
+
+
+@lru_cache(maxsize=256)
+def analysis_of(template: Template, bounds: Bounds | None = None, *, cache: bool = True) -> Analysis:
+    """Return the analysis of a template within the bounds; equal templates share it.
+
+    With `cache`, other processes share it too, unless the analysis has bounds of its own.
+    """
+    cache = cache and (bounds is None or bounds.analyses_as_usual)
+    found = load(template) if cache else None
+    if found is None:
+        found = analysis.analyze(template, bounds.analysis) if bounds else analysis.analyze(template)
+        if cache:
+            store(template, found)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What depends on the template alone, and on whether tools are offered."""
+
+    format: Format
+    ended: Format
+    """The format, with the template's own end-of-sequence token among the ends of a turn."""
+    capabilities: Capabilities
+    plan: Plan
+
+
+@lru_cache(maxsize=256)
+def _planned(
+    template: Template, given: Format | None, tool_format: str, bounds: Bounds | None, *, offered: bool, cache: bool
+) -> Planned:
+    found = analysis_of(template, bounds, cache=cache)
+    format = given or found.format
+    plan = plan_tools(format, found.capabilities, tool_format, template.source)
+    format = plan.format if offered else format
+    return Planned(format=format, ended=ended(format, template.eos_token), capabilities=found.capabilities, plan=plan)
+
+
+_injections: Cache[Injection] = Cache(limit=8_000_000)
+"""Descriptions of tools, weighed by characters."""
+
+
+def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
+    key = (plan, offer.key, request.key)
+    found = _injections.get(key) if plan.offers and offer.key else None
+    if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
+        _injections.put(key, found, len(found.text))
+    return found
+
+
+@lru_cache(maxsize=256)
+def ended(format: Format, eos_token: str) -> Format:
+    """Return the format with an end-of-sequence token among the ends of a turn.
+
+    The same arguments give the same object.
+    """
+    return format.ended_by(eos_token)
+
+
+@lru_cache(maxsize=64)
+def with_tokens_of(format: Format, made: Identity) -> Format:
+    """Return the format with the special tokens of a grammar made by hand, and those in its own ends of a turn."""
+    from unrender.analysis.derivation import special_tokens  # noqa: PLC0415 -- loaded when it is used
+
+    texts = (*literals_of(made.grammar), *ends_of(format.turn))
+    return replace(format, preserved_tokens=tuple(dict.fromkeys(special_tokens(texts))))
+
+
+def _without_injection(tool_format: str) -> str:
+    """Return the tool format that leaves everything to the template: a grammar made by hand says how calls are written."""
+    if tool_format not in (AUTO, NONE):
+        raise MessageError(f"tool_format: the grammar made by hand says how calls are written, found {tool_format!r}")
+    return NONE

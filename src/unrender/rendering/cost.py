@@ -1,0 +1,144 @@
+"""Counts the cost of a rendering, and raises an error before a hostile template exceeds its limits.
+
+Strategy: nothing interrupts Python from outside. Whatever a template can do in one go (a loop's round, a call, a filter,
+an operator) is counted *before* it is done, and everything that can grow (text, lists) is measured before it is made.
+So no single step takes long, and the clock is looked at after a fixed amount of work at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from unrender.rendering.printing import inside
+
+_BULK = 50_000
+"""Characters that are copied, searched or compared between two looks at the clock."""
+_STEP = _BULK // 64
+"""What a step counts as: 64 of them are worth a look at the clock."""
+_ITEM = 8
+"""Characters that an item of a list counts as."""
+_NODE = 12
+"""Characters that an inner value counts as: it costs more time than its text."""
+_DEEPEST = 500
+"""Levels of values inside values. Hashing deeper ones overflows Python's stack, which ends the process."""
+
+# Where the clock of a thread is missing (WebAssembly), the wall's has to do.
+now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits for one rendering. The defaults leave room for a conversation of some million tokens."""
+
+    steps: int = 2_000_000
+    """Rounds of loops, calls, filters, look-ups and outputs."""
+    characters: int = 10_000_000
+    """Characters of the output, and of any text made on the way; all texts together may be ten times as long."""
+    items: int = 200_000
+    """Items of any list made on the way; all lists together may be 25 times as long."""
+    seconds: float = 1.0
+    """Processor time of the rendering thread, so that a busy machine changes nothing."""
+    source: int = 200_000
+    """Characters of the template itself."""
+    nodes: int = 30_000
+    """Expressions and statements of the template. Jinja's compiler needs about a second for so many."""
+    scopes: int = 500_000
+    """Statements that open a scope or a branch, times names: for each, the compiler looks at all names."""
+
+
+class Exhausted(Exception):
+    """A rendering has reached one of its limits; the message says which."""
+
+
+class Budget:
+    """The part of one rendering's `Limits` that is left. Every method raises `Exhausted` when it is not enough."""
+
+    __slots__ = ("_limits", "_listed", "_made", "_steps", "_unseen", "_until")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._steps = 0
+        self._made = 0
+        self._listed = 0
+        self._unseen = 0
+        self._until = now() + limits.seconds
+
+    def step(self) -> None:
+        """Count one small piece of work."""
+        self._steps += 1
+        self._unseen += _STEP
+        if self._unseen > _BULK:
+            self.check()
+
+    def check(self) -> None:
+        """Compare steps and time with the limits."""
+        self._unseen = 0
+        if self._steps > self._limits.steps:
+            raise Exhausted(f"the template needs more than {self._limits.steps} steps")
+        if now() > self._until:
+            raise Exhausted(f"the template needs more than {self._limits.seconds} seconds")
+
+    def text(self, characters: int) -> None:
+        """Count a text of `characters`, before or after it is made."""
+        if characters > self._limits.characters:
+            raise Exhausted(f"the template makes a text of more than {self._limits.characters} characters")
+        self._made += characters
+        if self._made > 10 * self._limits.characters:
+            raise Exhausted(f"the template makes more than {10 * self._limits.characters} characters of text")
+        self._work(characters)
+
+    def read(self, characters: int) -> None:
+        """Count the search or copy of a text of `characters`, even if no new text is kept."""
+        self.step()
+        self._work(characters)
+
+    def items(self, count: int) -> None:
+        """Count a list of `count` items."""
+        if count > self._limits.items:
+            raise Exhausted(f"the template makes a list of more than {self._limits.items} items")
+        self._listed += count
+        if self._listed > 25 * self._limits.items:
+            raise Exhausted(f"the template makes lists of more than {25 * self._limits.items} items together")
+        self._work(_ITEM * count)
+
+    def weigh(self, value: Any) -> int:
+        """Return roughly the length of `value` as text; parts that it holds twice count twice.
+
+        Lists that hold each other are small in memory and endless as text, so they are measured before they are
+        written, compared or hashed.
+        """
+        if isinstance(value, str | bytes):
+            return len(value)
+        total, depth, level, limit = 0, 0, [value], self._limits.characters
+        while level:
+            deeper: list[Any] = []
+            for item in level:
+                kind = type(item)
+                if kind is str:
+                    total += len(item) + 4
+                    continue
+                if kind is dict:  # the way of almost all that holds something, made short
+                    deeper += item
+                    deeper += item.values()
+                elif isinstance(item, str | bytes):
+                    total += len(item) + 4 - _NODE
+                else:
+                    deeper.extend(inside(item))
+                total += _NODE
+                if total + _NODE * len(deeper) > limit:
+                    break
+            if total + _NODE * len(deeper) > limit:
+                raise Exhausted(f"the template makes a text of more than {limit} characters")
+            depth, level = depth + 1, deeper
+            if depth > _DEEPEST and level:
+                raise Exhausted(f"the template nests values more than {_DEEPEST} levels deep")
+        self._work(total)
+        return total
+
+    def _work(self, characters: int) -> None:
+        self._unseen += characters
+        if self._unseen > _BULK:
+            self.check()

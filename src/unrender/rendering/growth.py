@@ -1,0 +1,249 @@
+"""Guards the operators, filters and tests of a template: measures their cost before they are carried out.
+
+Rules: a guard measures before the work is done and raises `Exhausted` where it is too much, `TypeError` where the operation has
+no meaning that a template could want; it never changes a value. What is not in a table here costs and returns no more than it
+was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from unrender.rendering.cost import Budget, Exhausted
+from unrender.rendering.formatting import percent_widths
+
+TEXT = (str, bytes, bytearray)
+_LONGEST_INTEGER = 8192  # bits; Python itself refuses to print much longer ones
+_LONGEST_SLOW_TEXT = 100_000  # characters; what searches or wraps needs microseconds for each
+_LONGEST_SLOW_LIST = 400_000  # weight; sorting compares everything inside
+_MOST_COMPARISONS = 100_000_000  # of characters, where a text is searched naively
+_MOST_ODD_KEYS = 5_000  # hashed in one go; numbers and tuples can be chosen so that their hashes collide
+_MOST_DIGITS = 1_000  # to which a number is rounded
+
+_INTEGER_ERROR = f"the template makes an integer of more than {_LONGEST_INTEGER} bits"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The value that a filter or a method works on, and its arguments."""
+
+    value: Any
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> list[Any]:
+        """All arguments."""
+        return [*self.args, *self.kwargs.values()]
+
+    @property
+    def text(self) -> str | bytes | bytearray:
+        """The value as text."""
+        return self.value if isinstance(self.value, TEXT) else str(self.value)
+
+    def argument(self, position: int, name: str, default: Any = None) -> Any:
+        """Return the argument at this position or with this name."""
+        return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
+
+
+Guard = Callable[[Budget, Asked], None]
+
+
+def guard_operator(budget: Budget, operator: str, left: Any, right: Any) -> None:
+    """Count the result of `left operator right`, before it is computed; the operator is one of `+ - * ** %`."""
+    if isinstance(left, int) and isinstance(right, int):
+        _guard_integers(operator, left, right)
+    elif operator == "+":
+        _guard_sum(budget, left, right)
+    elif operator == "%" and isinstance(left, TEXT):
+        guard_percent(budget, Asked(left, (right,)))
+    elif operator == "*":
+        for value, times in ((left, right), (right, left)):
+            if isinstance(times, int):
+                _guard_repeat(budget, value, times)
+
+
+def guard_filter(budget: Budget, name: str, asked: Asked) -> None:
+    """Count the result of the filter `name`, before it is computed."""
+    guard = FILTERS.get(name)
+    if guard is not None:
+        guard(budget, asked)
+
+
+def guard_result(budget: Budget, result: Any) -> None:
+    """Count the result of a filter or a call."""
+    if isinstance(result, TEXT):
+        budget.text(len(result))
+    elif isinstance(result, list | tuple):
+        budget.items(len(result))
+    elif isinstance(result, int):
+        guard_integer(result)
+
+
+def guard_integer(value: int) -> None:
+    """Refuse an integer that is so long that calculating with it takes time."""
+    if value.bit_length() > _LONGEST_INTEGER:
+        raise Exhausted(_INTEGER_ERROR)
+
+
+def guard_keys(budget: Budget, asked: Asked) -> None:
+    """Guard `dict(…)`, `namespace(…)` and `update`, which turn their arguments into keys and values."""
+    odd = 0
+    for items in asked.given:
+        budget.weigh(items)
+        if not isinstance(items, Mapping) and isinstance(items, Iterable):
+            odd += sum(not isinstance(pair[0], str) for pair in items if isinstance(pair, list | tuple) and pair)
+        elif isinstance(items, Mapping):
+            odd += sum(not isinstance(key, str) for key in items)
+    if odd > _MOST_ODD_KEYS:
+        raise Exhausted(f"the template hashes more than {_MOST_ODD_KEYS} keys that are not text at once")
+
+
+def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
+    """Refuse to search a long text for a long part."""
+    if isinstance(part, TEXT) and len(text) * len(part) > _MOST_COMPARISONS:
+        raise Exhausted(f"the template compares more than {_MOST_COMPARISONS} characters at once")
+
+
+def guard_padding(budget: Budget, asked: Asked) -> None:
+    """Guard `center`, `indent`, `expandtabs`, where each line or tab may be padded."""
+    widths = (item if isinstance(item, int) else len(item) for item in asked.given if isinstance(item, int | str))
+    text = asked.text
+    budget.text(len(text) + (1 + count_of(text, "\n") + count_of(text, "\t")) * max([0, *widths]))
+
+
+def guard_replace(budget: Budget, asked: Asked) -> None:
+    """Guard `replace`, the filter and the method."""
+    old, new, *_ = (*asked.given, "", "")
+    budget.text(len(asked.text) + count_of(asked.text, old) * budget.weigh(new))
+
+
+def guard_join(budget: Budget, asked: Asked) -> None:
+    """Guard the filter `join`: the value holds the items, and the argument is the separator."""
+    count = len(asked.value) if isinstance(asked.value, Sized) else 0
+    budget.items(count)
+    budget.text(budget.weigh(asked.value) + count * budget.weigh(asked.given))
+
+
+def guard_percent(budget: Budget, asked: Asked) -> None:
+    """Guard `%`: each field may print all arguments, padded to the widths in the text."""
+    text = asked.value if isinstance(asked.value, str) else bytes(asked.value).decode("latin-1")
+    from_arguments = sum(abs(item) for item in _flat(asked.given) if isinstance(item, int))
+    widths = sum(from_arguments if width is None else width for width in percent_widths(text))
+    budget.text(len(text) + widths + text.count("%") * budget.weigh(asked.given))
+
+
+def guard_slow_text(budget: Budget, asked: Asked) -> None:
+    """Guard filters and methods that take microseconds for each character."""
+    size = budget.weigh(asked.value)
+    if size > _LONGEST_SLOW_TEXT:
+        raise Exhausted(f"the template searches a text of more than {_LONGEST_SLOW_TEXT} characters")
+    budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
+
+
+def guard_numeric(value: Any) -> None:
+    """Refuse to calculate with a text: `%` would format it, and `*` would repeat it."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"expected a number, found {type(value).__name__}")
+
+
+def guard_slow_list(budget: Budget, asked: Asked) -> None:
+    """Guard filters and methods that sort or compare items."""
+    _guard_items(budget, asked)
+    if budget.weigh(asked.value) > _LONGEST_SLOW_LIST:
+        raise Exhausted(f"the template compares more than {_LONGEST_SLOW_LIST} characters of list items")
+
+
+def count_of(text: str | bytes | bytearray, part: Any) -> int:
+    """Return how often `part` occurs; the upper bound if the two are of different types."""
+    if isinstance(text, str) and isinstance(part, str):
+        return text.count(part)
+    if isinstance(text, bytes | bytearray) and isinstance(part, bytes | bytearray):
+        return text.count(part)
+    return len(text) + 1
+
+
+def _guard_integers(operator: str, left: int, right: int) -> None:
+    bits, more = left.bit_length(), right.bit_length()
+    made = {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more))
+    if made > _LONGEST_INTEGER:
+        raise Exhausted(_INTEGER_ERROR)
+
+
+def _guard_sum(budget: Budget, left: Any, right: Any) -> None:
+    if isinstance(left, TEXT) and isinstance(right, TEXT):
+        budget.text(len(left) + len(right))
+    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        budget.items(len(left) + len(right))
+
+
+def _guard_repeat(budget: Budget, value: Any, times: int) -> None:
+    if isinstance(value, TEXT):
+        budget.text(max(0, len(value) * times))
+    elif isinstance(value, list | tuple):
+        budget.items(max(0, len(value) * times))
+
+
+def _guard_text(budget: Budget, asked: Asked) -> None:
+    budget.read(budget.weigh(asked.value))
+
+
+def _guard_items(budget: Budget, asked: Asked) -> None:
+    """Guard what walks over items in one go, or splits the name of an attribute."""
+    if isinstance(asked.value, Sized):
+        budget.items(len(asked.value))
+    if any(isinstance(item, str) and len(item) > _LONGEST_SLOW_TEXT for item in asked.given):
+        raise Exhausted(f"the template looks up a name of more than {_LONGEST_SLOW_TEXT} characters")
+
+
+def _guard_unique(budget: Budget, asked: Asked) -> None:
+    guard_slow_list(budget, asked)
+    if isinstance(asked.value, Iterable) and not isinstance(asked.value, str):
+        guard_keys(budget, Asked(None, ([(item,) for item in asked.value],)))
+
+
+def _guard_batches(budget: Budget, asked: Asked) -> None:
+    _guard_items(budget, asked)
+    for item in asked.given:
+        if isinstance(item, int):
+            budget.items(max(0, item))
+
+
+def _guard_round(budget: Budget, asked: Asked) -> None:
+    guard_numeric(asked.value)
+    budget.step()
+    if any(isinstance(item, int) and abs(item) > _MOST_DIGITS for item in asked.given):
+        raise Exhausted(f"the template rounds to more than {_MOST_DIGITS} digits")
+
+
+def _flat(values: list[Any]) -> list[Any]:
+    return [*values, *(item for value in values if isinstance(value, tuple) for item in value)]
+
+
+_TEXT_FILTERS = ("capitalize", "e", "escape", "forceescape", "lower", "safe", "string", "trim", "truncate", "upper")
+_SLOW_TEXT_FILTERS = ("pprint", "striptags", "title", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr")
+_WALKING_FILTERS = ("first", "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr")
+_SLOW_LIST_FILTERS = ("dictsort", "groupby", "max", "min", "sort", "sum")
+WRITING_FILTERS = frozenset({*_TEXT_FILTERS, *_SLOW_TEXT_FILTERS, "center", "format", "indent", "join", "replace"})
+"""Filters that make text of their value and arguments."""
+
+FILTERS: Mapping[str, Guard] = MappingProxyType(
+    dict.fromkeys(_TEXT_FILTERS, _guard_text)
+    | dict.fromkeys(_SLOW_TEXT_FILTERS, guard_slow_text)
+    | dict.fromkeys(_WALKING_FILTERS, _guard_items)
+    | dict.fromkeys(_SLOW_LIST_FILTERS, guard_slow_list)
+    | dict.fromkeys(("center", "indent"), guard_padding)
+    | dict.fromkeys(("batch", "slice"), _guard_batches)
+    | {
+        "format": guard_percent,
+        "join": guard_join,
+        "replace": guard_replace,
+        "round": _guard_round,
+        "unique": _guard_unique,
+    }
+)
+LISTING_FILTERS = frozenset(FILTERS) - {"map", "reject", "rejectattr", "select", "selectattr"}
+"""Filters whose guard wants to see all items; the others pass them on one by one."""

@@ -1,0 +1,272 @@
+"""Loads chat templates, with their tokens, from a model directory, a file or a hub id.
+
+Rules: files are read and never executed; of several places that name a template, the one that the library which wrote
+them prefers wins (`_PLACES`, last wins). Every error is a `TemplateError` that names the path and what was expected.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from unrender.errors import TemplateError
+from unrender.freezing import frozen
+from unrender.rendering import gguf
+
+_log = logging.getLogger("unrender.template")
+
+DEFAULT = "default"
+WITH_TOOLS = "tool_use"
+
+_CONFIG = "tokenizer_config.json"
+_TOKENS = "special_tokens_map.json"
+_JINJA = "chat_template.jinja"
+_MORE = "additional_chat_templates"
+_PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
+_HUB_FILES = (*_PLACES, _TOKENS, _JINJA, f"{_MORE}/*.jinja")
+_GGUF_TEMPLATE = "tokenizer.chat_template"
+_GGUF_TOKENS = "tokenizer.ggml.tokens"
+_LARGEST_FILE = 64_000_000
+"""Bytes of a file that is read whole."""
+_LONGEST_NAME = 200
+"""Characters of a path that an error repeats."""
+_GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTemplates:
+    """Named sources; `sources` has at least one."""
+
+    sources: Mapping[str, str]
+    """Name → source, e.g. `default`, `tool_use`, `rag`."""
+    bos_token: str = ""
+    eos_token: str = ""
+    response_template: Mapping[str, Any] | None = None
+    """The response template that the tokenizer's configuration declares, as it stands there."""
+    renderer: Callable[..., str] | None = None
+    """A function that writes conversations, in the place of the sources."""
+    switches: tuple[str, ...] = ()
+    """Variables that it takes without naming them."""
+    origin: str = field(default="", compare=False)
+    """Where this was read, for error messages."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", frozen(self.sources))
+        object.__setattr__(self, "response_template", frozen(self.response_template))
+        _log.debug("templates %s read from %r", sorted(self.sources), self.origin)
+
+    @property
+    def default(self) -> str:
+        """The source to use without tools."""
+        return self.sources.get(DEFAULT, next(iter(self.sources.values())))
+
+    @property
+    def with_tools(self) -> str:
+        """The source to use when tools are given."""
+        return self.sources.get(WITH_TOOLS, self.default)
+
+
+def load_pretrained(path_or_id: str | PathLike[str]) -> LoadedTemplates:
+    """Load from a model directory, a single file, or a hub id such as `organisation/model`.
+
+    A hub id needs the `hub` extra and downloads a few small files. Raises `TemplateError` when there is nothing of that
+    name, or when it holds no chat template.
+    """
+    path = Path(path_or_id)
+    with _reading(path):
+        if path.is_dir():
+            return load_directory(path)
+        if path.exists():
+            return load_file(path)
+    if not isinstance(path_or_id, str) or not _looks_like_id(path_or_id):
+        raise TemplateError(
+            f"{_short(path)}: expected a model directory, a template file or a hub id, found nothing there"
+        )
+    return load_directory(_download(path_or_id))
+
+
+def load_file(path: str | PathLike[str]) -> LoadedTemplates:
+    """Load a GGUF file, a `.json` file with a `chat_template`, or a file that is itself the source.
+
+    Raises `TemplateError` when the file is missing, unreadable, or holds no chat template.
+    """
+    with _reading(Path(path)):
+        return _load_file(Path(path))
+
+
+def _load_file(path: Path) -> LoadedTemplates:
+    if not path.is_file():
+        raise TemplateError(f"{path}: expected a template file, found {'a directory' if path.is_dir() else 'nothing'}")
+    if path.suffix == ".gguf" or _starts_as_gguf(path):
+        return _load_gguf(path)
+    if path.suffix == ".json":
+        config = _read_json(path)
+        return _loaded(dict(_named(config.get("chat_template"), path)), config, path, expected="a chat_template")
+    return LoadedTemplates(sources={DEFAULT: _read(path)}, origin=str(path))
+
+
+def load_directory(path: str | PathLike[str]) -> LoadedTemplates:
+    """Load a model directory as downloaded from a hub. Raises `TemplateError` when it holds no chat template."""
+    with _reading(Path(path)):
+        return _load_directory(Path(path))
+
+
+def _load_directory(path: Path) -> LoadedTemplates:
+    sources: dict[str, str] = {}
+    for name in _PLACES:
+        sources.update(_named(_read_json(path / name).get("chat_template"), path / name))
+    if (path / _JINJA).is_file():
+        sources[DEFAULT] = _read(path / _JINJA)
+    sources.update({file.stem: _read(file) for file in sorted((path / _MORE).glob("*.jinja"))})
+    if not sources:
+        return _load_only_gguf(path)
+    return _loaded(sources, _read_json(path / _TOKENS) | _read_json(path / _CONFIG), path, expected="")
+
+
+def _loaded(sources: dict[str, str], config: dict[str, Any], path: Path, *, expected: str) -> LoadedTemplates:
+    if not sources:
+        raise TemplateError(f"{path}: expected {expected}, found the keys {sorted(config)!r:.200}")
+    response = config.get("response_template", config.get("response_schema"))
+    return LoadedTemplates(
+        sources=sources,
+        bos_token=_token(config.get("bos_token")),
+        eos_token=_token(config.get("eos_token")),
+        response_template=response if isinstance(response, Mapping) else None,
+        origin=str(path),
+    )
+
+
+def _named(template: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and source from a string, a mapping, or a list of `{"name": …, "template": …}`."""
+    if template is None:
+        return
+    if isinstance(template, str):
+        yield DEFAULT, template
+        return
+    pairs = template.items() if isinstance(template, dict) else _pairs(template)
+    for name, source in pairs:
+        if not isinstance(name, str) or not isinstance(source, str):
+            raise TemplateError(f"{path}: chat_template: expected named templates, found {name!r:.40}: {source!r:.40}")
+        yield name, source
+
+
+def _pairs(template: Any) -> Iterator[tuple[Any, Any]]:
+    for item in template if isinstance(template, list) else [template]:
+        yield (item.get("name"), item.get("template")) if isinstance(item, dict) else (None, item)
+
+
+def _token(value: Any) -> str:
+    """Read a token that is written as text or as an object with its `content`."""
+    if isinstance(value, dict):
+        value = value.get("content")
+    return value if isinstance(value, str) else ""
+
+
+def _load_only_gguf(path: Path) -> LoadedTemplates:
+    files = sorted(path.glob("*.gguf"))
+    if len(files) == 1:
+        return _load_gguf(files[0])
+    looked_for = ", ".join((_JINJA, *reversed(_PLACES), f"{_MORE}/*.jinja", "one *.gguf"))
+    raise TemplateError(f"{path}: no chat template found; looked for {looked_for}")
+
+
+def _load_gguf(path: Path) -> LoadedTemplates:
+    wanted = (_GGUF_TEMPLATE, _GGUF_TOKENS, *_GGUF_IDS)
+    metadata = gguf.read_metadata(path, lambda key: key in wanted or key.startswith(_GGUF_TEMPLATE + "."))
+    sources = {
+        key.removeprefix(_GGUF_TEMPLATE).lstrip(".") or DEFAULT: value
+        for key, value in metadata.items()
+        if key.startswith(_GGUF_TEMPLATE) and isinstance(value, str)
+    }
+    if not sources:
+        raise TemplateError(f"{path}: expected {_GGUF_TEMPLATE} in the GGUF metadata, found none")
+    bos, eos = (_token_of_id(metadata, key) for key in _GGUF_IDS)
+    return LoadedTemplates(sources=sources, bos_token=bos, eos_token=eos, origin=str(path))
+
+
+def _token_of_id(metadata: Mapping[str, Any], key: str) -> str:
+    tokens, index = metadata.get(_GGUF_TOKENS), metadata.get(key)
+    if not isinstance(tokens, list) or not isinstance(index, int) or not 0 <= index < len(tokens):
+        return ""
+    return _token(tokens[index])
+
+
+def _starts_as_gguf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(gguf.MAGIC)) == gguf.MAGIC
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what the file system, or what a file holds, makes Python raise into a `TemplateError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise TemplateError(f"{_short(path)}: {error.strerror or error}") from None
+    except RecursionError:
+        raise TemplateError(f"{_short(path)}: nested too deeply") from None
+    except ValueError as error:
+        raise TemplateError(f"{_short(path)}: {error}") from None
+
+
+def _short(path: Path) -> str:
+    name = str(path)
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+
+
+def _read(path: Path) -> str:
+    size = path.stat().st_size
+    if size > _LARGEST_FILE:
+        raise TemplateError(f"{path}: expected at most {_LARGEST_FILE} bytes, found {size}")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"{path}: expected UTF-8 text, found byte {error.object[error.start]:#x}") from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return the file's object, an empty one when there is no such file."""
+    if not path.is_file():
+        return {}
+    text = _read(path)
+    try:
+        data = json.loads(text)
+    except ValueError as error:  # also a number of too many digits
+        raise TemplateError(f"{path}: expected JSON: {error}") from None
+    except RecursionError:
+        raise TemplateError(f"{path}: expected JSON, found lists or objects nested too deeply") from None
+    if isinstance(data, str):
+        return {"chat_template": data}
+    if not isinstance(data, dict):
+        raise TemplateError(f"{path}: expected a JSON object, found {type(data).__name__}")
+    return data
+
+
+def _looks_like_id(name: str) -> bool:
+    parts = name.split("/")
+    is_id = len(parts) <= 2 and all(part and not part.startswith(".") for part in parts)
+    return is_id and Path(name).suffix not in (".jinja", ".json", ".gguf")
+
+
+_LONGEST_ERROR = 300
+"""Characters of what the hub's client says that are told; it says it in many lines."""
+
+
+def _download(name: str) -> Path:
+    try:
+        import huggingface_hub  # noqa: PLC0415 -- an extra
+    except ImportError:
+        raise TemplateError(
+            f"{name}: no such file or directory; to read it as a hub id, install huggingface_hub (unrender[hub])"
+        ) from None
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(_HUB_FILES)))
+    except Exception as error:  # the hub's client raises many kinds, from HTTP to the file system
+        said = " ".join(str(error).split())[:_LONGEST_ERROR]
+        raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {said}") from error

@@ -1,0 +1,400 @@
+"""Compiles a template's source into code that can neither reach into Python nor outgrow its budget.
+
+Strategy: Jinja's sandbox, set up as transformers does for chat templates, plus a `Budget` that every loop round, call,
+filter, operator and output counts against. Jinja calls back for most of these; for the rest the tree is rewritten before code
+is generated (rewriting.py).
+
+Rules:
+- Lists and dicts may be changed (`ids.append(…)`): a rendering owns all values it sees, see rendering.py.
+- Nothing is computed at compile time: a constant expression may be a bomb, and only a rendering has a budget.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
+from datetime import datetime
+from types import BuiltinMethodType, MethodType
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2 import nodes, pass_context, pass_environment
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import SandboxedEnvironment
+from jinja2.utils import Namespace
+
+from unrender.rendering import rewriting
+from unrender.rendering.cost import Budget, Limits
+from unrender.rendering.facts import Facts, VariableFinder, read_facts
+from unrender.rendering.formatting import Formatting, format_method
+from unrender.rendering.growth import (
+    LISTING_FILTERS,
+    WRITING_FILTERS,
+    Asked,
+    guard_filter,
+    guard_keys,
+    guard_numeric,
+    guard_operator,
+    guard_result,
+)
+from unrender.rendering.methods import guard_date_format, guard_method, is_listed
+from unrender.rendering.printing import is_opaque, plain, variables_of
+
+_COMPARING_TESTS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt", "lessthan", "<=", "le", "in", "filter", "lower", "test", "upper")  # fmt: skip
+_CALCULATING_TESTS = ("divisibleby", "even", "odd")
+_CONTAINERS = (list, tuple, dict)
+_DICT_ATTRIBUTES = frozenset(dir(dict))
+
+
+class Sandbox(SandboxedEnvironment):
+    """The environment of one template. Each thread's rendering has its own budget."""
+
+    code_generator_class = VariableFinder
+    intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
+
+    def __init__(self, clock: Callable[[], datetime], limits: Limits) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[_Generation, loopcontrols],
+            finalize=_finalize,
+            optimized=False,
+            cache_size=0,
+        )
+        self.facts: Facts = Facts()
+        self.undeclared: set[str] = set()
+        self._thread = threading.local()
+        self._limits = limits
+        self.filters |= {"attr": _attribute, "random": _first, "tojson": _tojson}
+        self.filters = {name: _budgeted_filter(name, function) for name, function in self.filters.items()}
+        self.filters |= _REWRITTEN
+        self.tests |= {name: _budgeted_test(self.tests[name]) for name in _COMPARING_TESTS}
+        self.tests |= {name: _calculating_test(self.tests[name]) for name in _CALCULATING_TESTS}
+        del self.globals["lipsum"]  # random text: two renderings would differ
+        self.globals["raise_exception"] = _raise_exception
+        self.globals["strftime_now"] = _strftime_with(clock)
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the rendering that runs in this thread."""
+        budget: Budget = self._thread.budget
+        return budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        self._thread.budget = budget
+
+    def concat(self, parts: Iterable[str]) -> str:
+        """Join the output of a macro or block."""
+        texts = list(parts)
+        self.budget.text(sum(map(len, texts)))
+        return "".join(texts)
+
+    def printable(self, value: Any) -> Any:
+        """Return `value` as it is printed: without addresses in memory. Raises `Exhausted` when it is too large."""
+        if isinstance(value, str | int | float):
+            return value
+        self.budget.weigh(value)
+        return plain(value)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Compute `left operator right`, if the budget allows the result."""
+        self.budget.step()
+        guard_operator(self.budget, operator, left, right)
+        if operator == "%" and isinstance(left, str):
+            right = self.printable(right)
+        return super().call_binop(context, operator, left, right)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Return `obj[argument]`; if there is none, return the attribute."""
+        self.budget.step()
+        if isinstance(argument, tuple):
+            self.budget.weigh(argument)
+        return self._found(obj, super().getitem(obj, argument))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return the attribute; if there is none, return `obj[attribute]`."""
+        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:  # the way of almost all look-ups, made short
+            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        if type(obj) is Namespace:
+            variables = variables_of(obj)
+            return variables[attribute] if attribute in variables else self.undefined(obj=obj, name=attribute)
+        return self._found(obj, super().getattr(obj, attribute))
+
+    def _found(self, owner: Any, value: Any) -> Any:
+        """Weigh what an opaque value hides: whoever weighs its owner, e.g. to sort by the attribute, does not see it."""
+        if isinstance(value, _CONTAINERS) and is_opaque(owner):
+            self.budget.weigh(value)
+        return value
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Return whether a template may use this attribute."""
+        return super().is_safe_attribute(obj, attr, value) and is_listed(obj, attr)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Return the replacement for `str.format`, however the template reached that method; None for other values."""
+        found = format_method(value)
+        return Formatting(self, lambda: self.budget, *found) if found else None
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 -- as Jinja
+        """Call `__obj`, if the budget allows the result."""
+        budget = __self.budget
+        budget.step()
+        __obj = __self.wrap_str_format(__obj) or __obj
+        if isinstance(__obj, LoopContext):
+            args = tuple(_Counted(arg, budget) for arg in args)
+        elif isinstance(__obj, BuiltinMethodType | MethodType):
+            args = tuple(_listed(arg, budget) for arg in args)
+            guard_method(budget, __obj.__name__, Asked(__obj.__self__, args, kwargs))
+            if isinstance(__obj.__self__, str):
+                args = tuple(map(__self.printable, args))
+            budget.check()
+        elif __obj is dict or __obj is Namespace:
+            args = tuple(_listed(arg, budget) for arg in args)
+            guard_keys(budget, Asked(None, args, kwargs))
+        result = super().call(__context, __obj, *args, **kwargs)
+        guard_result(budget, result)
+        return result
+
+    def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
+        rewriting.check_size(source, self._limits)
+        facts = read_facts(source)
+        code = super()._generate(rewriting.Rewriting().visit(source), *args, **kwargs)
+        self.facts = replace(facts, variables=frozenset(self.undeclared))
+        return code
+
+
+class _Generation(Extension):
+    """`{% generation %}…{% endgeneration %}`: marks assistant text for training, renders as what is inside."""
+
+    tags = {"generation"}  # noqa: RUF012 -- as Jinja declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        lineno = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=lineno)
+
+
+class _Counted:
+    """An iterable whose every item is a step."""
+
+    __slots__ = ("_budget", "_items")
+
+    def __init__(self, items: Any, budget: Budget) -> None:
+        self._items = items
+        self._budget = budget
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        step = self._budget.step
+        for item in self._items:
+            step()
+            yield item
+
+
+class _Stream:
+    """What a lazy filter returns: an iterator whose every item is a step."""
+
+    __slots__ = ("_budget", "_items")
+
+    def __init__(self, items: Iterator[Any], budget: Budget) -> None:
+        self._items = items
+        self._budget = budget
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        self._budget.step()
+        return next(self._items)
+
+    def __repr__(self) -> str:
+        return "<generator object>"
+
+
+@pass_environment
+def _counted(environment: Sandbox, items: Any) -> _Counted:
+    return _Counted(items, environment.budget)
+
+
+@pass_environment
+def _joined(environment: Sandbox, items: list[Any]) -> str:
+    environment.budget.step()
+    return environment.concat([str(environment.printable(item)) for item in items])
+
+
+@pass_environment
+def _weighed(environment: Sandbox, value: Any) -> Any:
+    if isinstance(value, _CONTAINERS):
+        environment.budget.weigh(value)
+    return value
+
+
+@pass_environment
+def _sized(environment: Sandbox, value: Any) -> Any:
+    """Count the cost of a value that is about to be searched or cut, and return the value."""
+    environment.budget.read(len(value) if isinstance(value, str | list | tuple) else 0)
+    return value
+
+
+@pass_environment
+def _spread(environment: Sandbox, items: Any) -> list[Any]:
+    """Count what `*items` hands to a call."""
+    budget = environment.budget
+    if isinstance(items, Sized):
+        budget.items(len(items))
+    return list(_Counted(items, budget))
+
+
+@pass_environment
+def _checked(environment: Sandbox, value: Any) -> Any:
+    environment.budget.check()
+    return value
+
+
+_REWRITTEN = {
+    rewriting.COUNTED: _counted,
+    rewriting.JOINED: _joined,
+    rewriting.WEIGHED: _weighed,
+    rewriting.SIZED: _sized,
+    rewriting.SPREAD: _spread,
+    rewriting.CHECKED: _checked,
+}
+
+
+@pass_context
+def _finalize(context: Context, value: Any) -> Any:
+    """Count an output. (Asking for the context keeps Jinja from computing constants at compile time.)"""
+    environment = context.environment
+    assert isinstance(environment, Sandbox)
+    environment.budget.step()
+    return environment.printable(value)
+
+
+def _listed(value: Any, budget: Budget) -> Any:
+    return list(_Counted(value, budget)) if isinstance(value, Iterator) else value
+
+
+def _budgeted_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the filter with its guard before it and its result counted.
+
+    Jinja passes the context or environment first where the filter asks for it; ours is found through either.
+    """
+    passes = hasattr(function, "jinja_pass_arg")
+
+    @pass_context
+    def budgeted(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
+        environment = context.environment
+        assert isinstance(environment, Sandbox)
+        budget = environment.budget
+        budget.step()
+        budget.check()
+        asked = _asked(environment, name, value, args, kwargs)
+        guard_filter(budget, name, asked)
+        result = function(*(_passed(function, context) if passes else ()), asked.value, *asked.args, **asked.kwargs)
+        if isinstance(result, Iterator):
+            return _Stream(result, budget)
+        guard_result(budget, result)
+        return result
+
+    return budgeted
+
+
+def _asked(environment: Sandbox, name: str, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Asked:
+    """Return what a filter is asked, in the form that its guard can measure."""
+    if name in LISTING_FILTERS:
+        value = _listed(value, environment.budget)
+    if name in WRITING_FILTERS:
+        show = environment.printable
+        return Asked(show(value), tuple(map(show, args)), {key: show(item) for key, item in kwargs.items()})
+    return Asked(value, args, kwargs)
+
+
+def _passed(function: Any, context: Context) -> tuple[Any, ...]:
+    kind = function.jinja_pass_arg.name
+    return ({"context": context, "eval_context": context.eval_ctx, "environment": context.environment}[kind],)
+
+
+def _budgeted_test(function: Any) -> Callable[..., bool]:
+    passes = hasattr(function, "jinja_pass_arg")
+
+    @pass_environment
+    def budgeted(environment: Sandbox, *values: Any) -> bool:
+        weighed = [_weighed(environment, value) for value in values]
+        return bool(function(*([environment] if passes else []), *weighed))
+
+    return budgeted
+
+
+def _calculating_test(function: Any) -> Callable[..., bool]:
+    def calculating(*values: Any) -> bool:
+        for value in values:
+            guard_numeric(value)
+        return bool(function(*values))
+
+    return calculating
+
+
+@pass_environment
+def _attribute(environment: Sandbox, value: Any, name: Any) -> Any:
+    """Return the attribute alone, and not the item of that name: `value | attr(name)`."""
+    name = str(environment.printable(name))
+    if not hasattr(value, name):
+        return environment.undefined(obj=value, name=name)
+    return environment.getattr(value, name)
+
+
+@pass_environment
+def _first(environment: Sandbox, items: Any) -> Any:
+    """Return the first item where Jinja draws one at random: the same conversation always gives the same prompt."""
+    return items[0] if items else environment.undefined("No random item, sequence was empty.")
+
+
+@pass_environment
+def _tojson(
+    environment: Sandbox,
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Write JSON as transformers does: nothing escaped for HTML, non-ASCII characters as they are.
+
+    What `map` and `select` return counts as a list, which Python's encoder refuses and other engines take.
+    """
+    budget = environment.budget
+    value = _listed(value, budget)
+    size = budget.weigh(value)
+    encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    if separators is not None:
+        budget.text(size + size * budget.weigh(separators))
+    if indent is None:
+        return encoder.encode(value)
+    budget.text(max(0, indent) if isinstance(indent, int) else len(indent))
+    return environment.concat(_counted_text(encoder.iterencode(value), budget))
+
+
+def _counted_text(parts: Iterable[str], budget: Budget) -> Iterator[str]:
+    for part in parts:
+        budget.step()
+        budget.text(len(part))
+        yield part
+
+
+@pass_environment
+def _raise_exception(environment: Sandbox, message: Any) -> NoReturn:
+    raise jinja2.TemplateError(environment.concat([str(environment.printable(message))]))
+
+
+def _strftime_with(clock: Callable[[], datetime]) -> Callable[[str], str]:
+    def strftime_now(format: str) -> str:
+        guard_date_format(format)
+        return clock().strftime(format)
+
+    return strftime_now

@@ -1,0 +1,238 @@
+"""Brings OpenAI conversations into the shape that one template wants.
+
+Rules:
+- Nothing is lost without need: reasoning goes to the field that the template reads, a system message that it refuses goes
+  into the next user message, a tool's result that it refuses becomes a user message.
+- Messages are copied, never changed; what is not understood is passed on as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from unrender.messages.earlier_calls import arguments_text, object_of
+from unrender.messages.wire import REASONING_FIELDS
+from unrender.rendering.capabilities import Capabilities, ReasoningPlace
+
+SHORT_ID = 9
+"""Length of an id for templates that check it (`requires_short_id`)."""
+_OF_THE_STREAM = ("index", "status")
+"""Fields of a call as it was streamed, which a template that writes whole calls would show."""
+
+
+def shape_messages(messages: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> list[dict[str, Any]]:
+    """Return copies of `messages` in the shape that the template wants.
+
+    Adapts arguments (mapping or JSON text), null or empty content, typed content, the place of reasoning, ids and
+    roles.
+    """
+    copies = [dict(message) for message in messages]
+    _name_results(copies)
+    if capabilities.requires_short_id or capabilities.requires_name_in_id:
+        _rename_ids(copies, capabilities)
+    shaped = [_shape_message(message, capabilities) for message in copies]
+    if capabilities.reasoning_place is ReasoningPlace.BLOCK:
+        shaped = _alike(shaped)
+    if not capabilities.supports_system_role:
+        shaped = _merge_system(shaped)
+    return [_shape_content(message, capabilities) for message in shaped]
+
+
+def shape_context(
+    tools: Sequence[Any] | None, capabilities: Capabilities, *, thinking: bool | None = None
+) -> dict[str, Any]:
+    """Return the variables to render with: tools, the thinking switch, and what the template requires.
+
+    Each has the template's own name. With `thinking` None, the switch is left to the template.
+    """
+    context: dict[str, Any] = dict(capabilities.required_context)
+    if thinking is not None:
+        context |= dict(capabilities.thinking_on if thinking else capabilities.thinking_off)
+    if tools or capabilities.requires_tools:
+        value = list(tools or ())
+        context[capabilities.tools_variable] = (
+            json.dumps(value, ensure_ascii=False) if capabilities.tools_as_text else value
+        )
+    return context
+
+
+def call_ids(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the ids of all calls in a conversation, one for each, "" where a call has none."""
+    return tuple(str(call.get("id") or "") for message in messages for call in _calls(message))
+
+
+def _name_results(messages: list[dict[str, Any]]) -> None:
+    """Give each tool result the name of the function that was called; some templates want to write it."""
+    names = {call.get("id"): _function(call).get("name") for message in messages for call in _calls(message)}
+    for message in messages:
+        if message.get("role") == "tool" and "name" not in message and names.get(message.get("tool_call_id")):
+            message["name"] = names[message.get("tool_call_id")]
+
+
+def _rename_ids(messages: list[dict[str, Any]], capabilities: Capabilities) -> None:
+    renamed: dict[Any, str] = {}
+    used: set[str] = set()
+    position = 0
+    for message in messages:
+        if _calls(message):
+            calls = [dict(call) for call in _calls(message)]
+            for index, call in enumerate(calls, start=position):
+                new = _new_id(call, index, capabilities, used)
+                used.add(new)
+                renamed[call.get("id")] = call["id"] = new
+            message["tool_calls"] = calls
+            position += len(calls)
+        elif message.get("role") == "tool":
+            wanted = message.get("tool_call_id")
+            message["tool_call_id"] = renamed.get(wanted) or _short_id(str(wanted))
+
+
+def _new_id(call: Mapping[str, Any], index: int, capabilities: Capabilities, used: Collection[str]) -> str:
+    if capabilities.requires_name_in_id:
+        name, given = _function(call).get("name"), str(call.get("id"))
+        # An id like `functions.f:7` is kept: the model wrote it in an earlier answer.
+        written = re.fullmatch(rf"(?:\w+\.)?{re.escape(str(name))}:\d+", given)
+        counted = (f"functions.{name}:{number}" for number in count(index))
+        return given if written and given not in used else next(id for id in counted if id not in used)
+    return _short_id(str(call.get("id") or f"call{index:05}"))
+
+
+def _short_id(call_id: str) -> str:
+    if len(call_id) == SHORT_ID and call_id.isalnum() and call_id.isascii():
+        return call_id
+    return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:SHORT_ID]
+
+
+def _shape_message(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
+    if message.get("role") == "assistant":
+        return _shape_assistant(message, capabilities)
+    if message.get("role") == "tool" and not capabilities.supports_tool_role:
+        return {"role": "user", "content": message.get("content")}
+    return message
+
+
+def _shape_assistant(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
+    reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), "")
+    shaped = {key: value for key, value in message.items() if key not in REASONING_FIELDS}
+    calls = [_shape_call(call, capabilities) for call in _calls(message)]
+    shaped.pop("tool_calls", None)
+    if calls:
+        shaped["tool_calls"] = calls
+    content = shaped.get("content")
+    if calls and reasoning and not capabilities.supports_content_with_reasoning_and_calls:
+        content = ""
+    if not content:
+        content = "" if capabilities.requires_nonnull_content or not calls else None
+    shaped["content"] = content
+    return _place_reasoning(shaped, reasoning, capabilities) if isinstance(reasoning, str) and reasoning else shaped
+
+
+def _alike(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Write the content of all answers as blocks where one of them has blocks: templates refuse a mixture."""
+    if not any(_has_blocks(message) for message in messages):
+        return messages
+    return [_in_blocks(message) if message.get("role") == "assistant" else message for message in messages]
+
+
+def _in_blocks(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    return message if _has_blocks(message) else message | {"content": {"blocks": _blocks(content)}}
+
+
+def _has_blocks(message: Mapping[str, Any]) -> bool:
+    return isinstance(message.get("content"), Mapping)
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    text = _text(content)
+    return [{"type": "response", "text": text}] if text else []
+
+
+def _place_reasoning(message: dict[str, Any], reasoning: str, capabilities: Capabilities) -> dict[str, Any]:
+    name = capabilities.reasoning_field
+    content = message.get("content")
+    match capabilities.reasoning_place:
+        case ReasoningPlace.FIELD:
+            return message | {name: reasoning}
+        case ReasoningPlace.PART:
+            texts = _parts(content) if content else []
+            return message | {"content": [{"type": name, name: reasoning, "text": reasoning}, *texts]}
+        case ReasoningPlace.BLOCK:
+            return message | {"content": {"blocks": [{"type": name, "text": reasoning}, *_blocks(content)]}}
+    return message
+
+
+def _shape_call(call: Mapping[str, Any], capabilities: Capabilities) -> dict[str, Any]:
+    call = {name: value for name, value in call.items() if name not in _OF_THE_STREAM}
+    function = dict(_function(call))
+    arguments = function.get("arguments")
+    if capabilities.supports_object_arguments and isinstance(arguments, str):
+        found = object_of(arguments_text(arguments))
+        function["arguments"] = arguments if found is None else found
+    elif not capabilities.supports_object_arguments and not isinstance(arguments, str):
+        function["arguments"] = arguments_text(arguments)
+    if capabilities.requires_text_values and isinstance(function.get("arguments"), Mapping):
+        function["arguments"] = {name: _as_text(value) for name, value in function["arguments"].items()}
+    if capabilities.requires_flat_calls:
+        return {**call, **function}
+    return {**call, "type": call.get("type", "function"), "function": function}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _merge_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    merged: list[dict[str, Any]] = []
+    pending: list[str] = []
+    for message in messages:
+        if message.get("role") in ("system", "developer"):
+            pending.append(_text(message.get("content")))
+        elif pending and message.get("role") == "user":
+            merged.append(message | {"content": "\n\n".join([*pending, _text(message.get("content"))])})
+            pending = []
+        else:
+            merged.append(message)
+    return [*merged, {"role": "user", "content": "\n\n".join(pending)}] if pending else merged
+
+
+def _shape_content(message: dict[str, Any], capabilities: Capabilities) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, str) and capabilities.requires_typed_content:
+        return message | {"content": _parts(content)}
+    # Templates that take a question in parts, for its images, may drop the parts of an answer.
+    said = message.get("role") == "assistant"
+    kept = capabilities.requires_typed_content if said else capabilities.supports_typed_content
+    only_text = isinstance(content, list) and all(_is_text(part) for part in content)
+    if only_text and not kept:
+        return message | {"content": _text(content)}
+    return message
+
+
+def _parts(content: Any) -> list[Any]:
+    return list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "text"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if _is_text(part))
+    return str(content or "")
+
+
+def _calls(message: Mapping[str, Any]) -> Sequence[Any]:
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list | tuple) else ()
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function", call)
+    return function if isinstance(function, Mapping) else {}

@@ -1,0 +1,285 @@
+r"""Renders a template's source: compiled once, over copies of the input, within limits.
+
+>>> template = Template("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
+>>> template.render([{"role": "user", "content": "Hello"}]).text
+'[user] Hello\n'
+>>> template = Template("{{ raise_exception('no system role, please') }}")
+>>> template.render([]).error
+'no system role, please'
+
+Rules: a rendering sees copies of everything it is given, so that templates may change lists and dicts; a rendering that
+fails is a value (`Rendering.error`), since analysis asks templates many questions that they refuse.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import jinja2
+
+from unrender.errors import MessageError, TemplateError
+from unrender.messages.json_values import DEEPEST, MOST_VALUES
+from unrender.rendering.cost import Budget, Exhausted, Limits
+from unrender.rendering.facts import Facts
+from unrender.rendering.printing import without_addresses
+from unrender.rendering.sandbox import Sandbox
+
+_TOO_DEEP = "the template is nested or recurses too deeply"
+_LONGEST_ERROR = 2000
+"""Characters of an error that are kept: a template may raise with any text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """What a template made of one conversation: a text, or the reason why there is none."""
+
+    text: str = ""
+    """The rendered text; empty when there is an error, and sometimes when there is none."""
+    error: str | None = None
+    """None when the rendering succeeded, else the reason: for `raise_exception` the template's own words."""
+    line: int | None = None
+    """The line of the template that failed, counted from 1, when it is known."""
+    exhausted: bool = False
+    """The error is a limit that was reached; rendering again would cost as much again."""
+
+    def unwrap(self) -> str:
+        """Return the text. Raises `TemplateError` with the error and its line."""
+        if self.error is None:
+            return self.text
+        place = "template" if self.line is None else f"template, line {self.line}"
+        raise TemplateError(f"{place}: {self.error}")
+
+
+class Template:
+    """A chat template: Jinja source that writes a conversation down for a model, with its tokens and limits.
+
+    Raises `TemplateError`, naming the line, when the source does not compile or is longer than the limits allow. The
+    clock answers `strftime_now`. Rendering is deterministic given the clock, thread-safe, and changes no argument.
+    Templates are equal when they render alike.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        bos_token: str = "",
+        eos_token: str = "",
+        clock: Callable[[], datetime] = datetime.now,
+        limits: Limits = Limits(),  # noqa: B008 -- frozen
+    ) -> None:
+        self.source = source
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self.limits = limits
+        self._clock = clock
+        self._sandbox = Sandbox(clock, limits)
+        self._compiled = _compile(self._sandbox, source, limits)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        **context: Any,
+    ) -> Rendering:
+        """Render a conversation.
+
+        `context` are further variables, which take precedence over `bos_token` and `eos_token`. No template raises an
+        error here: it is in the result. Raises `MessageError`, naming the variable, for values that are nested too
+        deeply, hold themselves or cannot be copied.
+        """
+        variables = {
+            "documents": None,
+            "bos_token": self.bos_token,
+            "eos_token": self.eos_token,
+            **{name: copied(value, name) for name, value in context.items()},
+            "messages": copied(messages, "messages"),
+            # Tools are the largest of all; a template that does not read them cannot change them.
+            "tools": copied(tools, "tools") if "tools" in self.variables else tools,
+            "add_generation_prompt": add_generation_prompt,
+        }
+        try:
+            return Rendering(text=self._run(variables))
+        except Exhausted as error:
+            return Rendering(error=str(error), line=self._line(error.__traceback__), exhausted=True)
+        except (RecursionError, MemoryError) as error:
+            return Rendering(error=_TOO_DEEP, line=self._line(error.__traceback__), exhausted=True)
+        except jinja2.TemplateError as error:
+            return self._failed(error.message or type(error).__name__, error)
+        except Exception as error:  # noqa: BLE001 -- templates are programs, and fail as programs do
+            return self._failed(f"{type(error).__name__}: {error}", error)
+
+    def _failed(self, message: str, error: Exception) -> Rendering:
+        return Rendering(error=_shortened(without_addresses(message)), line=self._line(error.__traceback__))
+
+    def limited(self, limits: Limits) -> Template:
+        """Return the same template, without compiling it again, with other limits for its renderings."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self), limits=limits)
+        return other
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of everything that decides a rendering, except the clock and the conversation."""
+        parts = json.dumps([self.source, self.bos_token, self.eos_token])
+        return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names that the template reads and does not set itself, e.g. `enable_thinking`."""
+        return self._facts.variables
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The defaults of variables, as far as the source states them as constants."""
+        return self._facts.defaults
+
+    @property
+    def string_constants(self) -> tuple[str, ...]:
+        """Every string constant in the template's expressions, in order of the source, e.g. `</think>`."""
+        return self._facts.string_constants
+
+    @property
+    def attribute_names(self) -> frozenset[str]:
+        """Names used as attributes, constant subscripts or in `.get("x")`, e.g. `reasoning_content`."""
+        return self._facts.attribute_names
+
+    @property
+    def _facts(self) -> Facts:
+        return self._sandbox.facts
+
+    def _run(self, variables: dict[str, Any]) -> str:
+        self._sandbox.budget = Budget(self.limits)
+        context = self._compiled.new_context(variables)
+        parts, size = [], 0
+        for part in self._compiled.root_render_func(context):
+            parts.append(part)
+            size += len(part)
+            if size > self.limits.characters:
+                raise Exhausted(f"the template writes more than {self.limits.characters} characters")
+        return "".join(parts)
+
+    def _line(self, traceback: TracebackType | None) -> int | None:
+        line = None
+        while traceback is not None:
+            if traceback.tb_frame.f_globals.get("__jinja_template__") is self._compiled:
+                line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return line
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.digest, self._clock, self.limits
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.source, self.bos_token, self.eos_token, self._clock, self.limits)
+
+    def __repr__(self) -> str:
+        return f"Template({self.source!r:.60}, digest={self.digest[:12]!r})"
+
+
+def _rebuild(source: str, bos_token: str, eos_token: str, clock: Callable[[], datetime], limits: Limits) -> Template:
+    return Template(source, bos_token=bos_token, eos_token=eos_token, clock=clock, limits=limits)
+
+
+def _compile(sandbox: Sandbox, source: str, limits: Limits) -> jinja2.Template:
+    if not isinstance(source, str):
+        raise TemplateError(f"template: expected its source as text, found {type(source).__name__}")
+    if len(source) > limits.source:
+        raise TemplateError(f"template: expected at most {limits.source} characters, found {len(source)}")
+    try:
+        return sandbox.from_string(source)
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"template, line {error.lineno}: {error.message}") from None
+    except (RecursionError, MemoryError, SyntaxError):
+        raise TemplateError(f"template: {_TOO_DEEP}") from None
+    except Exhausted as error:
+        raise TemplateError(f"template: {error}") from None
+    except (jinja2.TemplateError, ValueError, TypeError, AttributeError) as error:
+        raise TemplateError(f"template: {error}") from None
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+_USUAL_LEVELS, _USUAL_VALUES = 60, 100_000
+"""What messages and tools hold that nobody made to hurt: they are copied in fewer steps."""
+
+
+def copied(value: Any, where: str) -> Any:
+    """Return a copy made of plain lists and dicts, since templates may add to lists and index dicts.
+
+    Raises `MessageError`, naming `where`, for a value that is nested too deeply, holds itself, or cannot be copied.
+    """
+    if type(value) in _ATOMS:
+        return value
+    plain = _plain_copy(value, _USUAL_LEVELS, [_USUAL_VALUES])
+    return _careful_copy(value, where) if plain is None else plain
+
+
+def _plain_copy(item: Any, levels: int, left: list[int]) -> Any:
+    """Return a copy of a list or a dict that is of usual depth and size, all through; None for anything else."""
+    kind = type(item)
+    left[0] -= 1
+    if (kind is not dict and kind is not list) or levels < 0 or left[0] < 0:
+        return None
+    copied = item.copy()
+    for key, inner in item.items() if kind is dict else enumerate(item):
+        if type(inner) not in _ATOMS:
+            if (own := _plain_copy(inner, levels - 1, left)) is None:
+                return None
+            copied[key] = own
+    return copied
+
+
+def _careful_copy(value: Any, where: str) -> Any:
+    """Copy values of any kind, depth and size, within bounds."""
+    result: dict[Any, Any] = {where: value}
+    waiting: list[tuple[Any, Any, int]] = [(result, where, 0)] if type(value) not in _ATOMS else []
+    count = 0
+    while waiting:
+        holder, key, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise MessageError(f"{where}: expected at most {DEEPEST} levels of lists and objects, found more")
+        count += 1
+        if count > MOST_VALUES:
+            raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
+        copied = holder[key] = _copied_alone(holder[key], where)
+        depth += 1
+        if type(copied) is dict:
+            waiting += [(copied, name, depth) for name, item in copied.items() if type(item) not in _ATOMS]
+        elif type(copied) is list:
+            waiting += [(copied, i, depth) for i, item in enumerate(copied) if type(item) not in _ATOMS]
+    return result[where]
+
+
+def _copied_alone(item: Any, where: str) -> Any:
+    """Copy a list or an object without what is inside it; anything else as Python copies it."""
+    kind = type(item)
+    if kind is dict or kind is list:
+        return item.copy()
+    if isinstance(item, Mapping):
+        return dict(item)
+    if isinstance(item, list | tuple):
+        return list(item)
+    try:
+        return copy.deepcopy(item)
+    except Exception as error:
+        raise MessageError(f"{where}: expected a value that can be copied, found {type(item).__name__}") from error
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_ERROR else f"{message[:_LONGEST_ERROR]}…"

@@ -1,0 +1,1 @@
+"""Reads JSON Schema into shapes. Nothing here knows formats."""

@@ -1,0 +1,247 @@
+"""Rewrites a place in a schema with fewer keywords: no references, `allOf`, dependencies or simple `not`s.
+
+What a keyword says in other words is put into a place of its own: `dependentRequired` becomes an `anyOf` of "the
+property is absent" (`ABSENT`, a keyword of ours) and "the others are required".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from unrender.errors import GrammarError
+from unrender.schema.places import Place, pointer, shown
+from unrender.schema.references import References
+
+MAX_BREAKS = 64
+"""Ways to break a schema that are written down."""
+
+Report = Callable[[str, str, str], None]
+
+
+def unfolded(place: Place, references: References, report: Report) -> tuple[list[Place], Place]:
+    """Express keywords of `place` by other places; return these places, and the place without the keywords.
+
+    Raises `GrammarError` for a reference that leads nowhere, and for a value that is not the list or the object that
+    its keyword needs.
+    """
+    if _REWRITERS.keys().isdisjoint(place.mapping):
+        return [], place
+    present = [keyword for keyword in _REWRITERS if keyword in place.mapping]
+    added: list[Place] = []
+    done: list[str] = []
+    for keyword in present:
+        found = _REWRITERS[keyword](place, keyword, references, report)
+        if found is not None:
+            added += found
+            done.append(keyword)
+    # The path stays the same: a place has one set of keywords that are undone.
+    rest = {keyword: value for keyword, value in place.mapping.items() if keyword not in done}
+    return added, replace(place, schema=rest) if done else place
+
+
+def _reference(place: Place, keyword: str, references: References, report: Report) -> list[Place]:
+    reference = place.get(keyword)
+    follow = references.follow_dynamic if keyword == "$dynamicRef" else references.follow
+    target = follow(reference, place) if isinstance(reference, str) else None
+    if target is None:
+        reason = f"only references within the schema are followed, found {shown(reference)}"
+        report(place.path, keyword, reason)
+        return []
+    return [target]
+
+
+def _unfollowed(place: Place, keyword: str, _references: References, report: Report) -> list[Place]:
+    report(place.path, keyword, "where it leads depends on how it is reached")
+    return []
+
+
+def _all(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
+    return place.each(keyword)
+
+
+def _condition(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
+    """`if` holds and `then` does, or `if` is broken and `else` holds; None where it cannot be said how it is broken."""
+    condition = place.at(keyword)
+    branches = [place.at(word) if word in place.mapping else Place(True, place.path) for word in ("then", "else")]
+    if condition.schema == {} or isinstance(condition.schema, bool):
+        return [branches[condition.schema is False]]
+    broken = complement(condition.schema)
+    if broken is None or len(broken) > MAX_BREAKS or not _CONSEQUENCES & place.mapping.keys():
+        return None
+    met = {"allOf": [condition.schema, branches[0].schema]}
+    return [place.made(keyword, {"anyOf": [met, *({"allOf": [part, branches[1].schema]} for part in broken)]})]
+
+
+_CONSEQUENCES = frozenset(("then", "else", "unevaluatedItems", "unevaluatedProperties"))
+"""Keywords beside `if` that ask whether it holds."""
+
+
+def _dependencies(place: Place, keyword: str, _references: References, _report: Report) -> list[Place]:
+    found = place.get(keyword)
+    if not isinstance(found, Mapping):
+        raise GrammarError(f"{pointer(place.path)}/{keyword}: expected an object, found {shown(found)}")
+    return [_dependency(place, keyword, name, needed) for name, needed in found.items()]
+
+
+def _dependency(place: Place, keyword: str, name: Any, needed: Any) -> Place:
+    at = f"{pointer(place.path)}/{keyword}"
+    if not isinstance(name, str):
+        raise GrammarError(f"{at}: expected names that are strings, found {shown(name)}")
+    if isinstance(needed, list | tuple):
+        present: dict[str, Any] = {"required": [name, *needed]}
+    elif isinstance(needed, Mapping | bool):
+        present = {"required": [name], "allOf": [needed]}
+    else:
+        raise GrammarError(f"{at}/{name}: expected a list or a JSON Schema, found {shown(needed)}")
+    return place.made(f"{keyword} {name}", {"anyOf": [{ABSENT: [name]}, present]})
+
+
+def _negated(place: Place, keyword: str, _references: References, _report: Report) -> list[Place] | None:
+    """Undo `not` where what it forbids can be said without it; None where that is left to the types."""
+    forbidden = place.at(keyword)
+    if forbidden.mapping and is_listing(forbidden.mapping):
+        return None
+    broken = complement(forbidden.schema)
+    if broken is None or len(broken) > MAX_BREAKS:
+        return None
+    return [forbidden.made("broken", {"anyOf": broken})]
+
+
+_REWRITERS: Mapping[str, Callable[[Place, str, References, Report], list[Place] | None]] = {
+    "$ref": _reference,
+    "$dynamicRef": _reference,
+    "$recursiveRef": _unfollowed,
+    "allOf": _all,
+    "if": _condition,
+    "dependentRequired": _dependencies,
+    "dependentSchemas": _dependencies,
+    "dependencies": _dependencies,
+    "not": _negated,
+}
+
+
+ABSENT = "\0absent"
+"""Our own keyword: the names of properties that an object must not have."""
+MEMBERS = "\0members"
+"""Our own keyword: properties that an object must have; it declares none, so the object stays open."""
+MAX_DEPTH = 16
+"""How deep a schema is broken."""
+
+ITEMS = "\0items"
+"""Our own keyword: the first items of a list, like `prefixItems`; it evaluates none."""
+ANNOTATIONS = frozenset(
+    (
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"),
+    )
+)
+"""Keywords that forbid nothing."""
+
+
+def complement(schema: Any, depth: int = 0) -> list[Any] | None:
+    """Return schemas such that a value obeys one of them exactly when it does not obey `schema`.
+
+    None when that cannot be expressed. An empty list means that every value obeys `schema`.
+
+    >>> complement({"minimum": 3})
+    [{'type': 'number', 'exclusiveMaximum': 3}]
+    """
+    if isinstance(schema, bool):
+        return [] if schema else [True]
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+        return None
+    if is_listing(schema):
+        return [{"not": schema}]
+    words = {word: value for word, value in schema.items() if word not in ANNOTATIONS}
+    broken: list[Any] = []
+    for word, value in words.items():
+        found = _BREAKERS[word](value, depth) if word in _BREAKERS else None
+        if found is None:
+            return None
+        broken += found
+    return broken
+
+
+def is_listing(schema: Mapping[str, Any]) -> bool:
+    """Return whether `schema` only lists types and single values, which can be excluded one by one."""
+    words = schema.keys() - ANNOTATIONS
+    return bool(words) and words <= {"type", "enum", "const"}
+
+
+def _moved(kind: str, word: str, by: int) -> Callable[[Any, int], list[Any] | None]:
+    """Return how a size is broken: one more, or one less."""
+
+    def breaker(value: Any, _depth: int) -> list[Any] | None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            return None
+        return [{"type": kind, word: value + by}] if value + by >= 0 else []
+
+    return breaker
+
+
+def _renamed(word: str) -> Callable[[Any, int], list[Any] | None]:
+    """Return how a bound is broken: by the bound on the other side."""
+    return lambda value, _depth: None if isinstance(value, bool) else [{"type": "number", word: value}]
+
+
+def _required(value: Any, _depth: int) -> list[Any] | None:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        return None
+    return [{"type": "object", ABSENT: [name]} for name in value]
+
+
+def _properties(value: Any, depth: int) -> list[Any] | None:
+    if not isinstance(value, Mapping):
+        return None
+    broken: list[Any] = []
+    for name, schema in value.items():
+        found = complement(schema, depth + 1)
+        if found is None:
+            return None
+        broken += [{"type": "object", MEMBERS: {name: part}} for part in found]
+    return broken
+
+
+def _items(value: Any, depth: int) -> list[Any] | None:
+    if not isinstance(value, list | tuple):
+        return None
+    broken: list[Any] = []
+    for at, schema in enumerate(value):
+        found = complement(schema, depth + 1)
+        if found is None:
+            return None
+        broken += [{"type": "array", "minItems": at + 1, ITEMS: [*([True] * at), part]} for part in found]
+    return broken
+
+
+def _all_of(value: Any, depth: int) -> list[Any] | None:
+    found = [complement(part, depth + 1) for part in value] if isinstance(value, list | tuple) else [None]
+    return None if None in found else [part for parts in found for part in parts or ()]
+
+
+def _any(value: Any, depth: int) -> list[Any] | None:
+    found = [complement(part, depth + 1) for part in value] if isinstance(value, list | tuple) else [None]
+    return None if None in found else [{"allOf": [{"anyOf": parts} if parts else False for parts in found]}]
+
+
+_BREAKERS: Mapping[str, Callable[[Any, int], list[Any] | None]] = {
+    "type": lambda value, _depth: [{"not": {"type": value}}],
+    "enum": lambda value, _depth: [{"not": {"enum": value}}],
+    "const": lambda value, _depth: [{"not": {"const": value}}],
+    "not": lambda value, _depth: [value],
+    "minimum": _renamed("exclusiveMaximum"),
+    "maximum": _renamed("exclusiveMinimum"),
+    "exclusiveMinimum": _renamed("maximum"),
+    "exclusiveMaximum": _renamed("minimum"),
+    "minLength": _moved("string", "maxLength", -1),
+    "maxLength": _moved("string", "minLength", 1),
+    "minItems": _moved("array", "maxItems", -1),
+    "maxItems": _moved("array", "minItems", 1),
+    "required": _required,
+    "properties": _properties,
+    "prefixItems": _items,
+    "allOf": _all_of,
+    "anyOf": _any,
+}

@@ -1,0 +1,260 @@
+"""Reads the keywords of strings, numbers, booleans and null into their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, lcm
+
+from unrender.errors import GrammarError
+from unrender.nodes import Chars, Node, Repeat, Sequence
+from unrender.nodes.patterns import UnsupportedPattern, matches, read_pattern
+from unrender.nodes.texts import ANNOTATING_FORMATS, MAX_WORD, format_node
+from unrender.schema import shapes
+from unrender.schema.integers import multiples
+from unrender.schema.places import MAX_DIGITS, Context, Excluded, Place, Places, bounds_of, pointer, shown, size_of
+from unrender.schema.shapes import Nothing, Shape, Text, union
+
+
+def read_null(_places: Places, excluded: Excluded, _context: Context) -> Shape:
+    """Return the shape of null; `Nothing` if null is excluded."""
+    return Nothing() if "null" in excluded.values else shapes.Null()
+
+
+def read_boolean(_places: Places, excluded: Excluded, _context: Context) -> Shape:
+    """Return the shape of the booleans that are allowed."""
+    kept = [shapes.Constant(word) for word in ("true", "false") if word not in excluded.values]
+    return shapes.Boolean() if len(kept) == 2 else union(list[Shape](kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    low: Decimal | None
+    high: Decimal | None
+    open_low: bool
+    open_high: bool
+
+    def holds(self, value: Decimal) -> bool:
+        """Return whether a number lies between the bounds."""
+        above = self.low is None or value > self.low or (value == self.low and not self.open_low)
+        below = self.high is None or value < self.high or (value == self.high and not self.open_high)
+        return above and below
+
+    @property
+    def empty(self) -> bool:
+        """No number lies between the bounds."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
+
+
+_HUGE = 10**MAX_DIGITS
+MAX_STEP = 10_000
+"""The largest `multipleOf`: engines count in as many states."""
+
+
+def _bounds(places: Places, context: Context) -> _Bounds:
+    """Return the tightest numeric bounds; the old boolean `exclusiveMinimum` is understood."""
+    low, open_low = max(_edges(places, "minimum", -1, context), default=(None, False))
+    highs = [(edge, not is_open) for edge, is_open in _edges(places, "maximum", 1, context)]
+    high, closed_high = min(highs, default=(None, True))
+    return _Bounds(low, high, open_low, not closed_high)
+
+
+def _edges(places: Places, inclusive: str, outward: int, context: Context) -> Iterable[tuple[Decimal, bool]]:
+    """Yield each bound on one side, and whether it is open; `outward` is the sign of the side."""
+    exclusive = f"exclusive{inclusive.capitalize()}"
+    numeric = tuple(place for place in places if not isinstance(place.get(exclusive), bool))
+    for keyword, found in ((inclusive, bounds_of(places, inclusive)), (exclusive, bounds_of(numeric, exclusive))):
+        for place, value in found:
+            if abs(value) < _HUGE:
+                yield Decimal(str(value)), keyword == exclusive or place.get(exclusive) is True
+            elif (value > 0) == (outward > 0):
+                context.report(place.path, keyword, f"numbers of more than {MAX_DIGITS} digits are not compared")
+            else:
+                raise GrammarError(
+                    f"{pointer(place.path)}/{keyword}: expected a number of at most {MAX_DIGITS} digits, found {shown(value)}"
+                )
+
+
+def read_integer(places: Places, excluded: Excluded, context: Context) -> Shape:
+    """Return the shape of the whole numbers that are allowed."""
+    bounds = _bounds(places, context)
+    low = None if bounds.low is None else ceil(bounds.low) + (bounds.open_low and ceil(bounds.low) == bounds.low)
+    high = (
+        None if bounds.high is None else floor(bounds.high) - (bounds.open_high and floor(bounds.high) == bounds.high)
+    )
+    step = 1
+    for place, value in _steps(places):
+        # A whole number is a multiple of p/q, in lowest terms, when it is one of p.
+        whole = lcm(step, value.numerator)
+        if whole <= MAX_STEP:
+            step = whole
+        else:
+            context.report(place.path, "multipleOf", f"steps above {MAX_STEP} are not counted")
+    if low is not None and high is not None and -(-low // step) * step > high:
+        return Nothing()
+    values = [int(value) for value in _forbidden(places, excluded, context) if value == int(value)]
+    pieces = _around(shapes.Integer(minimum=low, maximum=high, multiple=step), values)
+    uncounted = context.longest is not None and step > 1 and any(multiples(piece) is None for piece in pieces)
+    for place, _ in _steps(places) if uncounted else ():
+        context.report(place.path, "multipleOf", "large steps, and steps between distant bounds, are not counted")
+    return union(list[Shape](pieces))
+
+
+def _around(shape: shapes.Integer, values: list[int]) -> list[shapes.Integer]:
+    """Return the whole numbers of `shape` without `values`: those between each two of them."""
+    pieces: list[shapes.Integer] = []
+    low, step = shape.minimum, shape.multiple
+    most = shape.maximum
+    inside = [value for value in values if (low is None or value >= low) and (most is None or value <= most)]
+    for value in (*inside, None):
+        high = most if value is None else value - 1
+        if low is None or high is None or -(-low // step) * step <= high:
+            pieces.append(replace(shape, minimum=low, maximum=high))
+        low = None if value is None else value + 1
+    return pieces
+
+
+def _steps(places: Places) -> list[tuple[Place, Fraction]]:
+    found = bounds_of(places, "multipleOf")
+    for place, value in found:
+        if value <= 0:
+            raise GrammarError(f"{pointer(place.path)}/multipleOf: expected a positive number, found {shown(value)}")
+    return [(place, Fraction(str(value))) for place, value in found]
+
+
+def read_number(places: Places, excluded: Excluded, context: Context) -> Shape:
+    """Return the shape of the numbers that are allowed."""
+    steps = _steps(places)
+    if any(step.denominator == 1 for _, step in steps):
+        return read_integer(places, excluded, context)
+    limits: list[int] = []
+    for place, step in steps:
+        digits = len(str(step.denominator)) - 1
+        if step == Fraction(1, 10**digits):
+            limits.append(digits)
+        else:
+            context.report(place.path, "multipleOf", "only whole steps, and steps of 0.1, 0.01 … can be counted")
+    bounds = _bounds(places, context)
+    if limits:
+        bounds = _at_places(bounds, min(limits))
+    if bounds.empty:
+        return Nothing()
+    shape = shapes.Number(
+        minimum=bounds.low,
+        maximum=bounds.high,
+        exclusive_minimum=bounds.open_low,
+        exclusive_maximum=bounds.open_high,
+        places=min(limits, default=None),
+    )
+    if "integer" in excluded.types:
+        if (bounds.low, bounds.high) == (None, None) and not excluded.values:
+            return replace(shape, fractional=True)
+        context.report(places[0].path, "not", "whole numbers are not told apart from others between bounds")
+    return union(list[Shape](_beside(shape, _forbidden(places, excluded, context))))
+
+
+def _at_places(bounds: _Bounds, places: int) -> _Bounds:
+    """Return the bounds at numbers of so many places: one with more moves inwards, to a number that is allowed."""
+    low = None if bounds.low is None else _rounded(bounds.low, ceil, places)
+    high = None if bounds.high is None else _rounded(bounds.high, floor, places)
+    return _Bounds(low, high, bounds.open_low and low == bounds.low, bounds.open_high and high == bounds.high)
+
+
+def _rounded(bound: Decimal, inwards: Callable[[Fraction], int], places: int) -> Decimal:
+    found = Decimal(f"{inwards(Fraction(bound) * 10**places)}e-{places}")
+    return bound if found == bound else found
+
+
+def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:
+    """Return the numbers of `shape` without `values`: those between each two of them."""
+    pieces: list[shapes.Number] = []
+    rest = shape
+    for value in values:
+        if _Bounds(rest.minimum, rest.maximum, rest.exclusive_minimum, rest.exclusive_maximum).holds(value):
+            pieces.append(replace(rest, maximum=value, exclusive_maximum=True))
+            rest = replace(rest, minimum=value, exclusive_minimum=True)
+    pieces.append(rest)
+    return [
+        piece
+        for piece in pieces
+        if not _Bounds(piece.minimum, piece.maximum, piece.exclusive_minimum, piece.exclusive_maximum).empty
+    ]
+
+
+MAX_FORBIDDEN = 32
+"""Numbers that are left out one by one."""
+
+
+def _forbidden(places: Places, excluded: Excluded, context: Context) -> list[Decimal]:
+    """Return the numbers that `not` forbids one by one, in order."""
+    texts = [text for text in excluded.values if text[0] in "-0123456789"]
+    if len(texts) > MAX_FORBIDDEN or any(len(text) > MAX_DIGITS for text in texts):
+        context.report(places[0].path, "not", f"no more than {MAX_FORBIDDEN} numbers are excluded, none of them long")
+        return []
+    return sorted(map(Decimal, texts))
+
+
+def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:
+    """Return the shape of the strings that are allowed."""
+    least, most = size_of(places, "minLength", "maxLength", context)
+    if most is not None and least > most:
+        return Nothing()
+    for place in places if any(len(word) > MAX_WORD for word in excluded.words) else ():
+        context.report(place.path, "not", f"words of more than {MAX_WORD} characters are not told apart")
+    sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
+    for place, keyword, _ in sources[1:]:
+        context.report(place.path, keyword, "another pattern or format holds for the same string")
+    shape = Text(minimum=least, maximum=most, excluded=frozenset(excluded.words))
+    return _with_pattern(shape, sources[0][2], places, context) if sources else shape
+
+
+def _text_nodes(place: Place, context: Context) -> Iterable[tuple[str, Node]]:
+    pattern, name = place.get("pattern"), place.get("format")
+    if pattern is not None and not isinstance(pattern, str):
+        raise GrammarError(f"{pointer(place.path)}/pattern: expected a string, found {shown(pattern)}")
+    if pattern is not None:
+        try:
+            yield "pattern", read_pattern(pattern)
+        except UnsupportedPattern as reason:
+            context.report(place.path, "pattern", f"{reason} cannot be written in a grammar")
+        except GrammarError as error:
+            raise GrammarError(f"{pointer(place.path)}/pattern: {error}") from None
+    if name is not None and not (isinstance(name, str) and name in ANNOTATING_FORMATS):
+        node = format_node(name) if isinstance(name, str) else None
+        if node is None:
+            context.report(place.path, "format", f"{shown(name)} is not a known format")
+        else:
+            yield "format", node
+
+
+def _with_pattern(shape: Text, pattern: Node, places: Places, context: Context) -> Text:
+    """Return the shape with a pattern; lengths are merged into it where it is one repeated class."""
+    excluded = shape.excluded
+    if excluded:
+        context.report(places[0].path, "not", "single values cannot be excluded from a pattern")
+    if shape.minimum == 0 and shape.maximum is None:
+        return Text(pattern=pattern)
+    merged = _bounded(pattern, shape.minimum, shape.maximum)
+    if merged is not None:
+        return Text(pattern=merged)
+    least = 0 if matches(pattern, "") else 1
+    for place in places:
+        for keyword in ("minLength", "maxLength"):
+            said = place.get(keyword)
+            if said is not None and (keyword == "maxLength" or said > least):
+                context.report(place.path, keyword, "a pattern or format holds for the same string")
+    return Text(pattern=pattern)
+
+
+def _bounded(pattern: Node, minimum: int, maximum: int | None) -> Node | None:
+    node = pattern.parts[0] if isinstance(pattern, Sequence) and len(pattern.parts) == 1 else pattern
+    if not isinstance(node, Repeat) or not isinstance(node.node, Chars):
+        return None
+    least = max(node.minimum, minimum)
+    ends = [end for end in (node.maximum, maximum) if end is not None]
+    most = min(ends, default=None)
+    return replace(node, minimum=least, maximum=most) if most is None or least <= most else None

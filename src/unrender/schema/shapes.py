@@ -1,0 +1,166 @@
+"""Describes what a JSON value may look like: JSON Schema with everything resolved, as frozen data.
+
+A shape says nothing of spelling: `spelling` writes it as JSON, Python, raw text or tags.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from unrender.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Any JSON value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No value at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """`null`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """`true` or `false`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Exactly one value, as JSON text."""
+
+    json: str
+
+    @property
+    def value(self) -> Any:
+        """The value as Python data."""
+        return json.loads(self.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer:
+    """A whole number between inclusive bounds, a multiple of `multiple`."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+    multiple: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number between bounds; `places` limits the digits after the decimal point.
+
+    With `fractional`, it is never whole, and has no bounds.
+    """
+
+    minimum: Decimal | None = None
+    maximum: Decimal | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    places: int | None = None
+    fractional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A string. Lengths count code points, and `pattern` generates its whole decoded text."""
+
+    minimum: int = 0
+    maximum: int | None = None
+    pattern: Node | None = None
+    excluded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """A list: `prefix` item by item, then `items`. A list with `contained` has no prefix and no maximum."""
+
+    prefix: tuple[Shape, ...] = ()
+    items: Shape = field(default_factory=Anything)
+    minimum: int = 0
+    maximum: int | None = None
+    contained: Contained | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """How many items of a list are `wanted`. All others have the shape `others`; no value has both shapes."""
+
+    wanted: Shape
+    others: Shape
+    minimum: int
+    maximum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A named property of an object."""
+
+    name: str
+    shape: Shape
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """An object: `properties` in this order, then any number of `extra` ones.
+
+    `minimum` and `maximum` count only the extra ones. Values may have further keys, which the schema admits but nothing
+    generates; `others` is the shape of their values.
+    """
+
+    properties: tuple[Property, ...] = ()
+    extra: tuple[tuple[Text, Shape], ...] = ()
+    minimum: int = 0
+    maximum: int | None = None
+    others: Shape = field(default_factory=Nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """One of several shapes."""
+
+    options: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The shape with this name in `Reading.definitions`; only recursive shapes have names."""
+
+    name: str
+
+
+Shape = Anything | Nothing | Null | Boolean | Constant | Integer | Number | Text | Array | Object | Union | Reference
+
+
+def alternatives(shape: Shape) -> Iterator[Shape]:
+    """Yield the options of `shape`, with its `Union`s taken apart."""
+    if isinstance(shape, Union):
+        for option in shape.options:
+            yield from alternatives(option)
+    elif not isinstance(shape, Nothing):
+        yield shape
+
+
+def union(options: list[Shape]) -> Shape:
+    """Return one shape for a choice of `options`, without duplicates and impossible ones."""
+    unique = list({_identity(shape): shape for option in options for shape in alternatives(option)}.values())
+    if any(isinstance(shape, Anything) for shape in unique):
+        return Anything()
+    if not unique:
+        return Nothing()
+    return unique[0] if len(unique) == 1 else Union(tuple(unique))
+
+
+def _identity(shape: Shape) -> object:
+    """Return what tells a shape from others; lists and objects, which may share parts without end, by where they are."""
+    return id(shape) if isinstance(shape, Array | Object) else shape

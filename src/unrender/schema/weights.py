@@ -1,0 +1,212 @@
+"""Weighs shapes before they are written, and widens those that would cost too much.
+
+A schema is a client's: it may be as large, as deep and as much shared as it likes. What its rules would take is worked
+out before any of them is written, one step for each shape however often it is used; so nothing is ever begun that is
+too much. Of a tool that is too much, the arguments that make it so become any value; where that is not enough, the tool
+takes any arguments.
+
+Rules: nothing is measured by the clock, so the same request gives the same grammar everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from unrender.nodes import Literal, Node, walk
+from unrender.nodes.texts import branches
+from unrender.schema import shapes
+from unrender.schema.integers import numeric
+from unrender.schema.reader import Reading
+from unrender.schema.shapes import Array, Integer, Number, Object, Property, Shape, Text, Union
+
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+_MOST_RANGES = 200_000
+"""Parts of ranges that are written to weigh one schema: more than the standard budget allows all tools."""
+_PARTS_PER_BRANCH = 10
+"""Parts that tell a text from a word at one of its characters: any other one, in all its spellings, and then any text."""
+_ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Limits for the grammar of one request.
+
+    Exceeding one gives a `GrammarError`, or a wider tool and a `SchemaWarning`.
+    """
+
+    tool_parts: int = 50_000
+    """Shapes, values and places in patterns that one tool's schema may unfold into; a response schema may as well."""
+    tool_characters: int = 500_000
+    """Characters of the names, values and patterns in one tool's schema."""
+    depth: int = 64
+    """How deep a tool's lists and objects may be nested; of a schema less is read."""
+    parts: int = 100_000
+    """The parts of all tools of a request together."""
+    characters: int = 2_000_000
+    """The characters of all tools of a request together."""
+    steps: int = 1_000_000
+    """Steps to join free text with what may follow it."""
+
+
+STANDARD = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """The cost of a shape: its parts and characters when written out, and its depth of nesting."""
+
+    parts: int = 1
+    characters: int = 0
+    depth: int = 0
+
+    def above(self, below: Weight) -> Weight:
+        """Return the sum of this weight and that of a shape inside it."""
+        return Weight(self.parts + below.parts, self.characters + below.characters, max(self.depth, below.depth + 1))
+
+    def too_much(self, budget: Budget) -> str:
+        """Return a sentence about the first limit for one tool that is exceeded; "" when none is."""
+        limits = (
+            (self.depth, budget.depth, "levels"),
+            (self.parts, budget.tool_parts, "parts"),
+            (self.characters, budget.tool_characters, "characters"),
+        )
+        return next((f"it has {found} {name}, more than {most}" for found, most, name in limits if found > most), "")
+
+
+@dataclass(slots=True)
+class Scale:
+    """Weighs the shapes of one schema, each once."""
+
+    reading: Reading
+    known: dict[int, Weight] = field(default_factory=dict)
+    kept: list[Shape] = field(default_factory=list)
+    """The shapes that were weighed: their ids stay theirs."""
+    ranges: int = 0
+    """The parts of all ranges of numbers that were weighed."""
+
+    def weigh(self, shape: Shape) -> Weight:
+        """Return the weight of a shape, without deep recursion. What references lead to is not included."""
+        waiting = [shape]
+        while waiting:
+            found = waiting[-1]
+            parts = _below(found)
+            fresh = [below for below in parts if id(below) not in self.known]
+            waiting.extend(fresh)
+            if not fresh:
+                waiting.pop()
+                self.known[id(found)] = self._sum(found, parts)
+                self.kept.append(found)
+        return self.known[id(shape)]
+
+    def _sum(self, shape: Shape, parts: tuple[Shape, ...]) -> Weight:
+        alone = self._range(shape) if isinstance(shape, Integer | Number) else _alone(shape)
+        if not parts:
+            return alone
+        below = [self.known[id(part)] for part in parts]
+        depth = max(weight.depth for weight in below) + (not isinstance(shape, Union))
+        return Weight(
+            alone.parts + sum(weight.parts for weight in below),
+            alone.characters + sum(weight.characters for weight in below),
+            max(alone.depth, depth),
+        )
+
+    def _range(self, shape: Integer | Number) -> Weight:
+        """Return the weight of a range, by what it is written with: `1 to 10**17` is some hundred parts.
+
+        To write it is the only way to know; when that has shown enough to be too much, the others are not written.
+        """
+        if shape in (Integer(), Number()) or self.ranges > _MOST_RANGES:
+            return Weight()
+        written = numeric(shape)
+        weight = _pattern(written.node)
+        for rule in written.rules.values():
+            weight = weight.above(_pattern(rule))
+        self.ranges += weight.parts
+        return replace(weight, depth=0)
+
+    def whole(self) -> Weight:
+        """Return the weight of everything in the schema. It is computed once for each schema."""
+        known: Weight | None = self.reading.weight
+        if known is not None:
+            return known
+        weight = self.weigh(self.reading.shape)
+        for shape in self.reading.definitions.values():
+            below = self.weigh(shape)
+            weight = replace(weight.above(below), depth=max(weight.depth, below.depth))
+        object.__setattr__(self.reading, "weight", weight)
+        return weight
+
+
+def within(reading: Reading, budget: Budget, report: Callable[[str, str], None]) -> tuple[Reading, Weight]:
+    """Return a tool's parameters, made wider where they exceed the budget, and their weight.
+
+    `report` is called with the path of each wider part and the reason.
+    """
+    scale = Scale(reading)
+    weight = scale.whole()
+    if not weight.too_much(budget):
+        return reading, weight
+    if isinstance(reading.shape, Object):
+        properties = tuple(_narrowed(reading.shape, scale, budget, report))
+        reading = replace(reading, shape=replace(reading.shape, properties=properties))
+        weight = Scale(reading).whole()
+    if reason := weight.too_much(budget):
+        report("#", f"{reason}; any arguments may be given")
+        reading = replace(reading, shape=_ANY_OBJECT, definitions={})
+        weight = Scale(reading).whole()
+    return reading, weight
+
+
+def _narrowed(shape: Object, scale: Scale, budget: Budget, report: Callable[[str, str], None]) -> Iterator[Property]:
+    """Yield the properties, those that are too much alone as any value."""
+    for item in shape.properties:
+        reason = scale.weigh(item.shape).above(Weight()).too_much(replace(budget, depth=budget.depth - 1))
+        if reason:
+            report(f"#/properties/{item.name}", f"{reason}; any value may be given")
+        yield replace(item, shape=shapes.Anything()) if reason else item
+
+
+def _below(shape: Shape) -> tuple[Shape, ...]:
+    match shape:
+        case Object():
+            return (*(item.shape for item in shape.properties), *(value for _, value in shape.extra))
+        case Array(contained=None):
+            return (*shape.prefix, shape.items)
+        case Array(contained=contained):
+            assert contained is not None
+            return (shape.items, contained.wanted, contained.others)
+        case Union(options):
+            return options
+    return ()
+
+
+def _alone(shape: Shape) -> Weight:
+    match shape:
+        case Object():
+            names = sum(len(item.name) for item in shape.properties)
+            keys = [_alone(keys) for keys, _ in shape.extra if keys.pattern is not None or keys.excluded]
+            return Weight(1 + sum(key.parts for key in keys), names + sum(key.characters for key in keys))
+        case shapes.Constant(text):
+            return Weight(1, len(text), _nesting(text)) if text[:1] in "[{" else Weight(1, len(text))
+        case Text(pattern=None):
+            return Weight(1 + _PARTS_PER_BRANCH * branches(shape.excluded), sum(map(len, shape.excluded)))
+        case Text(pattern=pattern):
+            assert pattern is not None
+            return _pattern(pattern)
+    return Weight()
+
+
+def _pattern(pattern: Node) -> Weight:
+    parts = list(walk(pattern))
+    return Weight(len(parts), sum(len(part.text) for part in parts if isinstance(part, Literal)))
+
+
+def _nesting(text: str) -> int:
+    """Return how deep the lists and objects of a JSON text are nested."""
+    depth = most = 0
+    for sign in _QUOTED.sub("", text):
+        depth += (sign in "[{") - (sign in "]}")
+        most = max(most, depth)
+    return most

@@ -1,0 +1,158 @@
+"""Writes shapes as JSON Schema again, in the few keywords that engines' own readers agree on.
+
+What engines read natively says the same as our own rules this way: references are resolved, branches merged, types
+given, objects closed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from unrender.nodes.patterns import write_pattern
+from unrender.schema import shapes
+from unrender.schema.integers import MAX_DIGITS
+from unrender.schema.reader import Reading
+from unrender.schema.shapes import Object, Shape, Text
+
+_LARGEST = 10**MAX_DIGITS - 1
+
+
+class Unwritable(ValueError):
+    """A shape that engines' own readers of JSON Schema do not support."""
+
+
+def write_schema(reading: Reading) -> dict[str, Any]:
+    """Return a self-contained JSON Schema for a reading; recursive parts are in `$defs`.
+
+    Raises `Unwritable` for shapes that engines' own readers do not support: items that a list must contain, numbers
+    that must not be whole, and strings without certain words.
+    """
+    schema = shape_schema(reading.shape)
+    definitions = {name: shape_schema(shape) for name, shape in reading.definitions.items()}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def shape_schema(shape: Shape) -> dict[str, Any]:
+    """Return the JSON Schema of one shape; a `Reference` refers to `$defs`."""
+    match shape:
+        case shapes.Anything():
+            return {}
+        case shapes.Null():
+            return {"type": "null"}
+        case shapes.Boolean():
+            return {"type": "boolean"}
+        case shapes.Constant(text):
+            return {"const": json.loads(text)}
+        case shapes.Union(options):
+            return _union(options)
+        case shapes.Reference(name):
+            return {"$ref": f"#/$defs/{name}"}
+        case shapes.Integer():
+            return _integer(shape)
+        case shapes.Number():
+            return _number(shape)
+        case shapes.Text():
+            return _text(shape)
+        case shapes.Array():
+            return _array(shape)
+        case shapes.Object():
+            return _object(shape)
+    raise ValueError("no value has this shape")
+
+
+def _union(options: tuple[Shape, ...]) -> dict[str, Any]:
+    if all(isinstance(option, shapes.Constant) for option in options):
+        return {"enum": [json.loads(option.json) for option in options if isinstance(option, shapes.Constant)]}
+    return {"anyOf": [shape_schema(option) for option in options]}
+
+
+def _integer(shape: shapes.Integer) -> dict[str, Any]:
+    if shape.multiple != 1:  # Multiples are counted by an automaton, which knows no number of digits.
+        bounds = {"minimum": shape.minimum, "maximum": shape.maximum}
+        given = {keyword: value for keyword, value in bounds.items() if value is not None}
+        return {"type": "integer", **given, "multipleOf": shape.multiple}
+    low = -_LARGEST if shape.minimum is None else max(shape.minimum, -_LARGEST)
+    high = _LARGEST if shape.maximum is None else min(shape.maximum, _LARGEST)
+    return {"type": "integer", "minimum": low, "maximum": max(low, high)}
+
+
+def _number(shape: shapes.Number) -> dict[str, Any]:
+    if shape.fractional:
+        raise Unwritable("a number that is not whole")
+    schema: dict[str, Any] = {"type": "number"}
+    if shape.minimum is not None:
+        schema["exclusiveMinimum" if shape.exclusive_minimum else "minimum"] = _plain(shape.minimum)
+    if shape.maximum is not None:
+        schema["exclusiveMaximum" if shape.exclusive_maximum else "maximum"] = _plain(shape.maximum)
+    if shape.places is not None:
+        schema["multipleOf"] = float(Decimal(1).scaleb(-shape.places))
+    return schema
+
+
+def _plain(value: Decimal) -> float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _text(shape: Text) -> dict[str, Any]:
+    if shape.excluded:
+        raise Unwritable("a string that is not one of some words")
+    schema: dict[str, Any] = {"type": "string"}
+    if shape.minimum:
+        schema["minLength"] = shape.minimum
+    if shape.maximum is not None:
+        schema["maxLength"] = shape.maximum
+    if shape.pattern is not None:
+        schema["pattern"] = f"^(?:{write_pattern(shape.pattern)})$"
+    return schema
+
+
+def _array(shape: shapes.Array) -> dict[str, Any]:
+    if shape.contained:
+        raise Unwritable("a list that contains items")
+    closed = isinstance(shape.items, shapes.Nothing)
+    schema: dict[str, Any] = {"type": "array", "items": False if closed else shape_schema(shape.items)}
+    if shape.prefix:
+        schema["prefixItems"] = [shape_schema(item) for item in shape.prefix]
+    if shape.minimum:
+        schema["minItems"] = shape.minimum
+    if shape.maximum is not None:
+        schema["maxItems"] = shape.maximum
+    return schema
+
+
+def _object(shape: Object) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {item.name: shape_schema(item.shape) for item in shape.properties} | _impossible(shape),
+        "required": [item.name for item in shape.properties if item.required],
+        "additionalProperties": False,
+    }
+    return {**schema, **_extra(shape)} if shape.extra else schema
+
+
+def _impossible(shape: Object) -> dict[str, Any]:
+    """Return the properties that no other key may be, and that are not declared either."""
+    declared = {item.name for item in shape.properties}
+    names = (name for keys, _ in shape.extra if keys.pattern is None for name in sorted(keys.excluded))
+    return {name: False for name in names if name not in declared}
+
+
+def _extra(shape: Object) -> Mapping[str, Any]:
+    schema: dict[str, Any] = {}
+    for keys, value in shape.extra:
+        if keys.pattern is not None:
+            schema.setdefault("patternProperties", {})[_text(keys)["pattern"]] = shape_schema(value)
+        elif keys.minimum or keys.maximum is not None:
+            pattern = f"^[\\s\\S]{{{keys.minimum},{'' if keys.maximum is None else keys.maximum}}}$"
+            schema.setdefault("patternProperties", {})[pattern] = shape_schema(value)
+        else:
+            schema["additionalProperties"] = shape_schema(value)
+    required = sum(item.required for item in shape.properties)
+    if shape.minimum:
+        schema["minProperties"] = required + shape.minimum
+    if shape.maximum is not None:
+        schema["maxProperties"] = required + shape.maximum
+    return schema

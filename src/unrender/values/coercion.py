@@ -1,0 +1,250 @@
+"""Decides by the tool's schema what a raw argument is, and writes it as JSON text.
+
+Raw text is ambiguous: `02134` is a number to Python and a postal code to the tool. The schema settles it; where it allows
+several types they are tried from the narrowest to the widest, and text is the last resort. Nothing is ever refused:
+what fits no type comes back as what it looks like.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unrender.errors import GrammarError
+from unrender.messages.wire import Tool
+from unrender.schema import shapes
+from unrender.schema.admission import admits
+from unrender.schema.kinds import TYPES, inside, kinds_of
+from unrender.schema.places import step_text
+from unrender.schema.reader import Reading, read_schema
+from unrender.schema.shapes import Shape
+from unrender.values.scanner import LiteralScanner, LiteralStyle, Status
+
+ANY: frozenset[str] = frozenset()
+"""No statement about the type."""
+STRING = frozenset(("string",))
+MAX_KNOWN = 256
+"""Tools whose schemas stay read."""
+
+
+class Kinds(frozenset[str]):
+    """The JSON types that a value may have (empty: any).
+
+    `shape` says which values of these types are allowed.
+    """
+
+    shape: Shape
+    definitions: Mapping[str, Shape]
+
+    @classmethod
+    def of(cls, shape: Shape, reading: Reading) -> Kinds:
+        """Return the types of the values of `shape`, a part of `reading`."""
+        types = kinds_of(shape, reading.definitions)
+        kinds = cls(ANY if types == TYPES else types)
+        kinds.shape, kinds.definitions = shape, reading.definitions
+        return kinds
+
+    def admits(self, value: Any) -> bool:
+        """Return whether `value` has the shape."""
+        return admits(self.shape, value, self.definitions)
+
+
+def item_types(types: frozenset[str]) -> frozenset[str]:
+    """Return the types of a list's items, where the list is a value of `types`; empty for any."""
+    if not isinstance(types, Kinds):
+        return ANY
+    items = inside(types.shape, None, types.definitions)
+    return Kinds.of(items, Reading(shape=items, definitions=types.definitions, unsupported=()))
+
+
+class ArgumentTypes:
+    """The JSON types of one tool's arguments. With no tool, every argument is a string.
+
+    The tool's schema is read when the first type is asked for, and once for each `Tool`. No schema raises an error: an
+    argument whose schema is invalid may have any type.
+    """
+
+    __slots__ = ("_tool",)
+
+    def __init__(self, tool: Tool | None) -> None:
+        self._tool = tool
+
+    def schema(self, key: str) -> Shape | None:
+        """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
+        return shapes.Text() if self._tool is None else _known(self._tool).shape(key)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all arguments of the tool; empty when it may have others than its schema names."""
+        return () if self._tool is None else _known(self._tool).names
+
+    def types(self, key: str) -> frozenset[str]:
+        """Return the JSON types that the argument `key` may have; empty for any."""
+        return STRING if self._tool is None else _known(self._tool).types(key)
+
+    def types_of(self, shape: Shape | None) -> frozenset[str]:
+        """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""
+        return ANY if shape is None else Kinds.of(shape, self._reading)
+
+    def inner(self, shape: Shape | None, key: str | None) -> Shape | None:
+        """Return a part of `shape`: an object's property `key`, or, for None, the items of a list."""
+        return None if shape is None else _unless_free(inside(shape, key, self._reading.definitions))
+
+    @property
+    def _reading(self) -> Reading:
+        return _UNKNOWN if self._tool is None else _known(self._tool).reading
+
+
+_UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
+
+
+class _Arguments:
+    """One tool's schema, read; the types of each argument are worked out once."""
+
+    __slots__ = ("_types", "broken", "names", "reading", "tool")
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self.reading = _read(tool, "#")
+        self.broken = self.reading is _UNKNOWN
+        self._types: dict[str, frozenset[str]] = {}
+        self.names = _names(self.reading)
+
+    def shape(self, key: str) -> Shape | None:
+        return _unless_free(inside(self.reading_of(key).shape, key, self.reading_of(key).definitions))
+
+    def reading_of(self, key: str) -> Reading:
+        """Return what says the type of `key`: the whole schema, or its own part where the whole is invalid."""
+        if not self.broken:
+            return self.reading
+        part = _read(self.tool, f"#/properties{step_text(key)}")
+        named = shapes.Object(properties=(shapes.Property(key, part.shape),))
+        return Reading(shape=named, definitions=part.definitions, unsupported=())
+
+    def types(self, key: str) -> frozenset[str]:
+        if len(self._types) > MAX_KNOWN:
+            self._types.clear()
+        if key not in self._types:
+            shape = self.shape(key)
+            self._types[key] = ANY if shape is None else Kinds.of(shape, self.reading_of(key))
+        return self._types[key]
+
+
+def _read(tool: Tool, at: str) -> Reading:
+    try:
+        return read_schema(tool.parameters, at=at)
+    except GrammarError:
+        return _UNKNOWN
+
+
+def _names(reading: Reading) -> tuple[str, ...]:
+    """Return the names of all properties of an object; none where it may have others."""
+    shape = reading.definitions[reading.shape.name] if isinstance(reading.shape, shapes.Reference) else reading.shape
+    options = list(shapes.alternatives(shape))
+    if not all(isinstance(option, shapes.Object) and not option.extra for option in options):
+        return ()
+    named = (item.name for option in options if isinstance(option, shapes.Object) for item in option.properties)
+    return tuple(dict.fromkeys(named))
+
+
+_tools: dict[int, _Arguments] = {}
+
+
+def _known(tool: Tool) -> _Arguments:
+    # Schemas are not hashable; the tool is kept beside its reading, so its id is not used again.
+    found = _tools.get(id(tool))
+    if found is None:
+        if len(_tools) >= MAX_KNOWN:
+            _tools.clear()
+        found = _tools[id(tool)] = _Arguments(tool)
+    return found
+
+
+def _unless_free(shape: Shape) -> Shape | None:
+    return None if isinstance(shape, shapes.Nothing | shapes.Anything) else shape
+
+
+def read_literal(text: str) -> tuple[str, str]:
+    """Read all of `text` as one JSON or Python value; return its JSON type and JSON text, ("", "") if it is none."""
+    scanner = LiteralScanner(LiteralStyle())
+    at, result, status = scanner.scan(text, 0, final=True)
+    if status is not Status.DONE or text[at:].strip():
+        return "", ""
+    kind = _literal_kind(result)
+    # Loose spellings of numbers (leading zeros, a plus sign) are text unless they are inside a list or object.
+    if kind in ("integer", "number") and result != text.strip():
+        return "", ""
+    return kind, result
+
+
+def _literal_kind(json_text: str) -> str:
+    head = json_text[0]
+    if head in '{["':
+        return {"{": "object", "[": "array", '"': "string"}[head]
+    if head in "tf":
+        return "boolean"
+    if head == "n":
+        return "null"
+    return "number" if any(char in json_text for char in ".eE") else "integer"
+
+
+def coerce(text: str, types: frozenset[str]) -> str:
+    """Return raw `text` as the JSON text of a value of one of `types` (empty: any).
+
+    Of all readings of the text, the first that the schema admits is taken; if it admits none, the one that the text
+    looks like.
+    """
+    if types == STRING:
+        return json.dumps(text, ensure_ascii=False)
+    kind, value = read_literal(text)
+    if kind == "string":
+        # Quotes belong to a raw string; they are notation only where no string is allowed to be raw.
+        kind = ""
+    if isinstance(types, Kinds):
+        admitted = next((found for found in _readings(text, kind, value, types) if types.admits(_value(found))), None)
+        if admitted is not None:
+            return admitted
+    if kind and _fits(kind, value, types):
+        return value
+    if "string" in types or not kind:
+        return _other_word(text, types) or json.dumps(text, ensure_ascii=False)
+    return value
+
+
+def _readings(text: str, kind: str, value: str, types: frozenset[str]) -> Iterator[str]:
+    """Yield the JSON texts that raw `text` may stand for, from the narrowest to the widest."""
+    if kind:
+        yield value
+    word = _other_word(text, types)
+    if word:
+        yield word
+    yield json.dumps(text, ensure_ascii=False)
+
+
+def _value(json_text: str) -> Any:
+    try:
+        return json.loads(json_text)
+    except (ValueError, RecursionError):  # numbers of thousands of digits, and lists as deep
+        return _NO_VALUE
+
+
+_NO_VALUE = object()
+"""Has no JSON type: only `Anything` admits it."""
+
+
+def _fits(kind: str, value: str, types: frozenset[str]) -> bool:
+    if not types or kind in types:
+        return True
+    if kind == "integer":
+        return "number" in types
+    return kind == "number" and "integer" in types and float(value).is_integer()
+
+
+def _other_word(text: str, types: frozenset[str]) -> str:
+    word = text.strip().lower()
+    if "boolean" in types and word in ("true", "false"):
+        return word
+    # Some templates write nothing for null: no text is null, unless a string is allowed, then it is the empty one.
+    nulls = ("null", "none") if "string" in types else ("null", "none", "")
+    return "null" if "null" in types and word in nulls else ""

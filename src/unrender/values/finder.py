@@ -1,0 +1,128 @@
+"""Finds the first of several literals in text that arrives in pieces.
+
+Strategy: one compiled alternation finds whole literals; the sorted literals tell how much of the text's tail could still
+become one: what begins with the tail is beside it. Work per call is proportional to the text that is new, plus the
+longest literal. Where all literals have the same first character after their white space, long text is searched for that
+character, ten times as fast. A guarded literal counts only when no letter or digit follows: `>>>all` must not be found in `>>>allocate`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from unrender.values.flow import Flow
+
+_LONG = 64
+"""Characters from which on it pays to search for a first character."""
+
+
+class Finder:
+    """Searches for any of some literals. Of several at one place, it finds the longest. Immutable."""
+
+    __slots__ = ("_cores", "_flows", "_leads", "first", "guarded", "literals", "longest", "pattern", "sorted")
+
+    def __init__(self, literals: Iterable[str], guarded: Iterable[str] = ()) -> None:
+        self.literals: tuple[str, ...] = tuple(
+            sorted({text for text in literals if text}, key=lambda text: (-len(text), text))
+        )
+        self.guarded: frozenset[str] = frozenset(guarded)
+        self.longest: int = max(map(len, self.literals), default=0) + bool(self.guarded)
+        self.sorted: tuple[str, ...] = tuple(sorted(self.literals))
+        never = r"(?!)"
+        self.pattern: re.Pattern[str] = re.compile(
+            "|".join(self._expression(text, text) for text in self.literals) or never
+        )
+        self._cores: re.Pattern[str] | None = None
+        self._leads: list[str] = []
+        """The white space with which literals begin, the longest first."""
+        self._flows: dict[str, Flow] = {}
+        heads = "".join(sorted({re.escape(text[0]) for text in self.literals}))
+        self.first: re.Pattern[str] = re.compile(f"[{heads}]" if heads else never)
+
+    def _expression(self, literal: str, rest: str, lead: str = "") -> str:
+        """Return what matches the `rest` of a literal where the `lead` is before it."""
+        guard = r"(?!\w)" if literal in self.guarded else ""
+        return re.escape(rest) + guard + (f"(?<={re.escape(literal)})" if lead else "")
+
+    def __reduce__(self) -> tuple[type[Finder], tuple[tuple[str, ...], frozenset[str]]]:
+        return Finder, (self.literals, self.guarded)
+
+    def flow(self, characters: str) -> Flow:
+        """Return the fast path of text before the literals and before `characters`; it is made once."""
+        if characters not in self._flows:
+            self._flows[characters] = Flow(self.literals, characters)
+        return self._flows[characters]
+
+    def find(self, text: str, start: int, end: int = sys.maxsize) -> tuple[int, str]:
+        """Return the position of the first literal between `start` and `end`, and the literal; (-1, "") if none."""
+        if min(len(text), end) - start >= _LONG and (cores := self._cores or self._searched_for()) is not self.pattern:
+            core = cores.search(text, start, end)
+            if core is None:
+                return -1, ""
+            for lead in self._leads:
+                at = core.start() - len(lead)
+                if at >= start and (found := self.pattern.match(text, at, end)):
+                    return at, found.group()
+        found = self.pattern.search(text, start, end)
+        return (found.start(), found.group()) if found else (-1, "")
+
+    def _searched_for(self) -> re.Pattern[str]:
+        """Return what finds the literals without the white space that they begin with; `pattern` where they differ too much."""
+        self._cores = self.pattern
+        split = [(literal[: len(literal) - len(literal.lstrip())], literal.lstrip()) for literal in self.literals]
+        heads = {core[:1] for _, core in split}
+        if len(heads) == 1 and heads != {""}:
+            options = [self._expression(lead + core, core[1:], lead) for lead, core in split]
+            self._cores = re.compile(f"{re.escape(heads.pop())}(?:{'|'.join(options)})")
+            self._leads = sorted({lead for lead, _ in split}, key=len, reverse=True)
+        return self._cores
+
+    def decided(self, text: str, start: int, *, whole: bool = False) -> tuple[int, str]:
+        """Return the position and the literal that `find` returns for every continuation of `text`.
+
+        It returns (n, "") when there is no literal, or when an earlier one may still be completed: the text before n is
+        then certain. With `whole`, the literal itself is certain too: no longer one can begin at its place.
+        """
+        at, literal = self.find(text, start)
+        if literal and len(text) - at >= self.longest:
+            return at, literal
+        limit = self.undecided_from(text, start)
+        return (at, literal) if literal and at < limit + (not whole) else (limit, "")
+
+    def at(self, text: str, start: int) -> str:
+        """Return the literal at `start`, or ""."""
+        found = self.pattern.match(text, start)
+        return found.group() if found else ""
+
+    def undecided_from(self, text: str, start: int) -> int:
+        """Return where the tail of `text` may be an incomplete literal; the length of `text` if it cannot be one."""
+        size = len(text)
+        tail = size - self.longest + 1
+        head = self.first.search(text, max(start, tail))
+        while head:
+            at = head.start()
+            if self._begins(text[at:]):
+                return at
+            head = self.first.search(text, at + 1)
+        return size
+
+    def absent(self, text: str, start: int) -> bool:
+        """Return whether `text` from `start` on lacks even the first character of each literal."""
+        return self.first.search(text, start) is None
+
+    def may_grow(self, text: str, start: int) -> bool:
+        """Return whether all of `text` from `start` on may become a longer literal, or is a guarded one."""
+        return 0 < len(text) - start < self.longest and self._begins(text[start:])
+
+    def _begins(self, tail: str) -> bool:
+        """Return whether `tail` is the beginning of a longer literal, or a guarded one."""
+        literals = self.sorted
+        index = bisect_left(literals, tail)
+        if index == len(literals) or not literals[index].startswith(tail):
+            return False
+        if len(literals[index]) > len(tail) or tail in self.guarded:
+            return True
+        return index + 1 < len(literals) and literals[index + 1].startswith(tail)

@@ -1,0 +1,199 @@
+"""Reads raw argument text as it streams, up to the value's end marker, as JSON text.
+
+Strategy: what can only be a string is released at once, escaped; a list or an object is read as a literal. Where the
+type still hangs on the text (`7`, `true`, `None`) it is held back, until the end marker comes or the text is not a number
+and no word any more, whatever follows.
+"""
+
+from __future__ import annotations
+
+from unrender.values.atoms import escape, may_be_word
+from unrender.values.coercion import STRING, coerce, read_literal
+from unrender.values.finder import Finder
+from unrender.values.flow import ESCAPED, Taker
+from unrender.values.keys import duplicate_key
+from unrender.values.notations import Decoder
+from unrender.values.scanner import DONE, MORE, LiteralScanner, LiteralStyle, Status
+from unrender.values.unmarked_ends import Follow
+
+_TEXTUAL = frozenset(("string", "null", "boolean", "integer", "number"))
+_LOOSE = LiteralStyle()
+_STRUCTURED = frozenset(("object", "array"))
+_PUNCTUATION = frozenset('[]{},:"')
+
+
+class RawScanner:
+    """Reads verbatim text up to (not including) an end marker, as a value of one of `types`."""
+
+    __slots__ = ("begun", "blank", "duplicate", "finder", "head", "held", "is_string", "literal", "types")
+
+    def __init__(self, finder: Finder | Follow, types: frozenset[str]) -> None:
+        self.finder: Finder | Follow = finder
+        self.types: frozenset[str] = types
+        self.is_string: bool = types == STRING
+        """The value is certain to be a string."""
+        self.begun: bool = False
+        """The string's opening quote is out."""
+        self.held: list[str] = []
+        """All text so far, while the value is not certain to be a string."""
+        self.head: str = ""
+        """What is held without the space around it; inner space may be shortened."""
+        self.blank: bool = False
+        """The held text ends in space."""
+        self.literal: LiteralScanner | None = None
+        self.duplicate: str = ""
+        """A key that comes twice in one object of the whole value."""
+
+    @property
+    def _changed(self) -> str:
+        """The characters that are not written as they are."""
+        return ESCAPED
+
+    def copy(self) -> RawScanner:
+        """Return an independent scanner in the same state."""
+        other = self._new()
+        other.is_string, other.begun, other.head, other.blank = self.is_string, self.begun, self.head, self.blank
+        other.held = list(self.held)
+        other.literal = self.literal.copy() if self.literal else None
+        return other
+
+    def _new(self) -> RawScanner:
+        return RawScanner(self.finder, self.types)
+
+    @property
+    def flow(self) -> Taker | None:
+        """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
+        if not self.begun or not isinstance(self.finder, Finder):
+            return None
+        return self.finder.flow(self._changed)
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
+        if self.literal or self._is_structured(text, start):
+            return self._scan_literal(text, start, final=final)
+        end, literal = (self.finder.find if final else self.finder.decided)(text, start)
+        if literal:
+            return end, self._take(text[start:end]) + self._finish(), DONE
+        cut = len(text) if final else end
+        return cut, self._take(text[start:cut]), MORE
+
+    def begin(self, text: str) -> str:
+        """Take the beginning of the value, which does not hold its end; return JSON text."""
+        return self._take(text)
+
+    def _is_structured(self, text: str, start: int) -> bool:
+        if self.held or self.begun or text[start : start + 1] not in ("{", "["):
+            return False
+        if self.types <= _STRUCTURED:
+            return bool(self.types)
+        return "string" not in self.types and not self.types.isdisjoint(_STRUCTURED) and self._ends_like_json()
+
+    def _ends_like_json(self) -> bool:
+        """Return whether a list or an object may hold what ends the value, as `]` does in `[[1], 2]]`."""
+        finder = self.finder
+        return isinstance(finder, Finder) and any(_PUNCTUATION.issuperset(end.strip()) for end in finder.literals)
+
+    def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        if self.literal is None:
+            self.literal = self.structured()
+        end, said, status = self.literal.scan(text, start, final=final)
+        if status is DONE:
+            self.duplicate = self.literal.duplicate
+        return end, said, status
+
+    @staticmethod
+    def structured() -> LiteralScanner:
+        """Return a new scanner for a list or an object."""
+        return LiteralScanner(_LOOSE)
+
+    def _take(self, piece: str) -> str:
+        if not self.is_string:
+            self._hold(piece)
+            if self._may_be_other():
+                return ""
+            self.is_string = True
+            piece = "".join(self.held)
+        quote = "" if self.begun else '"'
+        self.begun = True
+        return quote + escape(self._decoded(piece))
+
+    def _hold(self, piece: str) -> None:
+        if not piece:
+            return
+        self.held.append(piece)
+        if self.head[:1] in ("{", "["):
+            return
+        core = piece.strip()
+        apart = bool(core and self.head) and (self.blank or piece[0].isspace())
+        self.head += " " + core if apart else core
+        self.blank = piece[-1].isspace()
+
+    def _may_be_other(self) -> bool:
+        if self.head[:1] in ("{", "["):
+            return not ("string" in self.types and self.types <= _TEXTUAL)
+        return may_be_word(self.head)
+
+    def _finish(self) -> str:
+        if self.is_string:
+            return escape(self._decoded("", ended=True)) + '"'
+        value = self._coerced("".join(self.held))
+        self.duplicate = duplicate_key(value)
+        return value
+
+    def _decoded(self, text: str, *, ended: bool = False) -> str:
+        """Return what a piece of a string stands for; when it has `ended`, what of it has waited for more."""
+        return "" if ended else text
+
+    def _coerced(self, text: str) -> str:
+        """Return all that was held as a value."""
+        return coerce(text, self.types)
+
+
+def decoded(decoder: Decoder, kept: str, text: str) -> tuple[str, str]:
+    """Decode `kept` and `text` as far as is certain; also return the rest, which may be an incomplete escape."""
+    text = kept + text
+    cut = decoder.undecided_from(text)
+    return decoder.decode(text[:cut]), text[cut:]
+
+
+class EscapedScanner(RawScanner):
+    """Reads escaped text up to an end marker, as a value of one of `types`.
+
+    `whole` means that lists and objects are escaped as well.
+    """
+
+    __slots__ = ("decoder", "kept", "whole")
+
+    def __init__(self, finder: Finder | Follow, types: frozenset[str], decoder: Decoder, *, whole: bool) -> None:
+        super().__init__(finder, types)
+        self.decoder: Decoder = decoder
+        self.whole: bool = whole
+        self.kept: str = ""
+        """What may be the beginning of an escape."""
+
+    @property
+    def flow(self) -> Taker | None:
+        """The fast path of raw text; None inside an escape."""
+        return None if self.kept else super().flow
+
+    @property
+    def _changed(self) -> str:
+        return ESCAPED + self.decoder.leads
+
+    def _new(self) -> RawScanner:
+        other = EscapedScanner(self.finder, self.types, self.decoder, whole=self.whole)
+        other.kept = self.kept
+        return other
+
+    def _is_structured(self, text: str, start: int) -> bool:
+        return not self.whole and super()._is_structured(text, start)
+
+    def _decoded(self, text: str, *, ended: bool = False) -> str:
+        if ended:
+            return self.kept
+        text, self.kept = decoded(self.decoder, self.kept, text)
+        return text
+
+    def _coerced(self, text: str) -> str:
+        plain = not self.whole and read_literal(text)[0] in ("object", "array")
+        return coerce(text if plain else self.decoder.decode(text), self.types)

@@ -1,0 +1,388 @@
+"""Reads argument values of any codec as they stream, as JSON text.
+
+Strategy: a scanner is a small resumable automaton. It is handed the buffer and a position, takes what it can decide,
+and returns the new position, the JSON text of what it took, and whether it is done. What it cannot decide yet (half an
+escape, a word that may go on) it leaves in the buffer; that is never more than a few characters. Well-formed JSON goes
+through unchanged, in slices (`wellformed`); the single steps here read what is broken, cut off, or no JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+from unrender.values.atoms import MAX_WORD, MAY_GO_ON, escape, json_word, may_be_word, read_escape
+from unrender.values.delimiters import closing, closing_in_code
+from unrender.values.flow import JSON_STRING
+from unrender.values.keys import duplicate_of
+from unrender.values.wellformed import (
+    COLON,
+    END,
+    FIRST_ITEM,
+    FIRST_KEY,
+    ITEM,
+    KEY,
+    KEY_STRING,
+    LEVELS,
+    NEXT,
+    STRING,
+    VALUE,
+    well_formed,
+)
+
+_REPEATED = 24
+"""Characters of a text that may come again in the same place: a few of a model's tokens."""
+MAX_DEPTH = 512
+"""Deepest nesting of lists and objects; Python's own json module gives up near 1,000."""
+
+
+class Status(IntEnum):
+    """The status that a scanner returns after each piece of text."""
+
+    MORE = 0
+    DONE = 1
+    FAILED = 2
+
+
+MORE, DONE, FAILED = Status
+"""The same as module constants: to look a member up in its enum costs as much as to scan a few characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteralStyle:
+    """The notations that a `LiteralScanner` reads in addition to JSON."""
+
+    strict: bool = False
+    """Nothing but JSON."""
+    quote_open: str = ""
+    """Another string delimiter, its text verbatim; inside lists and objects only where keys are bare as well, e.g. `<|"|>`."""
+    quote_close: str = ""
+    bare_keys: bool = False
+    """Keys may be without quotes."""
+    loose_keys: bool = False
+    """Keys of JSON objects may be without quotes, as in JavaScript."""
+    stops: tuple[str, ...] = ()
+    """What ends a number or a word, e.g. the `|` of `k=3|`, or the `-->` of `3-->`."""
+    ends: tuple[str, ...] = ()
+    """The characters with which begins what may follow the value: a delimiter of one character closes a string before them."""
+    in_code: bool = False
+    """The value is an argument in code: what may follow is `)`, or a comma, a name and `=`."""
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\"\\\x00-\x1f]*")}
+WORD = re.compile(r"[^\s,:\[\]{}()\"'<`]*")
+_BARE_KEY = re.compile(r"[^\s,:=\[\]{}()\"']*(?: {1,4}[^\s,:=\[\]{}()\"']+)*")
+
+
+class LiteralScanner:
+    """Reads one JSON value (and, unless strict, Python literals and other notations) and gives its JSON text."""
+
+    __slots__ = ("comma", "keys", "quote", "stack", "state", "style")
+
+    def __init__(self, style: LiteralStyle) -> None:
+        self.style: LiteralStyle = style
+        self.state: int = VALUE
+        self.stack: str = ""
+        """The brackets that are open."""
+        self.quote: str = ""
+        self.comma: str = ""
+        """A comma and the space after it, held until the next item is seen: a trailing one leaves no trace."""
+        self.keys: str = ""
+        """The keys of the outermost object, as JSON writes them, without their first quotation marks."""
+
+    def copy(self) -> LiteralScanner:
+        """Return an independent scanner in the same state."""
+        other = LiteralScanner(self.style)
+        other.state, other.stack, other.quote = self.state, self.stack, self.quote
+        other.comma, other.keys = self.comma, self.keys
+        return other
+
+    @property
+    def flow(self) -> LiteralScanner | None:
+        """The fast path of well-formed JSON, up to the end of the value."""
+        return self if self._may_be_json() else None
+
+    def take(self, text: str) -> tuple[str, int] | None:
+        """Take text that is well-formed JSON and does not end the value, with the result of `scan`.
+
+        Returns None for any other text.
+        """
+        if self.state == STRING and (found := JSON_STRING.take(text)):
+            return found
+        read = (_taken if len(text) <= _REPEATED else _taken.__wrapped__)(text, self.state, self.stack, self.comma)
+        if read is None:
+            return None
+        taken, used, self.state, self.stack, self.comma, keys = read
+        self.quote = '"'
+        if keys:
+            self.keys += keys
+        return taken, used
+
+    @property
+    def duplicate(self) -> str:
+        """A key that comes twice in the outermost object; "" where none does."""
+        return duplicate_of(self.keys)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no value has begun yet."""
+        return self.state == VALUE and not self.stack
+
+    def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
+        """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
+        pieces: list[str] = []
+        at, before, status = start, -1, MORE
+        while before < at < len(text) and status is MORE:
+            before = at
+            if self._may_be_json() and (end := self._well_formed(text, at, pieces)) > at:
+                at = end
+            elif self.state in (STRING, KEY_STRING):
+                size = len(pieces) if self.state == KEY_STRING and len(self.stack) == 1 else -1
+                at, status = self._string(text, at, pieces, final)
+                self.keys += "".join(pieces[size:]) if size >= 0 else ""
+            else:
+                at = self._space(text, at, pieces)
+                if at < len(text):
+                    at, status = _STEPS[self.state](self, text, at, pieces, final)
+            if self.state == END:
+                status = DONE
+        return at, "".join(pieces), status
+
+    def _may_be_json(self) -> bool:
+        if self.style.bare_keys:
+            return False
+        if self.state in (STRING, KEY_STRING):
+            return self.quote == '"' and self.style.quote_open != '"'
+        return 0 < len(self.stack) <= MAX_DEPTH - LEVELS
+
+    def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
+        """Take JSON as it is; what is none, or not all there, is left to the single steps."""
+        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_DEPTH - LEVELS)
+        if at == start:
+            return start
+        self.keys += keys
+        if self.comma:
+            # `[1, ]`: a comma before the end is left out, which no step of `well_formed` does.
+            pieces.append(self.comma)
+            self.comma = ""
+        if comma >= 0:
+            self.comma = text[comma:at]
+        pieces.append(text[start : comma if comma >= 0 else at])
+        self.state, self.stack, self.quote = state, stack, '"'
+        return at
+
+    def _space(self, text: str, at: int, pieces: list[str]) -> int:
+        end = _space_end(text, at)
+        if end > at and self.comma:
+            self.comma += text[at:end]
+        elif end > at and self.stack:
+            pieces.append(text[at:end])
+        return end
+
+    def _value(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        char = text[at]
+        style = self.style
+        if char in "{[":
+            return self._open(char, at, pieces)
+        verbatim = style.quote_open and (style.bare_keys or not self.stack)
+        if verbatim and style.quote_open.startswith(text[at : at + len(style.quote_open)]):
+            size = len(style.quote_open)
+            if len(text) - at < size:
+                return at, FAILED if final else MORE
+            return self._open_string(style.quote_open, at, pieces)
+        if char == '"' or (char == "'" and not style.strict):
+            return self._open_string(char, at, pieces)
+        return self._word(text, at, pieces, final)
+
+    def _open(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
+        if len(self.stack) >= MAX_DEPTH:
+            return at, FAILED
+        self._flush_comma(pieces)
+        self.stack += char
+        self.state = FIRST_KEY if char == "{" else FIRST_ITEM
+        pieces.append(char)
+        return at + 1, MORE
+
+    def _open_string(self, quote: str, at: int, pieces: list[str]) -> tuple[int, Status]:
+        self._flush_comma(pieces)
+        self.quote, self.state = quote, KEY_STRING if self.state in (FIRST_KEY, KEY) else STRING
+        pieces.append('"')
+        return at + len(quote), MORE
+
+    def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        end = WORD.match(text, at).end()  # type: ignore[union-attr]
+        if self.style.stops and not self.stack:
+            end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
+        word = text[at:end]
+        if end - at > MAX_WORD or end == at:
+            return at, FAILED
+        if end == len(text) and not final:
+            return at, MORE if may_be_word(word) or self._may_stop(word) else FAILED
+        written = json_word(word, strict=self.style.strict)
+        if not written:
+            return at, FAILED
+        self._flush_comma(pieces)
+        pieces.append(written)
+        return end, self._after_value()
+
+    def _may_stop(self, word: str) -> bool:
+        """Return whether a word may end in it, because what ends words has begun."""
+        begun = (stop[:size] for stop in self.style.stops for size in range(1, len(stop)))
+        return any(word.endswith(head) and may_be_word(word.removesuffix(head)) for head in begun)
+
+    def _flush_comma(self, pieces: list[str]) -> None:
+        if self.comma:
+            pieces.append(self.comma)
+            self.comma = ""
+
+    def _after_value(self) -> Status:
+        self.state = NEXT if self.stack else END
+        return MORE
+
+    def _item_or_end(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        if text[at] == "]" and self._may_end(FIRST_ITEM):
+            return self._close("]", at, pieces)
+        return self._value(text, at, pieces, final)
+
+    def _may_end(self, first: int) -> bool:
+        """A comma may be before the closing bracket unless strict."""
+        return self.state == first or not self.style.strict
+
+    def _key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        char = text[at]
+        if char == "}" and self._may_end(FIRST_KEY):
+            return self._close("}", at, pieces)
+        if char == '"' or (char == "'" and not self.style.strict):
+            return self._open_string(char, at, pieces)
+        quote = self.style.quote_open
+        if quote and text.startswith(quote, at):
+            return self._open_string(quote, at, pieces)
+        if quote and not final and quote.startswith(text[at : at + len(quote)]):
+            return at, MORE
+        unquoted = self.style.bare_keys or self.style.loose_keys
+        return self._bare_key(text, at, pieces, final) if unquoted else (at, FAILED)
+
+    def _bare_key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
+        if end == at or end - at > MAX_WORD:
+            return at, FAILED
+        if not final and MAY_GO_ON.match(text, end):
+            return at, MORE
+        self._flush_comma(pieces)
+        key = f'{escape(text[at:end])}"'
+        self.keys += key if len(self.stack) == 1 else ""
+        pieces.append('"' + key)
+        self.state = COLON
+        return end, MORE
+
+    def _colon(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
+        if text[at] != ":":
+            return at, FAILED
+        self.state = VALUE
+        pieces.append(": " if self.style.bare_keys else ":")
+        return at + 1, MORE
+
+    def _next(self, text: str, at: int, pieces: list[str], _final: bool) -> tuple[int, Status]:
+        char = text[at]
+        if char == ",":
+            self.comma = char
+            self.state = KEY if self.stack[-1] == "{" else ITEM
+            return at + 1, MORE
+        if char == ("}" if self.stack[-1] == "{" else "]"):
+            return self._close(char, at, pieces)
+        return at, FAILED
+
+    def _close(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
+        self.comma = ""
+        self.stack = self.stack[:-1]
+        pieces.append(char)
+        return at + 1, self._after_value()
+
+    @property
+    def _standard_quotes(self) -> bool:
+        return bool(self.stack) and not self.style.bare_keys
+
+    def _string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        if self.quote in _PLAIN and (self.quote != self.style.quote_open or self._standard_quotes):
+            return self._escaped_string(text, at, pieces, final)
+        return self._verbatim_string(text, at, pieces, final)
+
+    def _escaped_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        plain = _PLAIN[self.quote]
+        while True:
+            end = plain.match(text, at).end()  # type: ignore[union-attr]
+            if end > at:
+                pieces.append(text[at:end])
+            if end == len(text):
+                return end, MORE
+            char = text[end]
+            if char == self.quote:
+                return self._end_string(end + 1, pieces)
+            if char == "\\":
+                at, decoded = read_escape(text, end, final)
+                if at == end:
+                    return at, MORE
+                pieces.append(decoded)
+            elif self.style.strict:
+                return end, FAILED
+            else:
+                pieces.append(escape(char))
+                at = end + 1
+
+    def _verbatim_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
+        close = self.style.quote_close
+        if self.style.in_code and not self.stack:
+            end = closing_in_code(text, at, close, final=final)
+        else:
+            end = closing(text, at, close, () if self.stack else self.style.ends, final=final)
+        if end >= 0:
+            pieces.append(escape(text[at:end]))
+            return self._end_string(end + len(close), pieces)
+        cut = len(text) if final else -end - 1
+        pieces.append(escape(text[at:cut]))
+        return cut, MORE
+
+    def _end_string(self, at: int, pieces: list[str]) -> tuple[int, Status]:
+        pieces.append('"')
+        if self.state == KEY_STRING:
+            self.state = COLON
+            return at, MORE
+        return at, self._after_value()
+
+
+_STEPS = {
+    VALUE: LiteralScanner._value,
+    FIRST_ITEM: LiteralScanner._item_or_end,
+    ITEM: LiteralScanner._item_or_end,
+    FIRST_KEY: LiteralScanner._key,
+    KEY: LiteralScanner._key,
+    COLON: LiteralScanner._colon,
+    NEXT: LiteralScanner._next,
+}
+
+
+@lru_cache(maxsize=4096)
+def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
+    """Return the JSON that `text` is, how much of it is decided, and state, brackets and comma after it.
+
+    Models write the same few characters between their values again and again, in the same places.
+    """
+    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_DEPTH - LEVELS)
+    if state == END:
+        return None
+    taken = ""
+    if at:
+        taken, comma = comma + text[: last if last >= 0 else at], text[last:at] if last >= 0 else ""
+    if at < len(text) and state not in (STRING, KEY_STRING):
+        end = _space_end(text, at)
+        taken, comma = (taken, comma + text[at:end]) if comma else (taken + text[at:end], comma)
+        at = end
+    begun = at == len(text) or (state in (VALUE, FIRST_ITEM, ITEM) and may_be_word(text[at:]))
+    return (taken, at, state, stack, comma, keys) if begun else None
+
+
+def _space_end(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]

@@ -1,0 +1,256 @@
+"""Finds the end of a raw value that has no end marker of its own.
+
+Strategy: such a value may hold commas and brackets. It ends where the text goes on as the syntax says it may: with what
+is between two arguments and the next one's name, with the marker that closes the arguments and what may be after
+it, or, where nothing closes them, with the next call or the end of the turn. Names and white space are bounded, so the tail
+that may be such an end is short.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import dropwhile, takewhile
+
+from unrender.format import CallSyntax, Part, Slot
+from unrender.values.finder import Finder
+
+_GAP = r"\s{0,64}+"
+_NAME = r"[^\W\d][\w.\-]{0,63}+"
+_BLANK = r"\s"
+_LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
+"""The pieces of what may follow that are patterns, with the characters that they may have; others are literal text."""
+_FENCE = "```"
+END = "the end of the output"
+"""What ends a value that nothing follows."""
+MOST_NAMES = 256
+"""Arguments whose names are looked for; where a tool has more, any name counts."""
+
+
+class Follow:
+    """Finds the end of a raw value; it has the interface of `Finder`. Immutable.
+
+    `ends` are ends of turn; `names` are those that an argument may have, empty for any.
+    """
+
+    def __init__(self, syntax: CallSyntax, ends: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> None:
+        self.syntax = syntax
+        self.ends = ends
+        self.names = names
+        arguments = syntax.arguments
+        self.in_code: bool = arguments.in_code
+        """A value may be an expression, or a string in quotes."""
+        after = syntax.function[syntax.function.index(Slot.ARGUMENTS) + 1 :]
+        self.closing: tuple[Part, ...] = (arguments.end, *after, syntax.call_end)
+        """What closes a call."""
+        texts = [part for part in (*self.closing, syntax.section_end) if not isinstance(part, Slot)]
+        self.closed: bool = any(map(str.strip, texts))
+        self.fences: tuple[str, ...] = (_FENCE,) if any(_FENCE in text for text in texts) else ()
+        """The Markdown fence, where one closes the call."""
+        self._named: dict[tuple[str, ...], Follow] = {}
+
+    def __reduce__(self) -> tuple[type[Follow], tuple[CallSyntax, tuple[str, ...], tuple[str, ...]]]:
+        return Follow, (self.syntax, self.ends, self.names)
+
+    @classmethod
+    def needed(cls, syntax: CallSyntax) -> bool:
+        """Return whether raw values of `syntax` lack an end marker of their own."""
+        return syntax.arguments.open_ended
+
+    def among(self, names: tuple[str, ...]) -> Follow:
+        """Return a finder for arguments with these names; in code, an argument may have any name."""
+        if self.in_code or not 0 < len(names) <= MOST_NAMES:
+            return self
+        if names not in self._named:
+            if len(self._named) >= MOST_NAMES:
+                self._named.clear()
+            self._named[names] = Follow(self.syntax, self.ends, names)
+        return self._named[names]
+
+    def find(self, text: str, start: int) -> tuple[int, str]:
+        """Return the end of the value, and the text that ends it, if no more text comes; else (-1, "")."""
+        found = self._last.search(text, start)
+        return (found.start(), found.group() or END) if found else (-1, "")
+
+    def decided(self, text: str, start: int) -> tuple[int, str]:
+        """Return the same for every continuation of `text`.
+
+        It returns (n, "") when the value goes on at least up to n.
+        """
+        found = self._ends.search(text, start)
+        limit = self._begun_at(text, start)
+        return (found.start(), found.group()) if found and found.start() <= limit else (limit, "")
+
+    def goes_on(self, text: str, at: int, *, first: bool, final: bool) -> bool | None:
+        """Return whether an argument follows at `at`; None when that depends on text to come.
+
+        `first` means that it would be the first argument.
+        """
+        following = self._firsts if first else self._others
+        if any(_matches(pieces, text, at) for pieces in following):
+            return True
+        return None if not final and any(_begins(pieces, text, at) for pieces in following) else False
+
+    def _begun_at(self, text: str, start: int) -> int:
+        """Return where the tail of `text` may begin what follows the value; its length where it does not.
+
+        What is begun at the end of the text lies near it: what comes before is not searched again for each value.
+        """
+        limit = self._literals.undecided_from(text, start)
+        at = max(start, len(text) - self._longest)
+        while (head := self._heads.search(text, at, limit)) is not None:
+            if any(_begins(pieces, text, head.start()) for pieces in self._compiled):
+                return head.start()
+            at = head.start() + 1
+        return limit
+
+    @cached_property
+    def _ends(self) -> re.Pattern[str]:
+        following = [_whole(pieces) + ("(?=[^=])" if self.in_code else "") for pieces in self._next_arguments]
+        return re.compile("|".join([*following, *map(_whole, self._closings)]))
+
+    @cached_property
+    def _last(self) -> re.Pattern[str]:
+        end = self.syntax.arguments.end
+        following = [_whole(pieces) + ("(?!=)" if self.in_code else "") for pieces in self._next_arguments]
+        closed = [_whole(pieces) + r"\s*\Z" for pieces in _after_layout(end, [end.strip()]) if end.strip()]
+        closed += [] if self.closed else [_whole(pieces) + r"\Z" for pieces in _after_layout(self._layout_after, [])]
+        return re.compile("|".join([*following, *map(_whole, self._closings), *closed]))
+
+    @cached_property
+    def _literals(self) -> Finder:
+        """What may follow, as far as it is the same text always."""
+        every = (*self._next_arguments, *self._closings)
+        return Finder("".join(pieces) for pieces in every if not any(piece in _LENGTHS for piece in pieces))
+
+    @cached_property
+    def _patterns(self) -> list[list[str]]:
+        """What else may follow: white space and names are free in it."""
+        return [
+            found for found in (*self._next_arguments, *self._closings) if any(piece in _LENGTHS for piece in found)
+        ]
+
+    @cached_property
+    def _compiled(self) -> list[list[re.Pattern[str]]]:
+        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in self._patterns]
+
+    @cached_property
+    def _others(self) -> list[list[re.Pattern[str]]]:
+        # What the argument ends with has been taken: `between` begins with it.
+        after = self._arguments_after(self.syntax.arguments.between.removeprefix(self._layout_after))
+        return [[re.compile(_pattern(piece)) for piece in pieces] for pieces in after]
+
+    @cached_property
+    def _firsts(self) -> list[list[re.Pattern[str]]]:
+        entry = self.syntax.arguments.entry
+        pieces = [_GAP, *self._pieces(*entry[: entry.index(Slot.VALUE)])]
+        return [[re.compile(_pattern(piece)) for piece in pieces]]
+
+    @cached_property
+    def _heads(self) -> re.Pattern[str]:
+        return re.compile("|".join(_pattern(pieces[0]) for pieces in self._patterns) or r"(?!)")
+
+    @cached_property
+    def _longest(self) -> int:
+        """Characters that a beginning of what may follow has at most, where it is not the same text always."""
+        return max((sum(_LENGTHS.get(piece, len(piece)) for piece in found) for found in self._patterns), default=0)
+
+    @property
+    def _after_value(self) -> tuple[Part, ...]:
+        """What an argument ends with: at most white space, or the value would have a marker of its own."""
+        entry = self.syntax.arguments.entry
+        return entry[entry.index(Slot.VALUE) + 1 :]
+
+    @property
+    def _layout_after(self) -> str:
+        return _layout(_leading_text(self._after_value))
+
+    @property
+    def _next_arguments(self) -> list[list[str]]:
+        return self._arguments_after(self.syntax.arguments.between)
+
+    def _arguments_after(self, between: str) -> list[list[str]]:
+        entry = self.syntax.arguments.entry
+        named = entry[entry.index(Slot.KEY) + 1 : entry.index(Slot.VALUE)]
+        following = [self._pieces(between, key, *named) for key in self.names or (Slot.KEY,)]
+        if self.in_code and not named[-1].strip():
+            following = [[*pieces, _BLANK] for pieces in following]
+        if not between.strip():
+            return [[*between, *pieces] for pieces in following]
+        return [found for pieces in following for found in _after_layout(between, pieces)]
+
+    @property
+    def _closings(self) -> list[list[str]]:
+        """What closes the arguments, with what closes the run of calls, or begins the next one."""
+        syntax = self.syntax
+        further = (syntax.separator, syntax.call_start, *_head(syntax))
+        if not self.closed:
+            layout = _layout(_leading_text((*self._after_value, *further)))
+            ends = [found for end in self.ends for found in _after_layout(self._layout_after, [end])]
+            return [[*layout, *self._pieces(*further)], *ends]
+        closing = (*self._after_value, *self.closing, syntax.section_end)
+        closings = (self._pieces(*closing), self._pieces(*self.closing, *further))
+        return [found for pieces in closings for found in _after_layout(_leading_text(closing), pieces)]
+
+    def _pieces(self, *parts: Part) -> list[str]:
+        """Return the patterns of the parts, piece by piece; in code, white space between words is free."""
+        pieces: list[str] = []
+        for part in parts:
+            if isinstance(part, Slot):
+                pieces += [_GAP, _NAME]
+                continue
+            if self.in_code:
+                pieces += [piece for token in re.findall(r"\w+|[^\w\s]", part) for piece in (_GAP, *token)]
+            else:
+                pieces += part
+        return list(dropwhile(lambda piece: piece == _GAP or piece.isspace(), pieces))
+
+
+def _head(syntax: CallSyntax) -> list[Part]:
+    """Return what a call begins with, up to and with what follows its name."""
+    at = syntax.function.index(Slot.NAME)
+    after = syntax.function[at + 1 : at + 2]
+    return [*syntax.function[: at + 1], *((syntax.arguments.start,) if after == (Slot.ARGUMENTS,) else after)]
+
+
+def _leading_text(parts: Iterable[Part]) -> str:
+    """Return the text with which the parts begin, up to the first slot."""
+    return "".join(str(part) for part in takewhile(lambda part: not isinstance(part, Slot), parts))
+
+
+def _layout(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]
+
+
+def _after_layout(marker: str, pieces: list[str]) -> list[list[str]]:
+    """Return the pieces after ever less of the white space with which the marker begins: it is not a part of the value."""
+    layout = _layout(marker)
+    return [[*layout[at:], *pieces] for at in range(len(layout) + 1)]
+
+
+def _pattern(piece: str) -> str:
+    return piece if piece in _LENGTHS else re.escape(piece)
+
+
+def _whole(pieces: Iterable[str]) -> str:
+    return "".join(map(_pattern, pieces))
+
+
+def _matches(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
+    for piece in pieces:
+        found = piece.match(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
+
+
+def _begins(pieces: Iterable[re.Pattern[str]], text: str, at: int) -> bool:
+    """Return whether the text from `at` on is a beginning of the pieces."""
+    for piece in pieces:
+        found = piece.match(text, at)
+        if found is None or found.end() == len(text):
+            return found is not None or at == len(text)
+        at = found.end()
+    return False

@@ -1,0 +1,215 @@
+"""Conversations made to learn something, and what a template makes of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unrender.analysis.allowance import Allowance
+from unrender.analysis.ask.probes import (
+    BOS,
+    CONTENT,
+    EOS,
+    IDS,
+    KEYS,
+    NAMES,
+    NEEDLES,
+    NUMBERS,
+    REASONING,
+    RESULT,
+    USER,
+    USER2,
+    Prober,
+    assistant,
+    carries_needle,
+    make_calls,
+    offered_tools,
+    result,
+    text_after,
+    text_between,
+    user,
+)
+from unrender.rendering import cost as budget
+from unrender.rendering.capabilities import ReasoningPlace
+from unrender.rendering.template import Template
+
+SOURCE = (
+    "{{ bos_token }}{% for m in messages %}<{{ m.role }}{{ '-' if off }}>{{ m.content }}{% endfor %}{{ eos_token }}"
+    "{{ tools | length if tools }}{{ '<assistant>' if add_generation_prompt }}"
+)
+
+
+def prober(source=SOURCE, **capabilities):
+    return Prober(template=Template(source)).with_capabilities(**capabilities)
+
+
+def test_calls_have_names_ids_and_numbers_of_their_own():
+    """The n-th call has the n-th name and id; its numbers are counted up, so that no two are alike."""
+    calls = make_calls(2, 2)
+
+    assert [call.name for call in calls] == list(NAMES[:2])
+    assert [call.id for call in calls] == list(IDS[:2])
+    assert [dict(call.arguments) for call in calls] == [
+        {KEYS[0]: NUMBERS[0], KEYS[1]: NUMBERS[1]},
+        {KEYS[0]: NUMBERS[0] + 1, KEYS[1]: NUMBERS[1] + 1},
+    ]
+    assert [len(call.arguments) for call in (*make_calls(1), *make_calls(1, 0))] == [1, 0]
+    assert make_calls(0) == ()
+
+
+def test_a_pause_of_the_process_refuses_no_probe(monkeypatch):
+    """The clock jumps in the middle of one rendering, as it does while garbage is collected: the probe is asked again."""
+    ticks = iter([0.0])
+    monkeypatch.setattr(budget, "now", lambda: next(ticks, 100.0))
+    many = Prober.within(Allowance(), Template("{% for i in range(300) %}{{ i }} {% endfor %}"))
+
+    assert many.render([user()]) == "".join(f"{i} " for i in range(300))
+    assert many.renderings == 1
+
+
+def test_calls_are_written_as_openai_does():
+    """Arguments are JSON text, non-ASCII characters as they are."""
+    call = make_calls(1)[0]
+
+    assert call.to_openai() == {
+        "id": IDS[0],
+        "type": "function",
+        "function": {"name": NAMES[0], "arguments": json.dumps(dict(call.arguments))},
+    }
+    changed = type(call)(name="f", arguments={"k": "ä"}, id="1")
+    assert changed.to_openai()["function"]["arguments"] == '{"k": "ä"}'
+
+
+def test_messages_hold_what_is_given():
+    """Reasoning and calls are keys only when there are any."""
+    call = make_calls(1)[0]
+
+    assert user() == {"role": "user", "content": USER}
+    assert user("x") == {"role": "user", "content": "x"}
+    assert assistant() == {"role": "assistant", "content": ""}
+    assert assistant("a", "b", [call]) == {
+        "role": "assistant",
+        "content": "a",
+        "reasoning_content": "b",
+        "tool_calls": [call.to_openai()],
+    }
+    assert result(call) == {"role": "tool", "tool_call_id": IDS[0], "name": NAMES[0], "content": RESULT}
+
+
+def test_offered_tools_are_those_that_are_called():
+    """Every name is offered, each with all keys as integers that nobody requires."""
+    functions = [tool["function"] for tool in offered_tools()]
+
+    assert [function["name"] for function in functions] == list(NAMES)
+    assert {tool["type"] for tool in offered_tools()} == {"function"}
+    for function in functions:
+        assert function["description"]
+        assert function["parameters"]["type"] == "object"
+        assert function["parameters"]["required"] == []
+        assert list(function["parameters"]["properties"]) == list(KEYS)
+        assert {item["type"] for item in function["parameters"]["properties"].values()} == {"integer"}
+        assert all(item["description"] for item in function["parameters"]["properties"].values())
+
+
+def test_answer_follows_the_last_input():
+    """What is before the question is cut off; BOS and EOS are needles; tools are offered where they are taken."""
+    plain, offering = prober(), prober(supports_tools=True)
+
+    assert plain.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}"
+    assert plain.answer(None, prompt=True) == f"{EOS}<assistant>"
+    assert offering.answer(assistant(CONTENT)) == f"<assistant>{CONTENT}{EOS}3"
+    assert offering.answer(assistant(CONTENT), tools=False) == f"<assistant>{CONTENT}{EOS}"
+    assert plain.answer(assistant(CONTENT), after=[user(USER2)]) == f"<assistant>{CONTENT}<user>{USER2}{EOS}"
+    assert plain.render([user()]) == f"{BOS}<user>{USER}{EOS}"
+
+
+def test_answer_to_a_result_follows_the_result():
+    """The last message before the answer is the input, whoever says it."""
+    before = [user(), assistant("x"), result(make_calls(1)[0])]
+
+    assert prober(supports_tool_role=True).answer(assistant(CONTENT), before=before) == f"<assistant>{CONTENT}{EOS}"
+
+
+def test_answer_without_the_input_is_none():
+    """A rendering that does not show the question says nothing."""
+    assert prober("<{{ messages[-1].content }}>").answer(assistant(CONTENT)) is None
+    assert prober("{{ nothing.at.all }}").answer(assistant(CONTENT)) is None
+
+
+REFUSING = (
+    "{% for m in messages %}{% if loop.last and m.role == 'assistant' %}{{ raise_exception('no') }}{% endif %}"
+    "<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endfor %}"
+)
+
+
+def test_answer_that_may_not_be_last_is_asked_on():
+    """A template that refuses an answer in the last place is asked on, and the question is cut off with its header."""
+    assert prober(REFUSING).answer(assistant(CONTENT)) == f"</user><assistant>{CONTENT}</assistant>"
+    assert prober(REFUSING).answer(assistant(CONTENT), after=[assistant(CONTENT)]) is None
+    assert prober("{{ raise_exception('no') }}").answer(None) is None
+
+
+def test_thinking_is_switched():
+    """The switch is on unless it is said to be off; None leaves it to the template."""
+    switched = prober(thinking_off=(("off", True),), thinking_on=(("bos_token", "on"),))
+
+    assert (switched.render([user()]) or "")[:2] == "on"
+    assert "<user->" in (switched.render([user()], thinking=False) or "")
+    assert (switched.render([user()], thinking=None) or "").startswith(BOS)
+
+
+def test_what_was_rendered_is_remembered():
+    """The same question is asked once, also by probers of other capabilities; each refusal counts as a rendering."""
+    first = prober()
+    first.render([user()])
+    first.with_capabilities(supports_tools=True).render([user()])
+    assert first.renderings == 1
+
+    first.render([user()], prompt=True)
+    first.render([user("x")])
+    assert first.renderings == 3
+    assert not first.given_up
+    assert first.why_given_up == ""
+
+
+def test_reasoning_is_put_where_it_belongs():
+    """A probe is shaped for the template."""
+    shaped = prober(
+        "{% for m in messages %}{{ m.content }}{{ m.thought }}{% endfor %}",
+        reasoning_place=ReasoningPlace.FIELD,
+        reasoning_field="thought",
+    )
+
+    assert shaped.answer(assistant(CONTENT, REASONING)) == f"{CONTENT}{REASONING}"
+
+
+def test_texts_are_cut_at_needles():
+    """After the last needle, and between the last one and the next other."""
+    assert (text_after("a|b|c", "|"), text_after("abc", "|")) == ("c", None)
+    assert text_between("a(b(c)d)e", "(", ")") == "c"
+    assert [text_between(text, "(", ")") for text in (None, "a)b", "a(b", "a)b(c")] == [None] * 4
+
+
+@pytest.mark.parametrize("text", [*NEEDLES, *(str(number + i) for number in NUMBERS for i in range(3))])
+def test_needles_are_recognised(text):
+    """Every needle, and every number of a call, is found inside a text."""
+    assert carries_needle(f"x{text}y")
+    assert not carries_needle(f"{text[0]} {text[1:]}")
+
+
+def test_other_text_carries_no_needle():
+    """Neither numbers beside the needles nor words."""
+    assert not any(carries_needle(text) for text in ("", "x", str(NUMBERS[0] + 3), str(NUMBERS[0] - 1)))
+
+
+def test_a_template_is_given_up_when_it_costs_too_much():
+    """What is over the allowance is not rendered, and the reason is known."""
+    asked = prober()
+    for number in range(400):
+        asked.render([user(str(number))])
+
+    assert asked.given_up
+    assert "400" in asked.why_given_up
+    assert asked.render([user("another")]) is None
+    assert asked.render([user("0")]) is not None

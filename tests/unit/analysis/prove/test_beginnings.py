@@ -1,0 +1,50 @@
+"""Beginnings of answers that no answer goes on from."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender import ChatTemplate, FormatWarning
+from unrender.parser.streaming import Parser
+
+MESSAGES = "{% for m in messages %}<{{ m.role }}>{{ before if m.role == 'assistant' }}{{ m.content }}<end>{% endfor %}"
+TOOL = {"name": "now"}
+PROMPTS = {
+    "one character": ("<assistant>:", " ", ":"),
+    "words": ("<assistant>Sure, ", "\n", "Sure, "),
+    "other layout": ("<assistant>: ", "\n", ": "),
+}
+
+
+@pytest.mark.parametrize(("prompt", "before", "begun"), PROMPTS.values(), ids=PROMPTS)
+@pytest.mark.parametrize("tools", [None, [TOOL]])
+def test_answers_are_generated_after_every_prompt(prompt, before, begun, tools):
+    """Where prompt and history differ, what the prompt writes is a header: grammars are written, samples read as drawn."""
+    source = f"{{% set before = {before!r} %}}{MESSAGES}{{% if add_generation_prompt %}}{prompt}{{% endif %}}"
+    template = ChatTemplate.from_string(source)
+
+    with pytest.warns(FormatWarning, match="as no answer does: it counts as their header"):
+        headers = template.format.turn.headers
+    turn = template.prepare([{"role": "user", "content": "Hi"}], tools=tools)
+
+    assert headers[-1].endswith(begun)
+    assert turn.begun == ""
+    assert turn.gbnf()
+    assert turn.lark()
+    assert turn.structural_tag()
+    for seed in range(5):
+        parser = Parser(turn.format, turn.request, prompt=turn.prompt, strict=True)
+        parser.finish(text=turn.sample(seed))
+
+
+def test_reasoning_that_the_prompt_opens_stays_open():
+    """Only what is before the opener becomes a header."""
+    source = (
+        "{% for m in messages %}<{{ m.role }}>{{ ' <think>' ~ m.reasoning_content ~ '</think>' if m.reasoning_content }}"
+        "{{ m.content }}<end>{% endfor %}{% if add_generation_prompt %}<assistant>:<think>{% endif %}"
+    )
+    turn = ChatTemplate.from_string(source).prepare([{"role": "user", "content": "Hi"}])
+
+    assert turn.begun.endswith("<think>")
+    assert turn.parse("Hm.</think>Yes.<end>").reasoning == "Hm."
+    assert turn.gbnf()

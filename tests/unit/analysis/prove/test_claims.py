@@ -1,0 +1,162 @@
+"""What a format claims in vain gives way to less, and what holds stays."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import golden_formats
+import pytest
+
+from unrender import ChatTemplate, FormatWarning
+from unrender.analysis.ask.discovery import discover
+from unrender.analysis.ask.probes import CONTENT, Prober
+from unrender.analysis.prove.claims import claims_parts, prove
+from unrender.analysis.prove.readback import SAID, TOLD
+from unrender.format import Content, ContentMode, Reasoning, ReasoningMode, ToolMode
+from unrender.rendering.template import Template
+from unrender.verify import verify
+from unrender.verify.report import Verdict
+
+GLUED = """
+{%- if tools %}<|tools|>{{ tools | tojson }}<|end|>{% endif -%}
+{%- for message in messages -%}
+<|{{ message.role }}|>
+{%- if message.content and message.role == 'assistant' %}{{ '>>>all\\n' }}{% endif %}{{ message.content or '' }}
+{%- for call in message.tool_calls or [] -%}{{ '>' + call.function.name + '\\n' + call.function.arguments }}{%- endfor -%}
+<|end|>
+{%- endfor -%}
+{%- if add_generation_prompt %}<|assistant|>>>>{% endif -%}
+"""
+"""Only the prompt writes all of the arrows before a call."""
+
+
+def probing(name: str) -> Prober:
+    path = golden_formats.TEMPLATES / f"{name}.jinja"
+    return discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
+
+
+@pytest.fixture
+def prober():
+    return probing("json-tags")
+
+
+@pytest.fixture
+def format():
+    return golden_formats.derived(golden_formats.TEMPLATES / "json-tags.jinja")
+
+
+def test_what_holds_is_kept(prober, format):
+    """Nothing is given up, and nothing is misread."""
+    proof = prove(prober, format)
+
+    assert (proof.format, proof.given_up, proof.misread) == (format, (), ())
+
+
+def test_calls_that_are_not_read_are_no_longer_claimed(prober, format):
+    """A wrong call syntax goes, with a sentence; reasoning and content stay."""
+    proof = prove(
+        prober, replace(format, tools=replace(format.tools, call_start="<call>", call_end="</call>", section_start=""))
+    )
+
+    assert proof.format.tools.mode is ToolMode.NONE
+    assert (proof.format.reasoning, proof.format.content) == (format.reasoning, format.content)
+    assert [text.partition(":")[0] for text in proof.given_up] == ["calls are read"]
+    assert proof.misread == ()
+
+
+def test_reasoning_that_is_not_read_is_no_longer_claimed():
+    """Wrong markers of reasoning go, with a sentence."""
+    format = golden_formats.derived(golden_formats.TEMPLATES / "wrapped-eos.jinja")
+    wrong = Reasoning(mode=ReasoningMode.TAG_BASED, start="<plan>", end="</plan>")
+    proof = prove(probing("wrapped-eos"), replace(format, reasoning=wrong))
+
+    assert proof.format.reasoning == Reasoning()
+    assert [text.partition(":")[0] for text in proof.given_up] == ["reasoning is read"]
+
+
+@pytest.mark.parametrize("start", [CONTENT, f"{CONTENT}\n<"])
+def test_a_wrong_second_wrapper_goes_alone(prober, format, start):
+    """Content beside calls that has no wrapper is read without, and everything else as before, content alone as well."""
+    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=start, end="</tool_call>")
+    proof = prove(prober, replace(format, content_with_calls=wrong))
+
+    assert proof.format.content_with_calls is None
+    assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
+    assert len(proof.given_up) == 1
+
+
+def test_a_wrong_wrapper_goes_alone(prober, format):
+    """Content of which a piece was taken for its wrapper is read without any."""
+    wrong = Content(mode=ContentMode.ALWAYS_WRAPPED, start=CONTENT, end="</say>")
+    proof = prove(prober, replace(format, content=wrong))
+
+    assert (proof.format.content, proof.format.tools) == (format.content, format.tools)
+    assert [text.partition(":")[0] for text in proof.given_up] == ["content is wrapped"]
+
+
+def test_nothing_is_given_up_where_no_answer_is_read(prober, format):
+    """What is misread altogether says nothing about calls: it stays as it was, and is named."""
+    turn = replace(format.turn, end="", ends=())
+    proof = prove(prober, replace(format, turn=turn))
+
+    assert proof.format.tools == format.tools
+    assert {found.said.name for found in proof.misread} == {said.name for said in (*SAID, TOLD)}
+
+
+def test_claims_are_of_shapes():
+    """A format without calls claims none, and one of single calls no two."""
+    format = golden_formats.derived(golden_formats.TEMPLATES / "plain.jinja")
+
+    assert [said.name for said in SAID if claims_parts(format, said)] == ["content"]
+
+
+def test_single_calls_are_claimed_alone(format):
+    """Where a format has one call only, it claims no answer of more."""
+    single = replace(format, tools=replace(format.tools, parallel=False))
+
+    assert [said.name for said in SAID if claims_parts(format, said) != claims_parts(single, said)] == [
+        "two calls",
+        "three calls",
+    ]
+
+
+def test_what_is_given_up_is_a_warning_and_not_a_refuted_claim():
+    """The format says less, warns once, and everything it still says is proved."""
+    template = ChatTemplate.from_string(GLUED)
+
+    with pytest.warns(FormatWarning, match="several calls are read"):
+        format = template.format
+    with warnings.catch_warnings(action="error"):
+        assert template.format is format
+    report = verify(template, samples=3)
+
+    assert format.tools.mode is not ToolMode.NONE
+    assert not format.tools.parallel
+    assert [found.capability for found in report.refuted if "rammar" not in found.capability] == []
+    unclaimed = [found for found in report.findings if found.reason == "the format does not claim to read it"]
+    assert {(found.capability, found.verdict) for found in unclaimed} == {
+        ("parallel tool calls", Verdict.NOT_OBSERVABLE),
+        ("identical tool calls", Verdict.NOT_OBSERVABLE),
+    }
+
+
+UNMARKED = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}<bot>{% if m.reasoning_content %}<{{ m.reasoning_content }}{% endif %}"
+    "{{ m.content }}<end>{% else %}<user>{{ m.content }}<end>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<bot>{% endif %}"
+)
+
+
+def test_what_cannot_be_derived_is_said_alike_everywhere():
+    """Reasoning that nothing ends is not a part of the format: analysis, its warning and verification say the same."""
+    template = ChatTemplate.from_string(UNMARKED)
+
+    with pytest.warns(FormatWarning, match="reasoning is read: is not claimed"):
+        format = template.format
+    verdicts = {found.capability: found.verdict for found in verify(template, samples=3).findings}
+
+    assert format.reasoning == Reasoning()
+    assert set(template.analysis.given_up) <= set(template.analysis.diagnostics)
+    assert verdicts["reasoning"] is Verdict.NOT_OBSERVABLE
+    assert verdicts["content"] is Verdict.PROVED

@@ -1,0 +1,103 @@
+"""What analysis derives and no Format may hold gives way to a weaker claim, and is said."""
+
+from __future__ import annotations
+
+import pytest
+from properties.families import TAG_AND_JSON, THINK
+
+from unrender.analysis import analyze
+from unrender.analysis.prove.claims import possible_format
+from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, TurnTexts
+from unrender.messages.wire import Request
+from unrender.parser.streaming import Parser
+from unrender.rendering.template import Template
+
+TOOLS = TAG_AND_JSON.format.tools
+CLOSER_ALONE = r"""{%- for m in messages -%}
+{%- if m.role == 'assistant' -%}
+{{- '<assistant>\n' }}
+{%- if m.reasoning_content %}{{ '<think>\n' + m.reasoning_content + '\n</think>\n' }}{% else %}{{ '</think>\n' }}{% endif %}
+{%- if m.content %}{{ m.content + '\n' }}{% endif %}
+{%- for c in m.tool_calls or [] %}{{ '<call>' + c.function.name + '\n' + c.function.arguments | tojson + '</call>\n' }}
+{%- endfor %}
+{{- '</assistant>\n' }}
+{%- elif m.role == 'tool' %}{{ '<result>' + m.content + '</result>\n' }}
+{%- else -%}{{ '<user>\n' + m.content + '\n</user>\n' }}
+{%- endif %}{%- endfor -%}
+{%- if add_generation_prompt %}{{ '<assistant>\n' }}{{ '<think>' if enable_thinking else '</think>' }}{% endif %}"""
+"""Where there is no reasoning, its closer alone is written."""
+NO_HEADER = r"""{%- for m in messages -%}
+{%- if m.reasoning_content %}{{ '<think>' + m.reasoning_content + '</think>' }}{% endif %}
+{{- m.content }}{% if m.role == 'assistant' %}<end>{% endif %}
+{%- endfor -%}"""
+LONG_END = (
+    "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ 'x' * 40000 }}{% endif %}{% endfor %}"
+)
+
+
+def test_a_field_goes_before_its_part() -> None:
+    """Of a turn that is sound but for one field, that field alone is given up."""
+    found, given_up = possible_format(Format(), turn=TurnTexts(headers=("<h>",), end="x" * 40_000), reasoning=THINK)
+
+    assert found == Format(turn=TurnTexts(headers=("<h>",)), reasoning=THINK)
+    assert len(given_up) == 1
+    assert given_up[0].startswith("turn.end: was given up")
+
+
+def test_a_part_goes_that_its_field_is_needed_for() -> None:
+    """Reasoning without its closer is nothing, and neither is what needs calls that were given up."""
+    blank = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="\n")
+    wrapped = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<c>", end="</c>")
+
+    found, given_up = possible_format(Format(tools=TOOLS), reasoning=blank, content=wrapped)
+
+    assert found == Format(tools=TOOLS, content=wrapped)
+    assert [said.partition(":")[0] for said in given_up] == ["reasoning.end", "reasoning.end"]
+
+
+def test_what_depends_on_a_part_goes_with_it() -> None:
+    """Calls that are given up are no longer held by reasoning."""
+    holding = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>", holds_calls=True)
+
+    found, given_up = possible_format(Format(tools=TOOLS, reasoning=holding), tools=CallSyntax())
+
+    assert (found.tools, found.reasoning.holds_calls, found.reasoning.end) == (CallSyntax(), False, "</think>")
+    assert len(given_up) == 1
+
+
+def test_what_no_field_is_to_blame_for_goes_together() -> None:
+    """Markers that are too long together are all given up: nothing tells which of them is wrong."""
+    turn = TurnTexts(headers=tuple(f"<{letter * 900}>" for letter in "abcdefghijklmnopqrs"))
+
+    found, given_up = possible_format(Format(reasoning=THINK), turn=turn)
+
+    assert found == Format(reasoning=THINK)
+    assert len(given_up) == 1
+    assert given_up[0].endswith("and everything found with it was given up")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [CLOSER_ALONE, NO_HEADER, LONG_END], ids=["closer alone", "no header", "long end"])
+def test_every_template_gives_a_format_that_a_parser_reads(source: str) -> None:
+    """Analysis raises on no template, and its format makes a parser."""
+    format = analyze(Template(source)).format
+    parser = Parser(format, Request())
+
+    parser.feed("Hi")
+    parser.finish()
+
+    assert parser.message.content == "Hi"
+
+
+def test_a_closer_is_never_blank() -> None:
+    """A closer that is also written alone, for no reasoning, is the closer, not the beginning of content."""
+    reasoning = analyze(Template(CLOSER_ALONE)).format.reasoning
+
+    assert (reasoning.start, reasoning.end, reasoning.empty) == ("<think>\n", "\n</think>", "</think>")
+
+
+def test_what_is_given_up_is_said() -> None:
+    """A diagnostic names the field and what was expected of it."""
+    analysis = analyze(Template(LONG_END))
+
+    assert any("turn.end: was given up" in said and "at most" in said for said in analysis.diagnostics)

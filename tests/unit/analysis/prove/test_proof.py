@@ -1,0 +1,101 @@
+"""Writing probes again from a format."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import golden_formats
+import pytest
+
+from unrender.analysis.ask.answers import Answers, render_answers
+from unrender.analysis.ask.discovery import discover
+from unrender.analysis.ask.probes import CONTENT, NAMES, REASONING, Prober
+from unrender.analysis.ask.questions import render_turns
+from unrender.analysis.find.turn_frame import Frame, find_frame
+from unrender.analysis.prove.proof import Doubt, calls_are_refuted, find_doubts
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.rendering.template import Template
+
+
+@pytest.fixture
+def proof():
+    path = golden_formats.TEMPLATES / "json-tags.jinja"
+    prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
+    frame = find_frame(render_turns(prober), part_opener="")
+    return render_answers(prober, frame), frame, golden_formats.derived(path)
+
+
+def doubts(proof, format: Format):
+    answers, frame, _ = proof
+    return find_doubts(answers, frame, format)
+
+
+def test_right_format_leaves_no_doubt(proof):
+    """Every probe comes out as the template renders it."""
+    assert doubts(proof, proof[2]) == ()
+
+
+def test_white_space_is_no_doubt(proof):
+    """Layout may differ from shape to shape."""
+    format = proof[2]
+
+    assert doubts(proof, replace(format, turn=replace(format.turn, content_to_tools=" \n\n"))) == ()
+
+
+def test_wrong_marker_is_a_doubt(proof):
+    """A marker that the template does not write shows in all shapes that have it, with both texts."""
+    format = proof[2]
+    wrong = replace(format, tools=replace(format.tools, call_start="<call>"))
+
+    found = doubts(proof, wrong)
+
+    assert "one call" in {doubt.shape for doubt in found}
+    assert "<tool_call>" in found[0].rendered
+    assert "<call>" in found[0].rebuilt
+    assert calls_are_refuted(found, wrong)
+    assert not calls_are_refuted((), wrong)
+
+
+def test_shapes_that_do_not_show_all_parts_are_not_judged():
+    """An answer without its needles says nothing of the format; one with them does."""
+    frame = Frame(lead="", header="", appended="Bye")
+    hidden = Answers(content="nothing", mixed=f"{CONTENT}!", two_calls=NAMES[0], reasoned=CONTENT)
+    written = Answers(content=f"{CONTENT}!", empty_call=f" {CONTENT}")
+
+    assert find_doubts(hidden, frame, Format()) == ()
+    assert [doubt.shape for doubt in find_doubts(written, frame, Format())] == ["content"]
+    assert find_doubts(Answers(content=f"{CONTENT} Bye"), frame, Format()) == ()
+    later = Answers(content="nothing", reasoned=f"{CONTENT}{REASONING}")
+    assert [doubt.shape for doubt in find_doubts(later, frame, Format())] == ["reasoning and content"]
+
+
+def test_what_ends_a_turn_is_no_doubt():
+    """An answer may be followed by any end of the turn, and by none; the empty form of reasoning may be missing."""
+    frame = Frame(lead="", header="")
+    ended = Format(
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>", empty="<r></r>"),
+        turn=TurnTexts(end="<end>", ends=("<stop>",)),
+    )
+
+    for text in (CONTENT, f"{CONTENT}<end>", f"{CONTENT}<stop>", f"<r></r>{CONTENT}", f"<r>\n</r>{CONTENT}\n<end>"):
+        assert find_doubts(Answers(content=text), frame, ended) == ()
+    assert find_doubts(Answers(content=f"{CONTENT}<other>"), frame, ended) != ()
+
+
+def test_a_doubt_shows_both_texts():
+    """A sentence with the shape, what is rendered and what was made of it, each at most in part."""
+    assert str(Doubt(shape="content", rendered="a", rebuilt="b")) == "content: rendered as 'a', understood as 'b'"
+    assert len(str(Doubt(shape="content", rendered="a" * 900, rebuilt="b" * 900))) < 500
+
+
+def test_two_calls_count_where_they_may_be():
+    """A syntax is refuted when no call comes out, or neither one nor two where two are possible."""
+    one, two = (Doubt(shape=shape, rendered="", rebuilt="") for shape in ("one call", "two calls"))
+    tools = CallSyntax(
+        mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
+    )
+    several, single = Format(tools=tools), Format(tools=replace(tools, parallel=False))
+
+    assert [calls_are_refuted(doubts, several) for doubts in ((one,), (two,), (one, two))] == [False, False, True]
+    assert [calls_are_refuted(doubts, single) for doubts in ((one,), (two,))] == [True, False]
+    assert not calls_are_refuted((one, two), Format())

@@ -1,0 +1,293 @@
+"""A template's own answers in, what a Format does not read of them out: literal texts for each clause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unrender.analysis.ask.probes import (
+    CONTENT,
+    EOS,
+    NAMES,
+    REASONING,
+    RESULT,
+    USER,
+    USER2,
+    Prober,
+    assistant,
+    make_calls,
+    user,
+)
+from unrender.analysis.prove.readback import SAID, TOLD, CutOut, Misread, Said, cut_outs, misread
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.messages.wire import CallStatus, Message, ToolCall
+from unrender.rendering.capabilities import ReasoningPlace
+from unrender.rendering.template import Template
+
+SOURCE = """\
+{%- for m in messages -%}
+<{{ m.role }}>
+{%- if m.reasoning_content %}<r>{{ m.reasoning_content }}</r>{% endif %}
+{{- m.content or '' }}
+{%- for c in m.tool_calls or [] %}<call>{{ c.function.name }} {{ c.function.arguments }}</call>{% endfor %}
+{{- eos_token if m.role == 'assistant' }}
+{%- endfor -%}
+{{- '<assistant>' if add_generation_prompt }}"""
+FORMAT = Format(
+    turn=TurnTexts(headers=("<assistant>",)),
+    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
+    tools=CallSyntax(
+        mode=ToolMode.TAG_WITH_JSON,
+        call_start="<call>",
+        function=(Slot.NAME, " ", Slot.ARGUMENTS),
+        call_end="</call>",
+    ),
+)
+C, R = CONTENT, REASONING
+ONE, TWO = make_calls(2)
+CALL, BARE, BOTH = (
+    Said(name="call", calls=(ONE,)),
+    Said(name="bare", calls=make_calls(1, 0)),
+    Said(name="two", calls=(ONE, TWO)),
+)
+WRITTEN = f'<call>{ONE.name} {{"akeyvorn": 730101}}</call>'
+WRITTEN_TWO = f'<call>{TWO.name} {{"akeyvorn": 730102}}</call>'
+ASKED = f"<user>{USER}<assistant>"
+
+
+def prober(source: str = SOURCE, **known: object) -> Prober:
+    capabilities = {
+        "supports_tool_calls": True,
+        "supports_tool_role": True,
+        "supports_content_with_reasoning_and_calls": True,
+        "reasoning_place": ReasoningPlace.FIELD,
+        "reasoning_field": "reasoning_content",
+    }
+    return Prober(template=Template(source)).with_capabilities(**(capabilities | known))
+
+
+def read(
+    said: Said, answer: str, *, source: str = SOURCE, format: Format = FORMAT, start: str = ASKED, asked: bool = True
+):
+    """Return the message that an answer is misread as; None where it is read right, or is not judged."""
+    shown = CutOut(said=said, before=(user(),), start=start, answer=answer, asked=asked)
+    found = misread(prober(source), format, [shown])
+    return found[0].message if found else None
+
+
+SHOWN = {
+    "content": (Said(name="", content=C), f"<a>{C}", True),
+    "content twice": (Said(name="", content=C), f"{C}{C}", False),
+    "content and the question": (Said(name="", content=C), f"{C}{USER}", False),
+    "other content": (Said(name="", content=C), R, False),
+    "reasoning is missing": (Said(name="", content=C, reasoning=R), C, False),
+    "reasoning twice": (Said(name="", content=C, reasoning=R), f"{R}{C}{R}", True),
+    "a call": (CALL, WRITTEN, True),
+    "a call twice": (CALL, WRITTEN * 2, True),
+    "a name alone": (CALL, ONE.name, False),
+    "another value": (CALL, WRITTEN.replace("730101", "5"), False),
+    "another key": (CALL, WRITTEN.replace("akeyvorn", "key"), False),
+    "one call of two": (BOTH, WRITTEN, False),
+}
+
+
+@pytest.mark.parametrize(("said", "text", "expected"), SHOWN.values(), ids=SHOWN)
+def test_answers_are_judged_that_show_all_of_it(said, text, expected):
+    """Every needle is there, content once, and the question is not."""
+    assert said.is_in(text, USER) is expected
+
+
+def call(name=ONE.name, arguments='{"akeyvorn": 730101}', status=CallStatus.COMPLETE):
+    return ToolCall(name=name, arguments=arguments, id="0", status=status)
+
+
+MEANT = {
+    "the call": (Message(tool_calls=(call(),)), True, False, False),
+    "with content": (Message(content=C, tool_calls=(call(),)), False, False, False),
+    "with reasoning": (Message(reasoning=R, tool_calls=(call(),)), False, False, True),
+    "other arguments": (Message(tool_calls=(call(arguments="{}"),)), False, True, False),
+    "another name": (Message(tool_calls=(call(NAMES[1]),)), False, True, False),
+    "twice": (Message(tool_calls=(call(), call())), False, True, False),
+    "never": (Message(content=WRITTEN), False, True, False),
+    "cut off": (Message(dead_calls=(call(status=CallStatus.TRUNCATED),)), False, True, False),
+    "with another that is cut off": (
+        Message(tool_calls=(call(),), dead_calls=(call(status=CallStatus.TRUNCATED),)),
+        False,
+        True,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "same", "calls_are_wrong", "reasoning_is_wrong"), MEANT.values(), ids=MEANT)
+def test_a_message_says_just_what_was_meant(message, same, calls_are_wrong, reasoning_is_wrong):
+    """Content, reasoning and whole calls are compared, and a misread answer tells which of them is wrong."""
+    shown = CutOut(said=CALL, before=(), start="", answer=WRITTEN, asked=True)
+    found = Misread(cut_out=shown, message=message)
+
+    assert CALL.is_said_by(message) is same
+    assert (found.calls_are_wrong, found.reasoning_is_wrong) == (calls_are_wrong, reasoning_is_wrong)
+
+
+def test_calls_are_compared_when_all_are_complete():
+    """A call that is cut off is another one, though all of it is there."""
+    second = '{"akeyvorn": 730102}'
+
+    assert BOTH.is_said_by(Message(tool_calls=(call(), call(TWO.name, second))))
+    assert not BOTH.is_said_by(
+        Message(tool_calls=(call(),), dead_calls=(call(TWO.name, second, CallStatus.TRUNCATED),))
+    )
+
+
+def test_answers_say_what_they_are_called():
+    """Content, reasoning, and the arguments of each call."""
+    shapes = {
+        said.name: (bool(said.content), bool(said.reasoning), [len(item.arguments) for item in said.calls])
+        for said in SAID
+    }
+
+    assert shapes == {
+        "content": (True, False, []),
+        "reasoning and content": (True, True, []),
+        "one call": (False, False, [1]),
+        "two calls": (False, False, [1, 1]),
+        "three calls": (False, False, [2, 2, 2]),
+        "a call without arguments": (False, False, [0]),
+        "reasoning and a call": (False, True, [1]),
+        "content and a call": (True, False, [1]),
+        "reasoning, content and a call": (True, True, [1]),
+    }
+
+
+def test_every_answer_is_cut_out():
+    """After a question all of them, after another one content, and after a result the usual four."""
+    shown = cut_outs(prober())
+
+    assert [(found.said, found.before[-1]["content"]) for found in shown] == [
+        *((said, USER) for said in (*SAID, TOLD)),
+        (SAID[0], USER2),
+        *(
+            (said, RESULT)
+            for said in SAID
+            if said.name in ("content", "reasoning and content", "one call", "content and a call")
+        ),
+    ]
+    assert shown[0] == CutOut(said=SAID[0], before=(user(),), start=ASKED, answer=f"{C}{EOS}", asked=True)
+    assert shown[3].answer == f"{WRITTEN}{WRITTEN_TWO}{EOS}"
+    assert shown[10].before == (user(), assistant(C, R), user(USER2))
+    assert all(found.asked and found.start.endswith("<assistant>") for found in shown)
+
+
+def test_answers_go_on_with_what_the_prompt_begins_alike():
+    """Where an answer does not go on with the whole prompt, it begins after what both have in common."""
+    shown = cut_outs(prober(SOURCE.replace("'<assistant>'", "'<assistant><r>'")))
+
+    assert (shown[0].start, shown[0].answer, shown[0].asked) == (ASKED, f"{C}{EOS}", False)
+    assert (shown[1].start, shown[1].answer, shown[1].asked) == (f"{ASKED}<r>", f"{R}</r>{C}{EOS}", True)
+
+
+def test_answers_begin_where_the_prompt_ends():
+    """Also in the middle of a word."""
+    glued = SOURCE.replace("<{{ m.role }}>", "{{ m.role }}").replace("'<assistant>'", "'assistant'")
+
+    assert cut_outs(prober(glued))[0] == CutOut(
+        said=SAID[0], before=(user(),), start=f"user{USER}assistant", answer=f"{C}{EOS}", asked=True
+    )
+
+
+NO_PROMPT = "{{ raise_exception('no') if add_generation_prompt }}"
+NO_CALLS = "{% for m in messages if m.tool_calls %}{{ raise_exception('no') }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("source", "known", "count"),
+    [
+        (SOURCE, {"supports_tool_calls": False}, 11),
+        (SOURCE, {"supports_tool_role": False}, 11),
+        (SOURCE + NO_PROMPT, {}, 0),
+        (SOURCE + NO_CALLS, {}, 3),
+        ("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", {}, 3),
+        ("{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", {}, 0),
+        (SOURCE.replace("m.content or ''", "m.content if m.role != 'user'"), {}, 4),
+    ],
+    ids=[
+        "no calls",
+        "no results",
+        "no prompt",
+        "refuses calls",
+        "content alone",
+        "nothing in common",
+        "hides questions",
+    ],
+)
+def test_what_is_not_shown_is_not_cut_out(source, known, count):
+    """Refusals, and answers whose parts or whose question do not show, are left out."""
+    assert len(cut_outs(prober(source, **known))) == count
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (SAID[0], f"{C}{EOS}"),
+        (SAID[1], f"<r>{R}</r>{C}{EOS}"),
+        (CALL, WRITTEN),
+        (BARE, f"<call>{ONE.name} {{}}</call>{EOS}"),
+        (BOTH, WRITTEN + WRITTEN_TWO),
+    ],
+)
+def test_what_is_read_right_is_not_reported(said, answer):
+    """Answers in the format's own syntax, with the end of the sequence or without."""
+    assert read(said, answer) is None
+
+
+def test_what_is_read_otherwise_is_reported():
+    """The message shows what was read in place of it."""
+    assert read(SAID[1], f"[{R}]{C}") == Message(content=f"[{R}]{C}")
+    assert read(CALL, f"{C}{WRITTEN}").content == C
+    assert [found.name for found in read(BOTH, WRITTEN).tool_calls] == [ONE.name]
+    assert read(CALL, WRITTEN.removesuffix("}</call>")).dead_calls[0].status is CallStatus.TRUNCATED
+
+
+def test_other_call_syntaxes_prove_nothing():
+    """What only a tolerated syntax reads is misread."""
+    other = replace(FORMAT.tools, call_start="<f>", call_end="</f>")
+    written = WRITTEN.replace("<call>", "<f>").replace("</call>", "</f>")
+
+    assert read(CALL, written, format=replace(FORMAT, tolerated=(other,))) == Message(content=written)
+    assert read(CALL, WRITTEN, format=replace(FORMAT, tolerated=(other,))) is None
+
+
+def test_answers_that_are_written_alike_are_not_judged():
+    """No reader tells two answers apart that the template writes with the same text; calls read as text do not count."""
+    unmarked = SOURCE.replace("<r>", "").replace("</r>", "")
+    swapped = SOURCE.replace("{{ c.function.name }}", f"{NAMES[0]}")
+    as_text = SOURCE.replace("<call>", "").replace("</call>", "")
+
+    assert read(SAID[1], f"{R}{C}{EOS}", source=unmarked) is None
+    assert read(SAID[1], f"{R}{C}", source=unmarked) == Message(content=f"{R}{C}")
+    assert read(replace(BOTH, calls=(TWO,)), f"{WRITTEN.replace('01}', '02}')}{EOS}", source=swapped) is None
+    assert read(CALL, f'{ONE.name} {{"akeyvorn": 730101}}{EOS}', source=as_text) is not None
+
+
+HEADERS = {
+    "after the header": (FORMAT, ASKED, True),
+    "after half of it": (FORMAT, f"<user>{USER}<assi", False),
+    "with white space": (replace(FORMAT, turn=TurnTexts(headers=("<assistant>\n",))), ASKED, True),
+    "one header of two": (replace(FORMAT, turn=TurnTexts(headers=("<x>", "<assistant>"))), ASKED, True),
+    "no header": (replace(FORMAT, turn=TurnTexts()), ASKED, False),
+    "a header before the question came again": (FORMAT, f"{ASKED}<user>{USER}", False),
+    "a header before the question": (FORMAT, f"<assistant><user>{USER}", False),
+    "the prompt begins reasoning": (
+        replace(FORMAT, reasoning=Reasoning(mode=ReasoningMode.DELIMITER, end="</r>")),
+        ASKED,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("format", "start", "judged"), HEADERS.values(), ids=HEADERS)
+def test_answers_that_leave_the_prompt_are_judged_after_a_header(format, start, judged):
+    """Without a header between question and answer, what was cut out may not be an answer."""
+    assert (read(SAID[1], f"[{R}]{C}", format=format, start=start, asked=False) is not None) is judged
+    assert read(SAID[1], f"[{R}]{C}", format=format, start=start) is not None

@@ -1,0 +1,64 @@
+"""A derived format and a declared one in, what the declared one adds out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unrender.analysis.declarations import complete, merge
+from unrender.format import CallSyntax, Content, ContentMode, Format, Reasoning, ReasoningMode, Slot, Spelling, ToolMode
+from unrender.formats import Declared, declared_formats
+
+THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>")
+OTHER = replace(THINK, start="<t>", end="</t>")
+SAY = Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>")
+CALL = CallSyntax(
+    mode=ToolMode.TAG_WITH_JSON, call_start="<c>", call_end="</c>", function=(Slot.NAME, ":", Slot.ARGUMENTS)
+)
+SAME = replace(CALL, call_start="<c>\n")
+KIND = replace(CALL, call_start="<k>", call_end="</k>")
+SPELLING = Spelling(marker="<c>", others=("<C>",))
+
+
+def declared(**parts):
+    return Declared(name="ours", why="for a test", format=Format(**parts))
+
+
+def test_what_was_derived_stays():
+    """Reasoning, content and calls that were found are kept; another syntax is read as well."""
+    derived = Format(reasoning=THINK, content=SAY, tools=CALL)
+    added = declared(reasoning=OTHER, content=replace(SAY, start="<x>", end="</x>"), tolerated=(KIND, SAME, KIND))
+
+    merged = merge(derived, added)
+
+    assert (merged.reasoning, merged.content, merged.tools) == (THINK, SAY, CALL)
+    assert merged.tolerated == (KIND,)
+    assert merged.declared == ("ours",)
+
+
+def test_what_is_missing_is_filled():
+    """Each part that was not found is the declared one's."""
+    merged = merge(
+        Format(), declared(reasoning=OTHER, content=SAY, tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
+    )
+
+    assert (merged.reasoning, merged.content, merged.tools) == (OTHER, SAY, CALL)
+    assert (merged.spellings, merged.ignored) == ((SPELLING,), ("<i>",))
+    assert merge(Format(content=SAY), declared(ignored=("<i>",))).content == SAY
+
+
+def test_what_adds_nothing_is_not_named():
+    """A format to which nothing is added is the same, and spellings are not repeated."""
+    derived = Format(tools=CALL, spellings=(SPELLING,), ignored=("<i>",))
+
+    assert merge(derived, declared(tolerated=(SAME,), spellings=(SPELLING,), ignored=("<i>",))) == derived
+
+
+@pytest.mark.parametrize("item", [item for item in declared_formats() if item.evidence], ids=lambda item: item.name)
+def test_evidence_in_the_source_decides(item):
+    """A declared format is added where its evidence is, and nowhere else."""
+    evidence = item.evidence
+    source = " ".join((*evidence.all, *evidence.any))
+
+    assert evidence.found_in(source) == (item.name in complete(Format(), source).declared) or item.format == Format()

@@ -1,0 +1,248 @@
+"""One turn's answer in each dialect: requests are enforced, and losses are warned of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from engines import converted_reader
+
+from unrender.dialects.remainder import Answer
+from unrender.errors import GrammarError, SchemaWarning
+from unrender.format import Arguments, CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
+from unrender.messages.wire import Request, Tool, ToolChoice
+from unrender.parser.streaming import Parser
+from unrender.verify.engines import installed, lark_reader
+
+CALLS = CallSyntax(
+    mode=ToolMode.JSON_NATIVE,
+    call_start="<call>",
+    call_end="</call>",
+    separator="\n",
+    function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
+)
+FORMAT = Format(
+    tools=CALLS,
+    reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>"),
+    turn=TurnTexts(end="<end>", reasoning_to_content="\n", content_to_tools="\n", reasoning_to_tools="\n"),
+)
+TOOLS = tuple(
+    Tool(name=name, parameters={"properties": {"n": {"type": "integer", "maximum": 9}}, "required": ["n"]})
+    for name in "fg"
+)
+F = '<call>{"name": "f", "arguments": {"n": 1}}</call>'
+G = F.replace('"f"', '"g"')
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed"),
+]
+
+
+ONE = {"properties": {"a": {"const": 1}}, "required": ["a"]}
+
+
+def accepted(texts, begun="", **request):
+    accepts = lark_reader(Answer(format=FORMAT, request=Request(tools=TOOLS, **request), begun=begun).lark())
+    return [text for text in texts if accepts(text)]
+
+
+def test_auto_leaves_the_choice():
+    """Content, calls, both, and any number of calls may be written."""
+    texts = ["Hi", F, f"Hi\n{F}", f"{F}\n{G}", "<think>a</think>\nHi", f"<think>a</think>\n{G}"]
+
+    assert accepted(texts) == texts
+
+
+def test_wrong_arguments_are_refused():
+    """Unknown tools, missing and wrong arguments cannot be written."""
+    wrong = [F.replace('"f"', '"h"'), F.replace('"n": 1', ""), F.replace("1", "10"), F.replace("1", '"1"')]
+
+    assert accepted(wrong) == []
+
+
+def test_none_forbids_calls():
+    """With tool_choice none there is only content."""
+    assert accepted(["Hi", F, f"Hi\n{F}"], tool_choice=ToolChoice.NONE)[:1] == ["Hi"]
+
+
+def test_required_asks_for_a_call():
+    """At least one call has to be written; reasoning may precede it."""
+    texts = ["Hi", "", F, f"{G}\n{F}", f"<think>a</think>\n{F}"]
+
+    assert accepted(texts, tool_choice=ToolChoice.REQUIRED) == texts[2:]
+
+
+def test_a_named_tool_is_the_only_one():
+    """No other tool can be called."""
+    assert accepted([F, G], tool_choice=ToolChoice.NAMED, named_tool="g") == [G]
+
+
+def test_parallel_calls_can_be_forbidden():
+    """Then one call is the last."""
+    assert accepted([F, f"{F}\n{G}"], parallel_tool_calls=False) == [F]
+
+
+def test_a_response_schema_holds_after_reasoning():
+    """Reasoning is free, and the answer obeys the schema."""
+    texts = ['{"a": 1}', '<think>free { text</think>\n{"a": 1}', "Hi", '{"a": 2}']
+
+    assert accepted(texts, response_schema=ONE) == texts[:2]
+
+
+def test_an_answer_in_json_may_be_a_call_instead():
+    """With tools and a response schema, a call is in the place of the JSON, never beside it, nor words beside a call."""
+    texts = ['{"a": 1}', F, f"{F}\n{G}", f"<think>a</think>\n{G}", '{"a": 1}\n' + F, f"Hi\n{F}", f'{F}\n{{"a": 1}}']
+
+    assert accepted(texts, response_schema=ONE) == texts[:4]
+    assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.NONE) == texts[:1]
+    assert accepted(texts, response_schema=ONE, tool_choice=ToolChoice.REQUIRED) == texts[1:4]
+    for text in texts[:4]:
+        parser = Parser(FORMAT, Request(tools=TOOLS, response_schema=ONE), strict=True)
+        parser.feed(text)
+        parser.finish()
+        assert bool(parser.message.content) == text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("begun", "texts"),
+    [
+        ("<think>", ["a</think>\nHi", f"</think>\n{F}"]),
+        ("<think>half", ["</think>\nHi"]),
+        ("<think>a</think>\nHel", ["lo", "", f"\n{F}"]),
+    ],
+)
+def test_generation_starts_where_the_prompt_ends(begun, texts):
+    """What is begun is finished: open reasoning is closed, a prefilled answer goes on."""
+    assert accepted(["<think>again</think>\nHi", *texts], begun) == texts
+
+
+@pytest.mark.parametrize(
+    ("begun", "choice"),
+    [
+        (":", ToolChoice.REQUIRED),
+        ("<call>nobody", ToolChoice.REQUIRED),
+        ("<call>nobody", ToolChoice.AUTO),
+        ("<end>", ToolChoice.AUTO),
+        ("x" * 1_500_000 + "<call>", ToolChoice.AUTO),
+    ],
+    ids=lambda value: f"{value!r:.20}",
+)
+def test_after_a_beginning_that_is_not_written_the_answer_goes_on_as_it_is_read(begun, choice):
+    """Where no answer begins as the prompt does, what may follow is a warning's weaker claim; a sample is read as it was drawn."""
+    request = Request(tools=TOOLS, tool_choice=choice)
+    answer = Answer(format=FORMAT, request=request, begun=begun)
+    for dialect in ("gbnf", "lark", "structural_tag"):
+        with pytest.warns(SchemaWarning, match=r"prompt: the beginning .* is not enforced: no answer of the format"):
+            getattr(answer, dialect)()
+    for seed in range(5):
+        parser = Parser(FORMAT, request, begun=begun, strict=len(begun) < 2)
+        parser.finish(text=answer.sample(seed))
+
+    assert not answer.begins
+    assert parser.message.tool_calls or choice is ToolChoice.AUTO
+
+
+def test_tools_must_be_known_by_name():
+    """A grammar of calls to any tool whatever cannot be written."""
+    with pytest.raises(GrammarError, match="needs the tools by name"):
+        Answer(format=FORMAT, request=Request(tools=None)).lark()
+
+
+def test_a_loss_is_a_warning_that_names_tool_path_and_keyword():
+    """One awkward schema makes its own tool wider, and the request goes on."""
+    awkward = Tool(name="h", parameters={"properties": {"a": {"type": "array", "uniqueItems": True}}})
+    answer = Answer(format=FORMAT, request=Request(tools=(*TOOLS, awkward)))
+
+    with pytest.warns(SchemaWarning, match="tool 'h': #/properties/a: uniqueItems is not enforced"):
+        text = answer.gbnf()
+
+    assert '"f' in text
+    assert [(item.tool, item.path, item.keyword) for item in answer.unsupported] == [
+        ("h", "#/properties/a", "uniqueItems")
+    ]
+
+
+def test_large_schemas_do_not_blow_up():
+    """A hundred kilobytes of schemas and a long string are written in proportion."""
+    properties = {
+        f"property_{n}": {"type": "string", "maxLength": 10_000, "description": "d" * 200} for n in range(300)
+    }
+    answer = Answer(format=FORMAT, request=Request(tools=(Tool(name="f", parameters={"properties": properties}),)))
+    assert len(json.dumps(properties)) > 80_000
+
+    with pytest.warns(SchemaWarning, match="no more than 1000 repetitions are counted"):
+        text = answer.gbnf()
+
+    assert len(text) < 200_000
+
+
+def test_lazy_gbnf_serves_from_the_first_marker_too():
+    """Where there are triggers, the grammar also accepts what begins at one, even when reasoning was open."""
+    lazy = Answer(format=FORMAT, request=Request(tools=TOOLS), begun="<think>")
+    eager = Answer(format=FORMAT, request=Request(tools=TOOLS, tool_choice=ToolChoice.REQUIRED), begun="<think>")
+
+    assert lazy.triggers
+    assert converted_reader(lazy.gbnf())(F)
+    assert not eager.triggers
+    assert not converted_reader(eager.gbnf())(F)
+
+
+def test_samples_are_answers():
+    """A sample is an answer that the grammar accepts."""
+    answer = Answer(format=FORMAT, request=Request(tools=TOOLS))
+    accepts = lark_reader(answer.lark())
+
+    assert [seed for seed in range(30) if not accepts(answer.sample(seed))] == []
+
+
+def test_indented_json_is_accepted():
+    """White space between the tokens of JSON is free."""
+    text = F.replace('{"n": 1}', json.dumps({"n": 1}, indent=4))
+
+    assert accepted([text]) == [text]
+
+
+def test_formats_without_calls_write_content():
+    """Where the format has no calls, tools change nothing."""
+    answer = Answer(format=replace(FORMAT, tools=CallSyntax()), request=Request(tools=TOOLS))
+
+    assert lark_reader(answer.lark())("Hi")
+
+
+@pytest.mark.parametrize("block", ["<think></think>", "<think>\n</think>\n\n", "</think>"])
+def test_a_prompt_may_close_reasoning_in_its_own_way(block):
+    """However a prompt writes an empty block of reasoning, the answer goes on after it, with or without the joint."""
+    reasoning = Reasoning(mode=ReasoningMode.FORCED_OPEN, start="<think>\n", end="\n</think>")
+    answer = Answer(
+        format=Format(turn=TurnTexts(reasoning_to_content="\n\n"), reasoning=reasoning), request=Request(), begun=block
+    )
+
+    accepts = lark_reader(answer.lark())
+
+    assert (accepts("Hi"), accepts("\n\nHi"), accepts("<think>\nHm\n</think>\n\nHi")) == (True, True, False)
+
+
+@pytest.mark.parametrize("order", ["nzot", "notz", "no", "zt", "z", ""])
+def test_arguments_may_stand_in_both_orders(order):
+    """Optional arguments are accepted as the schema declares them and sorted, whatever kinds of values are between."""
+    written = {"n": 'n="a"', "z": 'z="b"', "o": "o=true", "t": 't=["x"]'}
+    properties = {
+        "n": {"type": "string"},
+        "z": {"type": "string"},
+        "o": {"type": "boolean"},
+        "t": {"type": "array", "items": {"type": "string"}},
+    }
+    code = CallSyntax(
+        mode=ToolMode.TAG_WITH_TAGGED,
+        section_start="<calls>",
+        section_end="</calls>",
+        function=(Slot.NAME, "(", Slot.ARGUMENTS, ")"),
+        arguments=Arguments(entry=(Slot.KEY, "=", Slot.VALUE), separator=", "),
+    )
+    tools = (Tool(name="f", parameters={"type": "object", "properties": properties, "additionalProperties": False}),)
+    accepts = lark_reader(Answer(format=Format(tools=code), request=Request(tools=tools)).lark())
+
+    assert accepts("<calls>f(" + ", ".join(written[key] for key in order) + ")</calls>")

@@ -1,0 +1,66 @@
+"""Options that a lexer would confuse are taken apart as long as that has an end."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from unrender import ChatTemplate, SchemaWarning
+from unrender.dialects.confusion import confusions
+from unrender.dialects.lark import terminals
+from unrender.dialects.lowering.context_free import lower
+from unrender.nodes import Choice, Grammar, Literal, Optional, Sequence
+from unrender.verify.engines import installed, lark_reader
+
+TEMPLATE = Path(__file__).parents[2] / "templates" / "tagged-raw.jinja"
+LONGEST = 1_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+def test_a_pattern_is_not_made_deterministic() -> None:
+    """`(a|b)*a(a|b){18}` has a quarter of a million states when each is told from all others; the grammar stays small, and right."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "pattern": "^(a|b)*a(a|b){18}$"}},
+        "required": ["a"],
+    }
+    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": schema}}
+    turn = ChatTemplate.from_file(TEMPLATE).prepare(
+        [{"role": "user", "content": "Hi"}], tools=[tool], tool_choice="required"
+    )
+
+    with pytest.warns(SchemaWarning, match="Lark: too many ways to go on"):
+        grammar = turn.lark()
+
+    assert len(grammar) < LONGEST
+    assert lark_reader(grammar)(turn.sample(0))
+
+
+def test_many_ways_to_go_on_are_told_apart() -> None:
+    """What may be left out before a hundred others is compared with all of them."""
+    others = Choice(tuple(Literal(f"x{number}") for number in range(100)))
+    grammar = Grammar(Sequence((Optional(Literal("x1y")), others, Literal("y"))))
+
+    lowered = lower(grammar)
+
+    assert list(confusions(lowered, terminals(lowered))) == []
+    assert not lowered.unsure
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [40, 150])
+def test_more_ways_than_are_compared_are_said(count: int) -> None:
+    """Where too many arguments may follow each other to compare them all, a warning says what Lark may refuse."""
+    properties = {f"key{number}": {"type": "string"} for number in range(count)}
+    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"properties": properties}}}
+    turn = ChatTemplate.from_file(TEMPLATE.with_name("call-words.jinja")).prepare(
+        [{"role": "user", "content": "Hi"}], tools=[tool]
+    )
+
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        turn.lark()
+
+    assert [str(item.message).partition(":")[0] for item in warned] == ["Lark"] * (count == 150)

@@ -1,0 +1,318 @@
+"""Emission is bounded: what a request may cost, in characters and in parts, whatever the tools are."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
+from unrender.dialects.remainder import Answer
+from unrender.dialects.sample import sample_text
+from unrender.dialects.structural_tag import structural_tag_of
+from unrender.errors import GrammarError, SchemaWarning
+from unrender.format import (
+    Arguments,
+    CallSyntax,
+    Codec,
+    Containers,
+    Envelope,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    Strings,
+    ToolMode,
+    TurnTexts,
+    Typing,
+    Words,
+)
+from unrender.messages.wire import Request, Tool
+from unrender.nodes import Chars, Choice, Grammar, Literal, Node, Optional, Repeat, Role, Sequence, Tag
+from unrender.schema.weights import Budget
+
+TAGGED = CallSyntax(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    call_start="<tool_call>\n",
+    call_end="</tool_call>",
+    separator="\n",
+    function=("<function=", Slot.NAME, ">\n", Slot.ARGUMENTS, "</function>\n"),
+    arguments=Arguments(
+        entry=("<parameter=", Slot.KEY, ">\n", Slot.VALUE, "\n</parameter>\n"),
+        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
+    ),
+)
+PYTHONIC = CallSyntax(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    section_start="[",
+    section_end="]",
+    separator=", ",
+    function=(Slot.NAME, Slot.ARGUMENTS),
+    arguments=Arguments(
+        start="(",
+        end=")",
+        entry=(Slot.KEY, "=", Slot.VALUE),
+        separator=", ",
+        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA),
+    ),
+)
+JSON = CallSyntax(
+    mode=ToolMode.JSON_NATIVE,
+    call_start="<tool_call>\n",
+    call_end="\n</tool_call>",
+    function=('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}"),
+    envelope=Envelope(name_field=("name",), args_field=("arguments",)),
+)
+BARE = CallSyntax(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    call_start="<start>",
+    call_end="<end>",
+    function=("call:", Slot.NAME, Slot.ARGUMENTS),
+    arguments=Arguments(
+        start="{",
+        end="}",
+        entry=(Slot.KEY, ":", Slot.VALUE),
+        separator=",",
+        codec=Codec(
+            strings=Strings.QUOTED,
+            string_open="<escape>",
+            string_close="<escape>",
+            containers=Containers.BARE,
+            item_separator=",",
+            key_separator=":",
+        ),
+    ),
+)
+SYNTAXES = pytest.mark.parametrize("syntax", [TAGGED, PYTHONIC, BARE, JSON], ids=["tagged", "pythonic", "bare", "json"])
+PROPERTIES = {
+    "city": {"type": "string"},
+    "days": {"type": "integer", "minimum": 1, "maximum": 14},
+    "unit": {"enum": ["celsius", "fahrenheit"]},
+    "tags": {"type": "array", "items": {"type": "string"}},
+    "place": {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "number"}}},
+    "exact": {"type": "boolean"},
+}
+
+
+def answer(syntax: CallSyntax, *tools: Tool) -> Answer:
+    """Return the answers of a format with reasoning, content and these calls."""
+    reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>")
+    turn = TurnTexts(end="<|im_end|>\n", reasoning_to_content="\n\n", content_to_tools="\n", reasoning_to_tools="\n\n")
+    return Answer(format=Format(turn=turn, reasoning=reasoning, tools=syntax), request=Request(tools=tools))
+
+
+def ordinary(count: int) -> list[Tool]:
+    """Return tools with six arguments each, half of them required in every other tool."""
+    return [
+        Tool(
+            name=f"tool_{number}",
+            parameters={
+                "type": "object",
+                "properties": {f"{name}_{number}": schema for name, schema in PROPERTIES.items()},
+                "required": [f"city_{number}", f"days_{number}"] if number % 2 else [],
+            },
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.slow
+@SYNTAXES
+def test_no_dialect_is_much_longer_than_another(syntax):
+    """A structural tag has no rules to share, so it is EBNF where a tree would repeat itself."""
+    asked = answer(syntax, *ordinary(25))
+    plain = len(asked.gbnf())
+
+    lengths = {"lark": len(asked.lark()), "structural tag": len(json.dumps(asked.structural_tag()))}
+
+    assert {dialect: length for dialect, length in lengths.items() if length > 4 * plain} == {}
+
+
+def test_a_short_structural_tag_is_a_tree():
+    """What is short stays in the engine's own words."""
+    written = answer(JSON, *ordinary(1)).structural_tag()
+
+    assert written["format"]["type"] == "or"
+
+
+@pytest.mark.slow
+@SYNTAXES
+@pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
+def test_length_is_linear_in_the_tools(syntax, write):
+    """Twice the tools take about twice the characters."""
+    once, twice = (len(json.dumps(write(answer(syntax, *ordinary(count))))) for count in (20, 40))
+
+    assert twice < 2.3 * once
+
+
+UNCOMPARED = "Lark: too many ways to go on"
+"""How the warning begins that says what Lark may refuse; every schema is exact all the same."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
+@SYNTAXES
+@pytest.mark.parametrize("write", [Answer.gbnf, Answer.lark, Answer.structural_tag], ids=lambda write: write.__name__)
+@pytest.mark.parametrize("required", [True, False], ids=["required", "optional"])
+def test_length_is_linear_in_the_properties(syntax, write, required):
+    """Twice the arguments take about twice the characters, also where each may be left out."""
+
+    def tool(count: int) -> Tool:
+        properties = {f"p{number}": {"type": "string"} for number in range(1000, 1000 + count)}
+        return Tool(name="f", parameters={"properties": properties, "required": list(properties) if required else []})
+
+    once, twice = (len(json.dumps(write(answer(syntax, tool(count))))) for count in (50, 100))
+
+    assert twice < 2.3 * once
+
+
+@pytest.mark.slow
+@SYNTAXES
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_any_argument_can_be_drawn(syntax, name):
+    """Lists and objects that can be written in several ways are drawn, and nothing is taken apart without end."""
+    tool = Tool(name="f", parameters={"properties": {name: PROPERTIES[name]}, "required": [name]})
+    drawn = [answer(syntax, tool).draw(seed).text for seed in range(20)]
+
+    assert any("f" in text for text in drawn)
+
+
+@pytest.mark.timeout(60)
+def test_a_list_in_a_call_without_marks_is_drawn():
+    """Beside a long header, a call that only brackets begin was taken apart without end, up to twice the header's length."""
+    codec = Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA)
+    syntax = replace(PYTHONIC, arguments=replace(PYTHONIC.arguments, codec=codec))
+    tool = Tool(name="f", parameters={"properties": {"a": {"type": "array"}}})
+    plain = Format(turn=TurnTexts(headers=("<|start_of_the_answer|>",), end="<|end|>"), tools=syntax)
+
+    drawn = [Answer(format=plain, request=Request(tools=(tool,))).sample(seed) for seed in range(30)]
+
+    assert any("[f(a=[" in text for text in drawn)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    return schema
+
+
+WRITES = pytest.mark.parametrize(
+    "write",
+    [Answer.gbnf, Answer.lark, Answer.structural_tag, lambda asked: asked.sample(1)],
+    ids=["gbnf", "lark", "structural_tag", "sample"],
+)
+LARGE = {
+    "values": {"e": {"enum": [f"value number {number}" for number in range(4_000)]}},
+    "arguments": {f"p{number}": {"type": "string"} for number in range(1000)},
+    "lists": {f"p{number}": {"type": "array"} for number in range(200)},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@SYNTAXES
+@WRITES
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_schemas_are_written_exactly(syntax, write, kind):
+    """Thousands of values or a thousand arguments are within every bound; `benchmarks/grammar.py` asks for ten thousand."""
+    with warnings.catch_warnings(action="error", category=SchemaWarning):
+        warnings.filterwarnings("ignore", UNCOMPARED, SchemaWarning)
+        assert write(answer(syntax, Tool(name="f", parameters={"properties": LARGE[kind]})))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::unrender.errors.SchemaWarning")
+@SYNTAXES
+@WRITES
+def test_only_what_is_too_deep_takes_any_value(syntax, write):
+    """It is named with its tool and its place; all else stays exact."""
+    deep = Tool(name="deep", parameters={"properties": {"a": nested(200), "b": {"enum": ["only"]}}, "required": ["b"]})
+    asked = answer(syntax, deep, *ordinary(1))
+
+    assert write(asked)
+    assert {(item.tool, item.path[:14]) for item in asked.unsupported} == {("deep", "#/properties/a")}
+    assert "only" in asked.gbnf()
+
+
+def test_a_tool_with_too_many_arguments_takes_any():
+    """Where no one argument is too much, any arguments may be given, and the other tools stay exact."""
+    many = Tool(name="many", parameters={"properties": {f"p{number}": {} for number in range(60)}})
+    asked = replace(answer(JSON, many, *ordinary(1)), budget=Budget(tool_parts=50))
+
+    with pytest.warns(
+        SchemaWarning, match=r"tool 'many': #: parameters is not enforced: it has 61 parts, more than 50"
+    ):
+        written = asked.gbnf()
+
+    assert '"\\"p7\\""' not in written
+    assert '"\\"city_0\\""' in written
+
+
+def test_what_is_shared_without_end_is_counted_as_it_would_be_written():
+    """Thirty definitions, each used twice by the next, would be written out a thousand million times."""
+    twice = {
+        f"d{at}": {"properties": {"x": {"$ref": f"#/$defs/d{at + 1}"}, "y": {"$ref": f"#/$defs/d{at + 1}"}}}
+        for at in range(30)
+    }
+    parameters = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**twice, "d30": {"type": "string"}}}
+    asked = answer(TAGGED, Tool(name="f", parameters=parameters))
+
+    with pytest.warns(SchemaWarning, match=r"tool 'f': #/properties/a: parameters is not enforced: it has \d+ parts"):
+        asked.lark()
+
+
+def test_tools_that_are_too_much_together_are_an_error():
+    """It names the largest, and says what to do."""
+    asked = replace(answer(JSON, *ordinary(9)), budget=Budget(parts=50))
+
+    with pytest.raises(GrammarError, match=r"tools: the first \d take \d+ parts, more than 50: offer fewer tools"):
+        asked.gbnf()
+
+
+def test_a_response_schema_that_is_too_much_is_an_error():
+    """There is nothing wider that would still be the schema that was asked for."""
+    asked = answer(JSON)
+    asked = replace(asked, request=replace(asked.request, response_schema=nested(30)), budget=Budget(depth=20))
+
+    with pytest.raises(GrammarError, match="response schema: #: it has 30 levels, more than 20; simplify it"):
+        asked.gbnf()
+
+
+def test_steps_are_bounded():
+    """What takes more than the budget's steps is an error, not a hang."""
+    asked = replace(answer(PYTHONIC, *ordinary(9)), budget=Budget(steps=50))
+
+    with pytest.raises(GrammarError, match="more than 50 steps"):
+        asked.gbnf()
+
+
+def test_a_text_that_must_be_too_long_is_not_drawn():
+    """The grammar asks for more characters than a sample may have."""
+    with pytest.raises(GrammarError, match="sample: 1000000000 repetitions"):
+        sample_text(Grammar(Chars((("a", "z"),), minimum=10**9, maximum=10**9)), 1)
+
+
+@pytest.mark.parametrize("write", [gbnf_of, lark_of, structural_tag_of, lambda grammar: sample_text(grammar, 0)])
+@pytest.mark.parametrize(
+    "around",
+    [
+        Optional,
+        lambda node: Sequence((Literal("b"), node)),
+        lambda node: Choice((Literal("b"), node)),
+        lambda node: Repeat(node, 0, 2, Literal(",")),
+        lambda node: Tag(Role.CONTENT, node),
+    ],
+)
+def test_what_is_nested_too_deep_is_an_error(around, write):
+    """A grammar made by hand may be nested as deep as one likes; it is refused by name, never with a RecursionError."""
+    node: Node = Literal("a")
+    for _ in range(5_000):
+        node = around(node)
+
+    with pytest.raises(GrammarError, match="nested too deep"):
+        write(Grammar(node))

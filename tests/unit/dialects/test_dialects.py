@@ -1,0 +1,170 @@
+"""GBNF, Lark and structural tags as text, and as the engines read them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from engines import converted_reader
+
+from unrender.dialects.gbnf import gbnf_of
+from unrender.dialects.lark import lark_of
+from unrender.dialects.structural_tag import structural_tag_of
+from unrender.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Ref,
+    Repeat,
+    Sequence,
+    Until,
+)
+from unrender.verify.engines import gbnf_reader, installed, lark_reader, tag_reader
+
+LLGUIDANCE = pytest.mark.skipif(not installed("llguidance"), reason="llguidance is not installed")
+XGRAMMAR = pytest.mark.skipif(not installed("xgrammar"), reason="xgrammar is not installed")
+READERS = [
+    pytest.param(lark_of, lark_reader, id="lark", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, converted_reader, id="gbnf-llguidance", marks=LLGUIDANCE),
+    pytest.param(gbnf_of, gbnf_reader, id="gbnf-xgrammar", marks=XGRAMMAR),
+    pytest.param(structural_tag_of, tag_reader, id="structural-tag", marks=XGRAMMAR),
+]
+CALL = Sequence((Literal("<call>"), JsonValue({"properties": {"a": {"const": 1}}}), Literal("</call>")))
+GRAMMARS: dict[str, tuple[Node, list[str], list[str]]] = {
+    "quotes and controls": (Literal('"\\\n\t\x01'), ['"\\\n\t\x01'], ['"', "\\n"]),
+    "digits after an accent": (
+        Sequence((Until(("</x>",)), Literal("</x>Québec"), Repeat(Literal("\x01a"), 0, 2))),
+        ["</x>Québec", "é1</x>Québec\x01a", "1</x>Québec\x01a\x01a"],
+        ["</x>", "</x>Qué", "</x>Québec\x01"],
+    ),
+    "digits after an accent in a stop": (
+        Sequence((Until(("§end§",)), Literal("§end§"))),
+        ["§end§", "a§en§end§", "§b§end§"],
+        ["", "a", "§end", "§end§end§"],
+    ),
+    "digits after an accent in a stop, to the end": (
+        Sequence((Until(("§end§",)), Optional(Literal("§end§a")))),
+        ["", "a§en", "b§end§a"],
+        ["§end§", "a§end§b", "§end§a§end§a"],
+    ),
+    "digits after a control": (
+        Chars((("\x01", "\x01"), ("1", "1")), minimum=2, maximum=2),
+        ["\x011"],
+        ["\x01", "\x02\x01"],
+    ),
+    "markers of any script": (Literal("<｜tool▁calls😀｜>"), ["<｜tool▁calls😀｜>"], ["<|tool_calls|>", "<｜tool"]),
+    "classes": (
+        Chars((("^", "^"), ("]", "]"), ("+", "/")), minimum=2, maximum=3),
+        ["^-", "]^+", "/]"],
+        ["^", "a]", "----"],
+    ),
+    "the signs of classes": (
+        Sequence(
+            (
+                Chars((("^", "^"),)),
+                Chars((("-", "-"), ("^", "^"))),
+                Chars((("[", "`"),)),
+                Chars((("^", "^"),), negated=True),
+            )
+        ),
+        ["^-]x", "^^^-", "^-`a"],
+        ["^-ax", "a-]x", "^-]^", "^x]x"],
+    ),
+    "negated class": (Chars((("-", "-"), ("a", "c")), negated=True), ["d", "é", "\n"], ["-", "b", ""]),
+    "repetition": (Repeat(Choice((Literal("ab"), Literal("c"))), 1, 3), ["ab", "cabc"], ["", "abc" * 2]),
+    "separator": (Repeat(Literal("x"), 1, None, Literal(", ")), ["x", "x, x"], ["x,x", "x, "]),
+    "optional": (Sequence((Optional(Literal("a")), Literal("b"))), ["ab", "b"], ["a", "aab"]),
+    "text up to a stop": (
+        Sequence((Until(("</x>",)), Literal("</x>!"))),
+        ["</x>!", "a<b</x>!", "</</x>!", "日本</x>!"],
+        ["a", "</x>", "</x>a</x>!", "</x"],
+    ),
+    "text up to one of two stops": (
+        Sequence((Until(("<a>", "<b>")), Choice((Literal("<a>1"), Literal("<b>2"))))),
+        ["x<a>1", "<<b>2"],
+        ["<a>2", "<b><a>1", "<a>"],
+    ),
+    "layout before the stop": (
+        Sequence((Until(("</x>",)), Literal("\n</x>"))),
+        ["\n</x>", "a\n\n</x>"],
+        ["</x>", "a</x>\n</x>", "\n</x>\n</x>"],
+    ),
+    "a longer stop that may not end the text": (
+        Sequence((Until((">>f", ">>>f")), Literal(">>f!"))),
+        ["a>>f!", "> >>f!", "a> b>>f!"],
+        [">>>f!", "a>>>f!", "a>>>>f!", ">>f>>f!"],
+    ),
+    "a stop that overlaps itself": (
+        Sequence((Until(("aab",)), Literal("aab!"))),
+        ["aaab!", "aaaaab!"],
+        ["aabaab!", "aab"],
+    ),
+    "text, and calls in it": (
+        Sequence((Until(("<call>",)), Optional(Sequence((CALL, Until(("<call>",))))))),
+        ["", "free < text", 'a<call>{"a": 1}</call>b', "<call>{}</call>"],
+        ["<call>", '<call>{"a": 2}</call>', "<call>{}</call><call>"],
+    ),
+    "no text at all": (Literal(""), [""], ["a"]),
+}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("write", "read"), READERS)
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_grammar_is_read_as_it_was_meant(name, write, read):
+    """The engine accepts the texts of the grammar, and no others."""
+    root, right, wrong = GRAMMARS[name]
+    accepts = read(write(Grammar(root)))
+
+    verdicts = {text: accepts(text) for text in (*right, *wrong)}
+
+    assert verdicts == {**dict.fromkeys(right, True), **dict.fromkeys(wrong, False)}
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_gbnf_defines_every_rule_that_it_uses_and_uses_every_rule(name):
+    """No rule is left undefined, defined twice, or unreachable."""
+    lines = gbnf_of(Grammar(GRAMMARS[name][0])).splitlines()
+    defined = [line.split(" ::= ")[0] for line in lines]
+    bodies = [re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]', "", line.split(" ::= ", 1)[1]) for line in lines]
+    used = {word for body in bodies for word in re.findall(r"[a-z][a-z0-9-]*", body)}
+
+    assert defined[0] == "root"
+    assert len(defined) == len(set(defined))
+    assert used | {"root"} == set(defined)
+
+
+def test_gbnf_is_written_in_plain_utf8():
+    """Characters of any script stay as they are; only quotes, backslashes and controls are escaped."""
+    assert gbnf_of(Grammar(Literal('<｜é"\n\x02'))) == 'root ::= "<｜é\\"\\n\\x02"\n'
+
+
+def test_lark_hands_schemas_over():
+    """A JSON value is `%json` with the schema, resolved, and the same white space as in the other dialects."""
+    text = lark_of(Grammar(JsonValue({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})))
+
+    schema = json.loads(text.partition("%json ")[2])
+    assert schema.pop("x-guidance")["whitespace_pattern"] == "[ \\t\\n\\r]{1,32}"
+    assert schema == {"type": "boolean"}
+
+
+def test_a_structural_tag_says_what_it_can_in_its_own_words():
+    """Text is a tag, JSON a schema, and a word a constant."""
+    written = structural_tag_of(Grammar(Sequence((Until(("<call>",)), CALL))))
+
+    assert written["type"] == "structural_tag"
+    assert [part["type"] for part in written["format"]["elements"]] == ["tag", "json_schema", "const_string"]
+
+
+def test_a_structural_tag_of_a_recursive_grammar_is_ebnf():
+    """What refers to itself is not a tree, and handed over in one piece."""
+    again = Sequence((Literal("<call>"), Until(("<call>",)), Optional(Ref("again"))))
+    written = structural_tag_of(Grammar(Sequence((Until(("<call>",)), Ref("again"))), {"again": again}))
+
+    assert written["format"]["type"] == "grammar"
+    assert written["format"]["grammar"].startswith("root ::= ")

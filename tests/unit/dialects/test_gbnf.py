@@ -1,0 +1,138 @@
+"""GBNF as text: how nodes, classes and text up to a stop are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.dialects.gbnf import text_pieces, write_rules
+from unrender.dialects.lowering.context_free import Stopped
+from unrender.errors import GrammarError
+from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
+
+A, B, X = Literal("a"), Literal("b"), Ref("x")
+DIGIT = Chars((("0", "9"),))
+
+
+def body(node: Node) -> str:
+    """Return what is written for a rule."""
+    return write_rules("root", {"root": node}).removeprefix("root ::= ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (A, '"a"'),
+        (Literal('"\\\n\r\t\x01\x7f'), r'"\"\\\n\r\t\x01\x7F"'),
+        (Literal("<｜é😀"), '"<｜é😀"'),
+        (Literal("Québec"), '("Qué" "bec")'),
+        (X, "x"),
+        (Sequence((A, X)), '"a" x'),
+        (Choice((A, Sequence((X, B)))), '"a" | x "b"'),
+        (Sequence((Choice((A, X)), B)), '("a" | x) "b"'),
+        (Sequence((A, Sequence((X, B)))), '"a" (x "b")'),
+        (Optional(X), "x?"),
+        (Optional(Sequence((A, X))), '("a" x)?'),
+        (Optional(DIGIT), "[0-9]?"),
+        (Repeat(X, 0, None), "x*"),
+        (Repeat(A, 1, None), '"a"+'),
+        (Repeat(X, 0, 1), "x?"),
+        (Repeat(X, 1, 1), "x"),
+        (Repeat(X, 3, 3), "x{3}"),
+        (Repeat(X, 2, None), "x{2,}"),
+        (Repeat(X, 0, 4), "x{0,4}"),
+        (Repeat(Choice((A, B)), 0, None), '("a" | "b")*'),
+        (Repeat(Chars((("0", "9"),), minimum=2, maximum=2), 1, None), '("" [0-9]{2})+'),
+        (Repeat(Optional(X), 1, None), '("" x?)+'),
+    ],
+    ids=repr,
+)
+def test_how_a_node_is_written(node: Node, expected: str) -> None:
+    """Brackets are where a sequence, a choice or a repetition is inside another, and only there."""
+    assert body(node) == expected
+
+
+@pytest.mark.parametrize(
+    ("chars", "expected"),
+    [
+        (Chars((("a", "z"), ("0", "0"))), "[a-z0]"),
+        (Chars((("a", "z"),), negated=True), "[^a-z]"),
+        (Chars((("a", "z"),), minimum=0, maximum=None), "[a-z]*"),
+        (Chars((("a", "z"),), minimum=1, maximum=3), "[a-z]{1,3}"),
+        (Chars(()), '""'),
+        (Chars((), negated=True), "[^\\x00]"),
+        (Chars((("^", "^"),)), '"^"'),
+        (Chars((("^", "^"),), negated=True), "[^^]"),
+        (Chars((("-", "-"), ("^", "^"))), "[-^]"),
+        (Chars((("-", "-"), ("^", "^"), ("a", "a"))), "[a^-]"),
+        (Chars((("+", "/"),)), "[+-,.-/-]"),
+        (Chars((("[", "]"),)), "[\\[-\\]]"),
+        (Chars((('"', '"'), ("\\", "\\"), ("\n", "\n"))), '["\\\\\\n]'),
+        (Chars((("\x01", "\x01"), ("1", "1"))), "[1\\x01]"),
+    ],
+    ids=repr,
+)
+def test_how_a_class_is_written(chars: Chars, expected: str) -> None:
+    """`^` and `-` are last, where no dialect needs a backslash, and no digit follows a hexadecimal number."""
+    assert body(chars) == expected
+
+
+def test_a_long_class_is_written_alike() -> None:
+    """A class of more ranges than are kept is written as well."""
+    ranges = tuple((chr(at), chr(at)) for at in range(0x4E00, 0x4E00 + 130, 2))
+
+    assert body(Chars(ranges)) == f"[{''.join(low for low, _ in ranges)}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", [""]),
+        ("plain 123", ["plain 123"]),
+        ("Québec", ["Qué", "bec"]),
+        ("é1é2", ["é", "1é", "2"]),
+        ("égal", ["égal"]),
+        ("ÿF", ["ÿ", "F"]),
+        ("Āb", ["Āb"]),
+        ("\x01a\x7f0", ["\x01", "a\x7f", "0"]),
+        ("\na\tb\rc", ["\na\tb\rc"]),
+        ("~a", ["~a"]),
+    ],
+)
+def test_a_text_is_cut_before_digits_after_a_number(text: str, pieces: list[str]) -> None:
+    """Characters that engines write as hexadecimal numbers are parted from what would go on the number."""
+    assert text_pieces(text) == pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (Stopped((), (), at_end=True), ['t ::= [^\\x00] t | ""']),
+        (
+            Stopped(("<x",), (("<x", X),), at_end=False),
+            ['t ::= "<" t-s1 | [^<] t', 't-s1 ::= "x" x | "<" t-s1 | [^<x] t'],
+        ),
+        (
+            Stopped(("<x",), (), at_end=True),
+            ['t ::= "<" t-s1 | [^<] t | ""', 't-s1 ::= "<" t-s1 | [^<x] t | ""'],
+        ),
+        (
+            Stopped((">", "!"), ((">", X),), at_end=False, exact=(("a>", Ref("y")),)),
+            ['t ::= "a>" y | ">" x | [^!>] t'],
+        ),
+    ],
+    ids=["no stop", "one stop", "a stop that may not follow", "an exact text"],
+)
+def test_how_text_is_written(text: Stopped, lines: list[str]) -> None:
+    """One rule for each beginning of a stop; the stop is complete where a branch follows it, and blocked elsewhere."""
+    assert write_rules("t", {"t": text}).splitlines() == lines
+
+
+def test_the_root_is_first() -> None:
+    """Other rules keep their order, and none is there twice."""
+    assert write_rules("r", {"x": A, "r": X, "y": B}).splitlines() == ["r ::= x", 'x ::= "a"', 'y ::= "b"']
+
+
+def test_what_is_not_context_free_is_refused() -> None:
+    """The node is named."""
+    with pytest.raises(GrammarError, match="Until cannot be written in GBNF"):
+        body(Sequence((A, Until(("<x>",)))))

@@ -1,0 +1,163 @@
+"""Structural tags: how nodes are written as a tree, and when a grammar is handed over as EBNF instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from unrender.dialects.structural_tag import SHORT, Tag, is_long, reads_exactly, structural_tag_of
+from unrender.errors import GrammarError
+from unrender.grammar.expansion import Values, expand
+from unrender.nodes import (
+    Chars,
+    Choice,
+    Grammar,
+    JsonValue,
+    Literal,
+    Node,
+    Optional,
+    Peek,
+    Ref,
+    Repeat,
+    Sequence,
+    Until,
+)
+from unrender.schema.reader import Unsupported
+from unrender.schema.weights import Weight
+
+A, B, X, DIGIT = Literal("a"), Literal("b"), Ref("x"), Chars((("0", "9"),))
+FLAG = JsonValue({"type": "boolean"})
+JSON = {"type": "json_schema", "json_schema": {"type": "boolean"}, "max_whitespace_cnt": 32}
+
+
+def word(text: str) -> Tag:
+    return {"type": "const_string", "value": text}
+
+
+def ebnf(text: str) -> Tag:
+    return {"type": "grammar", "grammar": text}
+
+
+def in_sequence(*elements: Tag) -> Tag:
+    return {"type": "sequence", "elements": list(elements)}
+
+
+def text_up_to(*stops: str, end: str) -> Tag:
+    return {"type": "tag", "begin": "", "content": {"type": "any_text", "excludes": list(stops)}, "end": end}
+
+
+@pytest.mark.parametrize(
+    ("node", "tag"),
+    [
+        (A, word("a")),
+        (Literal("Québec"), in_sequence(word("Qué"), word("bec"))),
+        (FLAG, JSON),
+        (JsonValue(), {**JSON, "json_schema": {}}),
+        (Sequence((A, FLAG, B)), in_sequence(word("a"), JSON, word("b"))),
+        (Choice((A, Sequence((B, FLAG)))), {"type": "or", "elements": [word("a"), in_sequence(word("b"), JSON)]}),
+        (Sequence((A, Optional(FLAG))), in_sequence(word("a"), {"type": "optional", "content": JSON})),
+        (Repeat(FLAG, 1, None), {"type": "repeat", "min": 1, "max": -1, "content": JSON}),
+        (Repeat(FLAG, 0, 3), {"type": "repeat", "min": 0, "max": 3, "content": JSON}),
+        (Sequence((A, DIGIT, FLAG)), in_sequence(word("a"), ebnf("root ::= [0-9]\n"), JSON)),
+        (Sequence((X, FLAG)), in_sequence(ebnf('root ::= x\nx ::= "x" [0-9]\n'), JSON)),
+        (Sequence((Ref("word"), FLAG)), in_sequence(word("w"), JSON)),
+        (Sequence((Until(("<x>",)), Literal("<x>"), FLAG)), in_sequence(text_up_to("<x>", end="<x>"), JSON)),
+        (Until(("<x>",)), {"type": "any_text", "excludes": ["<x>"]}),
+        (Until(("§e",)), ebnf('root ::= "§" root-s1 | [^§] root | ""\nroot-s1 ::= "§" root-s1 | [^e§] root | ""\n')),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else repr(value),
+)
+def test_how_a_node_is_written(node: Node, tag: Tag) -> None:
+    """In the engine's own words where it has some; what is regular is EBNF, with the rules that it needs."""
+    written = structural_tag_of(Grammar(node, {"x": Sequence((Literal("x"), DIGIT)), "word": Literal("w")}))
+
+    assert written == {"type": "structural_tag", "format": tag}
+
+
+def test_text_up_to_several_stops_is_a_choice() -> None:
+    """Each stop with what may follow it, and the end where the text may end."""
+    branches = Choice((Sequence((Literal("<x>"), FLAG)), Literal("<y>b")))
+
+    assert structural_tag_of(Grammar(Sequence((Until(("<x>", "<y>")), branches))))["format"] == {
+        "type": "or",
+        "elements": [
+            in_sequence(text_up_to("<x>", "<y>", end="<x>"), JSON),
+            in_sequence(text_up_to("<x>", "<y>", end="<y>"), word("b")),
+        ],
+    }
+
+
+def test_a_stop_within_a_longer_one_is_ebnf() -> None:
+    """A tag would end at the shorter stop also where the longer one was met, after which nothing follows."""
+    written = structural_tag_of(Grammar(Sequence((Until((">f", ">>f")), Literal(">f"), FLAG))))
+
+    first, second = written["format"]["elements"]
+    assert (first["type"], second) == ("grammar", JSON)
+    assert first["grammar"].startswith("root ::= ")
+
+
+def test_a_grammar_in_a_circle_is_ebnf() -> None:
+    """A tree has no names for parts, so it cannot hold itself."""
+    again = Sequence((FLAG, Optional(Sequence((A, Ref("again"))))))
+
+    assert structural_tag_of(Grammar(Ref("again"), {"again": again}))["format"]["type"] == "grammar"
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (Weight(parts=0, characters=SHORT), False),
+        (Weight(parts=0, characters=SHORT + 1), True),
+        (Weight(parts=4, characters=SHORT - 100), False),
+        (Weight(parts=5, characters=SHORT - 100), True),
+    ],
+)
+def test_which_tools_are_too_long_for_a_tree(weight: Weight, expected: bool) -> None:
+    """A part takes 25 characters besides its names; where EBNF would lose a keyword, no length is too long."""
+    spelled = expand(Grammar(A), Values.SPELLED)
+    lossy = Unsupported(path="#", keyword="format", reason="it is not known")
+
+    assert is_long(replace(spelled, weight=weight)) is expected
+    assert not is_long(replace(spelled, weight=weight, unsupported=(lossy,)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "exact"),
+    [
+        (True, True),
+        ({}, True),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, True),
+        ({"properties": {"a": False}}, False),
+        ({"pattern": "a+"}, False),
+        ({"properties": {"a": {"pattern": "a+"}}}, False),
+        ({"$defs": {"a": {"format": "date"}}}, False),
+        ({"anyOf": [{"type": "string"}, {"minLength": 1}]}, False),
+        ({"prefixItems": [{"multipleOf": 2}]}, False),
+        ({"items": {"not": {}}}, False),
+        ({"additionalProperties": {"maxLength": 3}}, False),
+        ({"additionalProperties": False, "items": False}, True),
+        ({"enum": ["a", 1, None]}, True),
+        ({"enum": ["é"]}, False),
+        ({"const": "é"}, False),
+        ({"enum": [["a"]]}, False),
+        ({"const": {"a": 1}}, False),
+    ],
+)
+def test_which_schemas_the_engine_reads_exactly(schema: Any, exact: bool) -> None:
+    """Those of common keywords alone, at every depth, whose constants are plain and in ASCII."""
+    assert reads_exactly(schema) is exact
+
+
+def test_a_schema_that_the_engine_widens_is_spelled_out() -> None:
+    """Its JSON is written as EBNF."""
+    written = structural_tag_of(Grammar(JsonValue({"enum": ["é"]})))
+
+    assert written["format"] == ebnf('root ::= "\\"é\\""\n')
+
+
+def test_what_no_rule_can_say_is_refused() -> None:
+    """A lookahead is named."""
+    with pytest.raises(GrammarError, match="Peek cannot be written"):
+        structural_tag_of(Grammar(Sequence((Peek(A), FLAG))))

@@ -1,0 +1,128 @@
+"""Triggers tell an engine that a call begins, and never fire inside reasoning."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from unrender.dialects.triggers import Trigger, TriggerKind, triggers_of
+from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode
+from unrender.messages.wire import Request, Tool, ToolChoice
+
+CALLS = CallSyntax(mode=ToolMode.TAG_WITH_JSON, call_start="\n<call>", function=(Slot.NAME, Slot.ARGUMENTS))
+PLAIN = Format(tools=CALLS)
+THINKING = replace(PLAIN, reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>\n", end="\n</think>"))
+REQUEST = Request(tools=(Tool(name="f"),))
+
+
+def fires(format: Format, output: str, begun: str = "") -> str | None:
+    """Return the call's beginning as the trigger sees it in the output so far; None when it does not fire."""
+    (trigger,) = triggers_of(format, REQUEST, begun)
+    if trigger.kind is TriggerKind.WORD:
+        return trigger.value if trigger.value in output else None
+    found = re.search(trigger.value, output)
+    return found.group(1) if found else None
+
+
+def test_a_marker_that_stands_nowhere_else_is_a_word():
+    """Without reasoning, the marker alone tells."""
+    assert triggers_of(PLAIN, REQUEST) == (Trigger(TriggerKind.WORD, "<call>"),)
+
+
+@pytest.mark.parametrize(
+    ("output", "begun", "expected"),
+    [
+        ("Hello <call>", "", "<call>"),
+        ("<think>\na\n</think>\n<call>", "", "<call>"),
+        ("<think>\nI could <call>", "", None),
+        ("<think>\nI could <call>\n</think> so <call>", "", "<call>"),
+        ("I could <call>", "<think>\n", None),
+        ("I could <call>\n</think>\n<call>", "<think>\n", "<call>"),
+        ("Hello <call>", "<think>\n\n</think>\n", "<call>"),
+    ],
+)
+def test_a_marker_inside_reasoning_does_not_fire(output, begun, expected):
+    """Only a call outside of reasoning counts, whether the model or the prompt opened it."""
+    assert fires(THINKING, output, begun) == expected
+
+
+def test_the_grammar_starts_after_the_reasoning():
+    """The first group is the call that counts, not one that was mentioned while thinking."""
+    (trigger,) = triggers_of(THINKING, REQUEST, "<think>\n")
+    output = "no <call> yet\n</think><call>"
+
+    found = re.search(trigger.value, output)
+
+    assert found is not None
+    assert found.start(1) == output.rindex("<call>")
+
+
+def test_what_prose_may_hold_counts_only_with_a_name():
+    """A bracket, or JSON, begins a call only when the name of a tool follows."""
+    bare = Format(tools=replace(CALLS, call_start="", function=('{"name": "', Slot.NAME, '", ', Slot.ARGUMENTS, "}")))
+
+    assert fires(bare, 'see {"name": "f", ') == '{"name": "f"'
+    assert fires(bare, 'see {"name": "Bob"') is None
+
+
+def test_a_call_that_the_prompt_has_begun_fires_on_its_name():
+    """Where the prompt ends in the marker, the name of a tool is the first sign."""
+    marked = Format(tools=replace(CALLS, call_start=">>>", function=(Slot.NAME, "\n", Slot.ARGUMENTS)))
+    first, other = triggers_of(marked, REQUEST, ">>>")
+
+    assert re.search(first.value, "f\n{").group(1) == "f\n"
+    assert re.search(first.value, "all\nf\n") is None
+    assert re.search(other.value, "all\nhi>>>f\n").group(1) == ">>>f\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        replace(REQUEST, tool_choice=ToolChoice.REQUIRED),
+        replace(REQUEST, tool_choice=ToolChoice.NAMED, named_tool="f"),
+        replace(REQUEST, tool_choice=ToolChoice.NONE),
+        replace(REQUEST, response_schema={}),
+        Request(),
+    ],
+)
+def test_a_grammar_that_holds_from_the_start_has_no_trigger(request_):
+    """Where a call is due, impossible, or the answer has a schema, nothing is waited for."""
+    assert triggers_of(PLAIN, request_) == ()
+
+
+@pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<|tools|>", "<tool_calls>"])
+@pytest.mark.parametrize("after", ["", "[", "[\n"])
+def test_a_special_token_is_a_trigger_by_itself(token: str, after: str) -> None:
+    """What is after the token, a misspelt name included, does not keep the grammar asleep."""
+    calls = replace(CALLS, section_start=token + after, call_start="")
+
+    assert triggers_of(Format(tools=calls), REQUEST) == (Trigger(TriggerKind.WORD, token),)
+    assert fires(replace(THINKING, tools=calls), f"<think>\nno {token}\n</think>Hi{token}x") == token
+
+
+def test_a_bracket_is_no_token() -> None:
+    """A list in prose is not a call: the name of a tool has to follow."""
+    calls = replace(CALLS, section_start="[", call_start="")
+
+    assert fires(Format(tools=calls), "[1] is a note") is None
+    assert fires(Format(tools=calls), "[f{") == "[f"
+
+
+def test_a_token_that_opens_every_part_is_no_trigger() -> None:
+    """Where reasoning begins with the same token, all of the opener has to be there."""
+    calls = replace(CALLS, section_start="<|open|>tools", call_start="")
+    thought = replace(THINKING.reasoning, start="<|open|>think")
+
+    assert fires(Format(tools=calls, reasoning=thought), "<|open|>thin") is None
+    assert fires(Format(tools=calls, reasoning=thought), "Hi<|open|>tools") == "<|open|>tools"
+
+
+def test_words_that_open_every_part_are_no_trigger() -> None:
+    """Where all parts begin with the same words, the name of a tool has to follow them."""
+    calls = replace(CALLS, call_start="", function=("to=", Slot.NAME, "<|say|>", Slot.ARGUMENTS))
+    thought = replace(THINKING.reasoning, start="to=self<|say|>")
+
+    assert fires(Format(tools=calls, reasoning=thought), "to=user<|say|>Hi") is None
+    assert fires(Format(tools=calls, reasoning=thought), "to=f<|say|>{") == "to=f<"

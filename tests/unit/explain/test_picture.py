@@ -1,0 +1,50 @@
+"""A format as a row of parts: markers, slots, and the field that each comes from."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+import pytest
+from vendor import vendor_templates
+
+from unrender import ChatTemplate
+from unrender.explain.picture import markers, pictures
+from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
+from unrender.rendering.capabilities import Capabilities
+
+PATHS = sorted(vendor_templates().values(), key=lambda path: path.stem)
+
+
+def test_an_answer_is_its_markers_and_slots_in_order():
+    """Empty markers are left out; each part names its field."""
+    made = Format(
+        turn=TurnTexts(end="<end>", reasoning_to_content="\n"),
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="<r>", end="</r>"),
+    )
+    (row,) = pictures(made, Capabilities())
+
+    assert [(piece.text, piece.role, piece.field) for piece in row] == [
+        ("<r>", "marker", "reasoning.start"),
+        ("reasoning", "reasoning", "reasoning"),
+        ("</r>", "marker", "reasoning.end"),
+        ("\n", "marker", "turn.reasoning_to_content"),
+        ("content", "content", "content"),
+        ("<end>", "marker", "turn.end"),
+    ]
+
+
+def test_fields_are_listed_by_their_paths():
+    """Only what differs from the default is listed."""
+    assert markers(Format(turn=TurnTexts(end="<end>"))) == [("turn.end", "<end>")]
+
+
+@pytest.mark.parametrize("path", PATHS[::6], ids=lambda path: path.stem)
+def test_every_part_names_a_field_of_the_format(path):
+    """Whatever the template, the fields that a picture names exist, and hold the marker."""
+    template = ChatTemplate.from_file(path)
+    rows = pictures(template.format, template.analysis.capabilities)
+
+    assert rows
+    for piece in (piece for row in rows for piece in row if piece.role == "marker"):
+        held = attrgetter(piece.field)(template.format)
+        assert piece.text in (held if isinstance(held, tuple) else (held,))

@@ -1,0 +1,86 @@
+"""assemble: a Format and a Request become the grammar of one turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from properties.families import COUNTED, FAMILIES, JSON_ENVELOPE, REQUEST, TAGGED, Family
+
+from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode, TurnTexts
+from unrender.grammar.answer import Block
+from unrender.grammar.assemble import answer_grammar, entry_literals, names_matter, offered
+from unrender.messages.wire import Request, ToolChoice
+from unrender.nodes import Call, Calls, JsonValue, Role, Tag, Until, walk
+
+
+def calls_in(format: Format, request: Request) -> list[Call | Calls]:
+    """Return the calls that are read, and those that are written."""
+    grammar = answer_grammar(format, request)
+    read = [part for part in grammar.reads.parts if isinstance(part, Calls)]
+    return [*read, *(node for node in walk(grammar.writes.root) if isinstance(node, Call))]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_calls_are_read_when_they_are_allowed(family: Family) -> None:
+    """With tools on offer there are calls in the grammar; without, or forbidden, there are none."""
+    format = family.format
+
+    assert calls_in(format, REQUEST)
+    assert calls_in(format, Request()) == []
+    assert calls_in(format, Request(tools=REQUEST.tools, tool_choice=ToolChoice.NONE)) == []
+
+
+def test_a_plain_format_is_free_text() -> None:
+    """Nothing but content: any text is written, and nothing in it is a part."""
+    grammar = answer_grammar(Format(), Request())
+
+    assert grammar.writes.root == Tag(Role.CONTENT, Until())
+    assert grammar.reads.parts == ()
+
+
+def test_a_response_schema_makes_content_json() -> None:
+    """The schema is in the grammar, and calls are not written beside it."""
+    schema = {"type": "object"}
+    written = list(walk(answer_grammar(JSON_ENVELOPE.format, Request(response_schema=schema)).writes.root))
+
+    assert JsonValue(schema) in written
+    assert not any(isinstance(node, Call) for node in written)
+
+
+def test_reasoning_is_read_between_its_markers() -> None:
+    """A format with markers of reasoning has one block of its own."""
+    parts = answer_grammar(JSON_ENVELOPE.format, REQUEST).reads.parts
+    reasoning = JSON_ENVELOPE.format.reasoning
+
+    [block] = [part for part in parts if isinstance(part, Block)]
+    assert (block.opens, block.closes, block.declared) == ((reasoning.start,), (reasoning.end,), True)
+
+
+def test_a_named_tool_is_the_only_one_offered() -> None:
+    """Naming a tool leaves no other; unknown tools stay unknown."""
+    named = Request(tools=REQUEST.tools, tool_choice=ToolChoice.NAMED, named_tool="now")
+
+    assert [tool.name for tool in offered(named) or ()] == ["now"]
+    assert offered(Request(tools=None)) is None
+    assert offered(Request(tools=None, tool_choice=ToolChoice.NAMED, named_tool="now")) is None
+
+
+def test_names_matter_where_a_line_begins_a_call() -> None:
+    """The tools' names decide where no marker shows a call, and its arguments are one object."""
+    bare = CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=(Slot.NAME, ":", Slot.ARGUMENTS))
+    marked = replace(bare, call_start="<c>", call_end="</c>")
+    values = Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")
+    tagged = replace(bare, mode=ToolMode.TAG_WITH_TAGGED, arguments=values)
+    lines, words = TurnTexts(content_to_tools="\n"), TurnTexts(content_to_tools=" ")
+
+    assert names_matter(Format(tools=bare, turn=lines))
+    assert names_matter(Format(tools=marked, tolerated=(bare,), turn=lines))
+    assert not any(names_matter(Format(tools=syntax, turn=lines)) for syntax in (marked, tagged, CallSyntax()))
+    assert not names_matter(Format(tools=bare, turn=words))
+
+
+def test_the_literals_that_begin_calls() -> None:
+    """The outermost first: section, call, function."""
+    assert entry_literals(COUNTED.format.tools)[:2] == ["<|calls_begin|>", "<|call_begin|>"]
+    assert entry_literals(TAGGED.format.tools) == ["<tool_call>\n", "<function="]

@@ -1,0 +1,357 @@
+"""Combinators, compiled and run: what streams, what is refused, what a broken answer becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender.errors import GrammarError, MalformedOutput
+from unrender.format import CallSyntax
+from unrender.grammar import combinators as c
+from unrender.machine.events import (
+    ArgumentsText,
+    ContentText,
+    Event,
+    Malformed,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.machine.handmade.combinators import compile_combinators
+from unrender.machine.handmade.engine import FREE, MAX_SPENT
+from unrender.machine.handmade.tagged import TaggedReader
+from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.leftovers import BrokenText
+from unrender.machine.policy import CallRelease, Policy, UnknownTools
+from unrender.messages.wire import CallStatus, Request, Tool
+from unrender.nodes import Calls, Choice, Grammar, Layout
+from unrender.parser.message import MessageFold
+
+WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
+REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
+AS_WRITTEN = Policy(calls=CallRelease.WRITTEN)
+NAME = c.name(c.chars("a-z_", 1, None))
+CALL = c.tool_call(c.sequence("<call>", NAME, ":", c.cut(), c.arguments(c.json_value()), "</call>"))
+ANSWER = Grammar(
+    c.sequence(
+        c.optional(c.sequence("<think>", c.cut(), c.reasoning(c.until("</think>")), "</think>")),
+        c.content(c.until("<call>")),
+        c.zero_or_more(CALL),
+    )
+)
+TAGGED = Grammar(
+    c.one_or_more(
+        c.tool_call(
+            c.sequence(NAME, "(", c.zero_or_more(c.argument(c.chars("a-z", 1, None), "=", c.until(",", ")")), ","), ")")
+        )
+    )
+)
+
+
+def reader(
+    grammar: Grammar, request: Request = REQUEST, *, strict: bool = False, policy: Policy | None = None
+) -> TaggedReader:
+    return TaggedReader(compile_combinators(grammar), request, strict=strict, policy=policy, ids=CallIds(numbered_id))
+
+
+def read(
+    grammar: Grammar,
+    *chunks: str,
+    request: Request = REQUEST,
+    strict: bool = False,
+    policy: Policy | None = None,
+) -> list[Event | BrokenText]:
+    made = reader(grammar, request, strict=strict, policy=policy)
+    return [*(event for chunk in chunks for event in made.feed(chunk)), *made.finish()]
+
+
+def message(grammar: Grammar, text: str):
+    fold = MessageFold()
+    fold.add(read(grammar, *text))
+    return fold.message
+
+
+def test_an_answer_is_read_into_its_parts():
+    """Reasoning, content and calls come back, whatever the chunks."""
+    found = message(ANSWER, '<think>Hm.</think>Wait<call>get_weather:{"city": "Oslo"}</call><call>get_time:{}</call>')
+
+    assert (found.reasoning, found.content) == ("Hm.", "Wait")
+    assert [(call.name, call.arguments) for call in found.tool_calls] == [
+        ("get_weather", '{"city": "Oslo"}'),
+        ("get_time", "{}"),
+    ]
+    assert all(call.status is CallStatus.COMPLETE for call in found.tool_calls)
+
+
+def test_a_part_after_a_cut_streams():
+    """Once nothing can be taken back, text is released with its chunk."""
+    made = reader(ANSWER, policy=AS_WRITTEN)
+
+    assert made.feed("<think>Hm") == [ReasoningText("Hm")]
+    assert made.feed("</think>") == []
+    started, *_ = made.feed("<call>get_time:")
+    assert isinstance(started, ToolCallStarted)
+    assert made.feed('{"zone') == [ArgumentsText(0, '{"zone')]
+
+
+def test_an_option_that_the_next_character_rules_out_holds_nothing_back():
+    """Options that begin differently need no way back, even without a cut."""
+    made = reader(Grammar(c.choice(c.sequence("<", c.reasoning(c.rest())), c.content(c.chars("^<", 1, None)))))
+
+    assert made.feed("<why") == [ReasoningText("why")]
+
+
+def test_arguments_in_entries_are_typed_by_the_schema():
+    """Text between entries' marks becomes the JSON that the tool's schema asks for."""
+    [call] = message(TAGGED, "get_weather(city=7,days=7)").tool_calls
+
+    assert call.arguments == '{"city": "7", "days": 7}'
+
+
+def test_a_call_of_an_unknown_tool_does_not_match():
+    """A name matches only the name of a tool that is offered: the text stays text."""
+    events = read(ANSWER, "<call>rm_all:{}</call>")
+
+    assert events == [
+        Malformed("<", 0, "the end of the output"),
+        ContentText("<call>rm_all:{}</call>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ('<call>get_time:{"a', CallStatus.TRUNCATED),
+        ('<call>get_time:{"a": x}', CallStatus.INVALID),
+        ("<call>get_time:[1]</call>", CallStatus.INVALID),
+    ],
+)
+def test_a_call_that_breaks_off_is_not_complete(text, status):
+    """Half a call, broken arguments, and arguments that are not an object say so, in the call or in the report."""
+    written = read(ANSWER, *text, policy=AS_WRITTEN)
+    assert [event for event in written if isinstance(event, ToolCallFinished)] == [ToolCallFinished(0, status)]
+
+    events = read(ANSWER, *text)
+    assert not any(isinstance(event, ToolCallStarted | ArgumentsText | ToolCallFinished) for event in events)
+    assert [event.call.status for event in events if isinstance(event, Malformed) and event.call] == [status]
+
+
+def test_text_after_what_matches_is_content():
+    """Nothing is lost: the rest of the output is content, and reported."""
+    events = read(ANSWER, "<call>get_time:{}</call> and more")
+
+    assert events[-2:] == [Malformed(" ", 24, "the end of the output"), ContentText(" and more")]
+
+
+def test_a_strict_reader_raises_where_nothing_matches():
+    """The error names the position and what could have been there."""
+    with pytest.raises(MalformedOutput, match="at character 15: expected a JSON value") as caught:
+        read(ANSWER, "<call>get_time:", "oops", strict=True)
+
+    assert caught.value.position == 15
+
+
+def test_an_option_that_may_still_come_is_waited_for():
+    """Where another one needs no text at all."""
+    grammar = Grammar(c.sequence("x", c.optional("a"), c.content(c.choice("b", c.sequence(c.optional("c"), "d")))))
+
+    assert [message(grammar, text).content for text in ("xab", "xb", "xacd", "xd")] == ["b", "b", "cd", "d"]
+    assert not any(isinstance(event, Malformed) for event in read(grammar, *"xacd"))
+
+
+@pytest.mark.parametrize(("text", "matches"), [("ab", True), ("aab", True), ("b", False), ("aaab", False)])
+def test_a_loop_has_bounds(text, matches):
+    """With fewer rounds, or with more, the text does not match, and all of it is content."""
+    grammar = Grammar(c.sequence(c.content(c.repeat("a", 1, 2)), "b"))
+    events = read(grammar, *text)
+
+    assert any(isinstance(event, Malformed) for event in events) is not matches
+    assert message(grammar, text).content == (text.removesuffix("b") if matches else text)
+
+
+def test_ends_of_turn_are_not_content():
+    """After what matches, and where nothing matches: there the text goes on after each of them."""
+    program = compile_combinators(Grammar(c.content(c.chars("a-z", 1, None))), ("<end>", "<e"))
+    whole, broken = (TaggedReader(program, REQUEST, strict=False, ids=CallIds(numbered_id)) for _ in range(2))
+    said = [
+        "".join(event.text for event in [*made.feed(text), *made.finish()] if isinstance(event, ContentText))
+        for made, text in ((whole, "ab<end> <e"), (broken, "ab<end>12<e 34<end>"))
+    ]
+
+    assert said == ["ab", "ab1234"]
+
+
+@pytest.mark.parametrize(
+    ("verbatim", "text", "read_"), [(False, "\n  a", "a"), (True, "\n  a", "  a"), (True, "a", "a")]
+)
+def test_layout_beside_verbatim_text_is_taken_as_it_is_written(verbatim, text, read_):
+    """Elsewhere any white space is."""
+    assert message(Grammar(c.sequence(Layout("\n", verbatim=verbatim), c.content(c.rest()))), text).content == read_
+
+
+def test_an_id_may_come_after_the_arguments():
+    """A call waits for the id that its grammar reads."""
+    grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.json_value()), "#", c.call_id(c.rest()))))
+
+    started = next(event for event in read(grammar, *"get_time{}#42") if isinstance(event, ToolCallStarted))
+
+    assert started.id == "42"
+
+
+def test_python_values_become_json():
+    """A dictionary in Python's spelling gives JSON arguments."""
+    grammar = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
+
+    [call] = message(grammar, "get_time{'utc': True, 'at': None}").tool_calls
+
+    assert call.arguments == '{"utc": true, "at": null}'
+
+
+def test_a_quoted_string_is_read_with_its_escapes():
+    """A quote after a backslash does not end the string."""
+    found = message(Grammar(c.sequence(c.content(c.quoted()), c.rest())), '"a\\"b" c')
+
+    assert found.content == '"a\\"b"'
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "matches"), [('"', '"a\nb"', False), ("'", "'a\nb'", True), ('"', '"ab"', True)]
+)
+def test_double_quotes_are_those_of_json(quote, text, matches):
+    """Single ones are Python's, whose strings are read as they are written."""
+    events = read(Grammar(c.content(c.quoted(quote))), *text)
+
+    assert any(isinstance(event, Malformed) for event in events) is not matches
+    assert message(Grammar(c.content(c.quoted(quote))), text).content == text
+
+
+def test_rules_may_refer_to_themselves():
+    """Nested brackets are read to any depth, in one linear pass."""
+    grammar = Grammar(c.content(c.ref("nest")), {"nest": c.sequence("(", c.zero_or_more(c.ref("nest")), ")")})
+    made = reader(grammar)
+    text = "(" * 5000 + ")" * 5000
+
+    events = [*made.feed(text), *made.finish()]
+
+    assert not [event for event in events if isinstance(event, Malformed)]
+    assert made.engine.steps < 10 * len(text)
+
+
+def test_a_grammar_that_tries_too_much_ends_in_content():
+    """Nested repetitions could take exponential time; a budget ends them, and the text is content."""
+    letters = c.zero_or_more(c.sequence(c.zero_or_more("a"), "a"))
+    text = "a" * 400 + "b"
+
+    events = read(Grammar(c.sequence(letters, letters, letters, "c")), text)
+
+    assert events[-1] == ContentText(text)
+    made = reader(Grammar(c.sequence(letters, letters, letters, "c")))
+    made.feed(text)
+    made.finish()
+    assert made.engine.spent < MAX_SPENT * len(text) + FREE + 2 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        (Grammar(c.ref("a")), "rule 'a' is not defined"),
+        (Grammar(c.ref("a"), {"a": c.sequence(c.optional("x"), c.ref("a"))}), "left recursion"),
+        (Grammar(c.ref("a"), {"a": c.ref("b"), "b": c.sequence(c.peek(c.ref("a")), "x")}), "left recursion"),
+        (Grammar(c.content(c.reasoning("a"))), "'reasoning' must not stand in another tag, found it in 'content'"),
+        (Grammar(NAME), "'name' must stand directly in a tag 'call', found it in none"),
+        (Grammar(c.sequence("a", Calls(syntax=CallSyntax(), tools=None))), "Calls is made from a format"),
+    ],
+)
+def test_a_grammar_that_cannot_be_read_is_refused(grammar, message):
+    """The error names the rule, or the tag and where it was found."""
+    with pytest.raises(GrammarError, match=message):
+        compile_combinators(grammar)
+
+
+def test_nodes_nested_too_deeply_are_refused():
+    """No RecursionError: rules do the same without nesting."""
+    node = c.literal("a")
+    for _ in range(3000):
+        node = c.optional(node)
+
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        compile_combinators(Grammar(node))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: c.chars("z-a"), "runs backwards"),
+        (lambda: c.chars(""), "at least one character"),
+        (lambda: c.repeat("a", 3, 2), "minimum <= maximum"),
+        (lambda: c.until(""), "at least one character"),
+        (lambda: c.quoted("`"), "expected"),
+        (lambda: c.sequence("a", 1), "expected a node or a text, found int"),
+    ],
+)
+def test_wrong_arguments_are_refused(make, message):
+    """Each combinator says what it expected."""
+    with pytest.raises(GrammarError, match=message):
+        make()
+
+
+def test_a_copy_goes_on_alone():
+    """A fork reads its own text; the original stays as it was."""
+    made = reader(ANSWER, policy=AS_WRITTEN)
+    made.feed('<call>get_weather:{"city": ')
+    fork = made.copy()
+
+    assert fork.feed('"Rome"}</call>')[-1] == ToolCallFinished(0, CallStatus.COMPLETE)
+    assert made.finish()[0] == ToolCallFinished(0, CallStatus.TRUNCATED)
+
+
+def test_tags_are_checked_in_rules():
+    """A name outside of a call is refused, however deep the rule is that has it."""
+    with pytest.raises(GrammarError):
+        compile_combinators(Grammar(c.ref("outer"), {"outer": c.sequence("a", c.ref("inner")), "inner": NAME}))
+
+
+def test_any_name_is_a_tools_where_the_policy_says_so():
+    """Else a call of a tool that nobody offers is text."""
+    calls = Policy(unknown_tools=UnknownTools.CALL)
+    names = [
+        [event.name for event in parser.feed("<call>nope:{}</call>") if isinstance(event, ToolCallStarted)]
+        for parser in (
+            TaggedReader(compile_combinators(ANSWER), REQUEST, strict=False, policy=policy, ids=CallIds(numbered_id))
+            for policy in (calls, Policy())
+        )
+    ]
+
+    assert names == [["nope"], []]
+
+
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        (c.literal("ab"), "'ab'"),
+        (c.choice(c.sequence("", "ab"), "cd"), "nothing or 'cd'"),
+        (c.choice(Choice(()), "cd"), "nothing or 'cd'"),
+        (c.choice(c.sequence(c.space(), "ab"), "cd"), "text or 'cd'"),
+        (c.sequence("ab", "cd"), "'ab'"),
+        (c.choice("ab", "cd", "ab"), "'ab' or 'cd'"),
+        (c.sequence(c.choice("ab", "cd"), "x"), "'ab' or 'cd'"),
+        (c.choice(c.choice("a", "b"), "c"), "'a' or 'b' or 'c'"),
+        (c.choice(*"abcde"), "'a' or 'b' or 'c' or 'd' or 'e'"),
+        (c.choice(c.choice(*"abcde"), "f"), "'a' or 'b' or 'c' or 'd' or 'f'"),
+        (c.chars("a-c_", 1, None), "one of a-c, _"),
+        (c.chars("^!", 1, None), "other than one of !"),
+        (c.one_or_more("ab"), "'ab'"),
+        (c.content("ab"), "'ab'"),
+        (c.atomic("ab"), "'ab'"),
+        (c.json_value(), "a JSON value"),
+        (c.python_value(), "a Python value"),
+        (c.quoted("'"), "a string in '"),
+        (c.choice(c.ref("word"), "x"), "word or 'x'"),
+        (c.choice(c.json_value(), "x"), "a JSON value or 'x'"),
+        (c.negate("!"), "anything but '!'"),
+    ],
+)
+def test_errors_say_what_was_wanted(node, wanted):
+    """In the words of the grammar, each once."""
+    found = read(Grammar(c.sequence(node, "."), {"word": c.literal("w")}), "!")
+
+    assert [event.expected for event in found if isinstance(event, Malformed)] == [wanted]

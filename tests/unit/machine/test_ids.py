@@ -1,0 +1,142 @@
+"""Ids of calls: unique in their conversation and between requests, injectable, and as the template takes them back."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+
+from unrender import ChatTemplate
+from unrender.format import Arguments, CallSyntax, Format, Slot, ToolMode
+from unrender.formats import declared_format
+from unrender.machine.ids import CallIds, numbered_id
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
+
+NOW = Tool(name="now")
+REQUEST = Request(tools=(NOW,))
+CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+FORMAT = declared_format("tool-call-json")
+COUNTED = Format(
+    tools=CallSyntax(
+        mode=ToolMode.TAG_WITH_JSON,
+        call_start="<call>",
+        call_end="</call>",
+        function=("functions.", Slot.NAME, ":", Slot.INDEX, "<args>", Slot.ARGUMENTS),
+        arguments=Arguments(),
+        id_parts=(0, 4),
+    )
+)
+TEMPLATE = ChatTemplate.from_string(
+    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
+    "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}"
+    "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }}<args>{{ c.function.arguments | tojson }}</call>{% endfor %}"
+    "<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+QUESTION = {"role": "user", "content": "When?"}
+OFFERED = {"type": "function", "function": {"name": "now"}}
+ANSWER = "<call>now<args>{}</call>"
+
+
+def ids(parser: Parser, *chunks: str) -> list[str]:
+    for chunk in chunks:
+        parser.feed(chunk)
+    parser.finish()
+    return [call.id for call in parser.message.tool_calls]
+
+
+def test_two_requests_share_no_id() -> None:
+    """Ids are nine random letters and digits, whatever the prompt."""
+    found = [id for _ in range(20) for id in ids(Parser(FORMAT, REQUEST, prompt="same"), CALL * 5)]
+    assert len(set(found)) == 100
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in found)
+
+
+def test_parsing_the_same_text_twice_gives_different_ids() -> None:
+    """Two samples of one request share no id."""
+    turn = TEMPLATE.prepare([QUESTION], tools=[OFFERED])
+    first, second = (turn.parse(ANSWER).tool_calls[0].id for _ in range(2))
+    assert first != second
+
+
+def test_ids_can_be_injected_and_do_not_depend_on_chunks() -> None:
+    """The same maker gives the same ids in every chunking, by position and name."""
+    turn = TEMPLATE.prepare([QUESTION], tools=[OFFERED])
+    whole = [call.id for call in turn.parse(ANSWER * 2, ids=numbered_id).tool_calls]
+    assert whole == ids(turn.parser(ids=numbered_id), *ANSWER * 2) == ["call00000", "call00001"]
+    by_name = TEMPLATE.parser(tools=[OFFERED], ids=lambda position, name: f"{name}/{position}")
+    assert ids(by_name, ANSWER) == ["now/0"]
+
+
+def test_positions_count_over_the_conversation() -> None:
+    """A maker is told the position after the calls of the history."""
+    call = {"id": "call00001", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    history = [
+        QUESTION,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "content": "12", "tool_call_id": "call00001"},
+    ]
+    turn = TEMPLATE.prepare(history, tools=[OFFERED])
+    assert turn.known_ids == ("call00001",)
+    assert ids(turn.parser(ids=numbered_id), ANSWER) == ["call00002"]
+
+
+def test_copies_share_no_id_of_later_calls() -> None:
+    """Calls before the fork keep their ids, later ones have others."""
+    parser = Parser(FORMAT, REQUEST)
+    parser.feed(CALL)
+    copy = parser.copy()
+    first, second = ids(parser, CALL), ids(copy, CALL)
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+
+
+def test_a_counter_that_was_written_before_is_counted_on() -> None:
+    """An id that somebody has is replaced by the next count."""
+    text = "<call>functions.now:0<args>{}</call>"
+    assert ids(Parser(COUNTED, REQUEST), text) == ["functions.now:0"]
+    assert ids(Parser(COUNTED, REQUEST), text * 3) == ["functions.now:0", "functions.now:1", "functions.now:2"]
+    later = Parser(COUNTED, REQUEST, known_ids=["functions.now:0", "functions.go:1"])
+    assert ids(later, text) == ["functions.now:2"]
+
+
+def test_a_maker_that_repeats_itself_still_gives_unique_ids() -> None:
+    """A maker that knows one id alone is helped out with random ones."""
+    found = ids(Parser(FORMAT, REQUEST, ids=lambda _position, _name: "same"), CALL * 3)
+    assert found[0] == "same"
+    assert len(set(found)) == 3
+
+
+def test_no_id_is_empty() -> None:
+    """A maker that makes nothing is helped out."""
+    ids = CallIds(lambda _position, _name: "")
+
+    assert len({ids.give(index, "now", "") for index in range(3)} - {""}) == 3
+
+
+def test_a_maker_is_asked_a_hundred_times() -> None:
+    """For the next positions, each once."""
+    asked: list[int] = []
+
+    def same(position: int, _name: str) -> str:
+        asked.append(position)
+        return "same"
+
+    CallIds(same, ["x", "same"]).give(0, "now", "")
+
+    assert asked == [2, *range(2, 102)]
+
+
+def test_a_restored_parser_gives_no_id_again() -> None:
+    """The ids that are taken are part of the state."""
+    text = "<call>functions.now:0<args>{}</call>"
+    parser = Parser(COUNTED, REQUEST, known_ids=["functions.go:0"])
+    parser.feed(text)
+    other = Parser.restore(COUNTED, REQUEST, json.loads(json.dumps(parser.state())))
+    assert ids(other, text) == ["functions.now:0", "functions.now:2"]
+
+
+def test_parsers_with_counted_ids_pickle() -> None:
+    """What makes ids can be pickled."""
+    parser = pickle.loads(pickle.dumps(Parser(COUNTED, REQUEST)))
+    assert ids(parser, "<call>functions.now:0<args>{}</call>") == ["functions.now:0"]

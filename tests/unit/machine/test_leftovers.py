@@ -1,0 +1,108 @@
+"""Cleaning: what a call has left over is not content, and nothing else is touched or held."""
+
+from __future__ import annotations
+
+import pytest
+from splitting import fed
+
+from unrender.formats import declared_format
+from unrender.machine.events import ContentText, Malformed, ReasoningText, ToolCallFinished, ToolCallStarted
+from unrender.machine.leftovers import BrokenText, Cleaner
+from unrender.messages.wire import CallStatus, Request, Tool
+from unrender.parser.streaming import Parser
+
+CALL = ToolCallStarted(0, "id", "f")
+NOW = Request(tools=(Tool(name="now"),))
+QWEN3_CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+
+
+def test_broken_text_is_content_when_no_call_follows() -> None:
+    """Broken text waits while only white space follows; the next word makes it content."""
+    cleaner = Cleaner()
+
+    assert cleaner.take([ContentText("a"), BrokenText("f{}")]) == [ContentText("a")]
+    assert cleaner.take([ContentText(" ")]) == []
+    assert cleaner.take([ContentText("c")]) == [ContentText("f{}"), ContentText(" "), ContentText("c")]
+    assert cleaner.take([ContentText("d")]) == [ContentText("d")]
+
+
+def test_only_words_make_broken_text_content() -> None:
+    """What is reported meanwhile waits with it."""
+    cleaner = Cleaner()
+    report = Malformed("x", 1, "y")
+    cleaner.take([BrokenText("f{}")])
+
+    assert cleaner.take([report, ToolCallFinished(0, CallStatus.COMPLETE)]) == []
+    assert cleaner.take([ReasoningText("so")]) == [
+        ContentText("f{}"),
+        report,
+        ToolCallFinished(0, CallStatus.COMPLETE),
+        ReasoningText("so"),
+    ]
+
+
+def test_broken_text_is_content_at_the_end() -> None:
+    """What still waits at the end of the output is content."""
+    cleaner = Cleaner()
+    cleaner.take([BrokenText("f{}")])
+
+    assert cleaner.finish() == [ContentText("f{}")]
+
+
+def test_broken_text_is_dropped_when_a_call_follows() -> None:
+    """The next call releases what waited, without the broken text; after a call broken text is dropped at once."""
+    cleaner = Cleaner()
+    cleaner.take([BrokenText("f{}"), ContentText("\n")])
+
+    assert cleaner.take([CALL]) == [ContentText("\n"), CALL]
+    assert cleaner.take([BrokenText("g{}"), ContentText("c")]) == [ContentText("c")]
+    assert cleaner.finish() == []
+
+
+def test_a_call_is_remembered() -> None:
+    """However much text comes between it and what is left over."""
+    cleaner = Cleaner()
+    cleaner.take([CALL, ContentText("a")])
+
+    assert cleaner.take([ContentText("b"), Malformed("x", 1, "y")]) == [ContentText("b"), Malformed("x", 1, "y")]
+    assert cleaner.take([BrokenText("g{}")]) == []
+    assert cleaner.finish() == []
+
+
+def test_a_copy_is_independent() -> None:
+    """What a copy takes does not show in the original."""
+    cleaner = Cleaner()
+    cleaner.take([BrokenText("f{}")])
+    cleaner.copy().take([CALL])
+
+    assert cleaner.finish() == [ContentText("f{}")]
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "prose"),
+    [
+        ("qwen3", QWEN3_CALL, "I wrap it in <tool_call> tags, as in <tool_call>, {x} and so on. "),
+        ("kimi-simple", "functions.now:0{}", "Names begin with functions. as in functions.x or {functions.y}. "),
+    ],
+)
+def test_prose_that_mentions_a_marker_stays_and_streams(name: str, call: str, prose: str) -> None:
+    """A marker in prose takes nothing with it, before or after a call, and holds back nothing but itself."""
+    parser = Parser(declared_format(name), NOW)
+    fed(parser, [prose, call, prose])
+    streaming = Parser(declared_format(name), NOW)
+    for character in prose * 20:
+        streaming.feed(character)
+
+    assert parser.message.content == prose + prose
+    assert len(parser.message.tool_calls) == 1
+    assert len(streaming.message.content) > len(prose * 20) - 20
+
+
+def test_an_unclosed_brace_holds_back_no_more_than_a_call_might_take() -> None:
+    """Broken text ends within a bound: a brace that is never closed is content."""
+    text = "functions.now:0{" + "not closed, " * 200
+    parser = Parser(declared_format("kimi-simple"), NOW)
+    for character in text:
+        parser.feed(character)
+
+    assert parser.message.content == text

@@ -1,0 +1,94 @@
+"""Arguments of earlier calls, as a model has written them."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from unrender.errors import TemplateWarning
+from unrender.messages.earlier_calls import arguments_text, object_of, readable_calls, values_of
+
+
+def conversation(arguments):
+    call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
+    return [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+
+
+def read(arguments, *, as_text):
+    (_, message) = readable_calls(conversation(arguments), as_text=as_text)
+    return message["tool_calls"][0]["function"]["arguments"]
+
+
+VALUES = {
+    "an object": ('{"a": 1}', {"a": 1}),
+    "nothing": (None, {}),
+    "empty text": ("", {}),
+    "white space": (" \n", {}),
+    "an opened object": ("{", {}),
+    "a string cut off": ('{"a": "Par', {"arguments": '{"a": "Par'}),
+    "a member before what is cut off": ('{"a": "x", "b": "Par', {"a": "x", "arguments": '"b": "Par'}),
+    "a number that may go on": ('{"a": "x", "b": 3', {"a": "x", "arguments": '"b": 3'}),
+    "a number that has ended": ('{"a": 3, "b', {"a": 3, "arguments": '"b'}),
+    "a literal": ('{"a": true', {"a": True}),
+    "an object that is not closed": ('{"a": {"b": [1]}', {"a": {"b": [1]}}),
+    "a comma at the end": ('{"a": "x",', {"a": "x"}),
+    "another separator": ('{"a": "x"; "b": "y"}', {"a": "x", "arguments": '; "b": "y"}'}),
+    "more after the object": ('{"a": "x"} more', {"a": "x", "arguments": "} more"}),
+    "a key without quotes": ("{a: 1}", {"arguments": "{a: 1}"}),
+    "a member of that name": ('{"arguments": "x", "b', {"arguments": "x", "arguments_": '"b'}),
+    "a list": ("[1]", {"arguments": "[1]"}),
+    "a list of its own": ([1], {"arguments": "[1]"}),
+    "a number": (5, {"arguments": "5"}),
+    "words": ("now", {"arguments": "now"}),
+    "a long number": ('{"a": "x", "b": ' + "9" * 5000 + "}", {"a": "x", "arguments": '"b": ' + "9" * 5000 + "}"}),
+}
+
+
+@pytest.mark.parametrize(("arguments", "values"), VALUES.values(), ids=VALUES)
+def test_values_are_what_is_certain(arguments, values):
+    """Members whose end is seen are values; the text after them is one more, so that nothing is lost."""
+    assert values_of(arguments) == values
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, '{"a": ' * 600 + "1" + "}" * 600])
+def test_deep_nesting_stays_text(text):
+    """What is nested more deeply than anything can be rendered is text."""
+    assert object_of(text) is None
+    assert values_of(text) == {"arguments": text.strip()}
+
+
+def test_what_a_template_takes_is_as_it_was():
+    """Objects, and with `as_text` all text, go to the template unchanged, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        assert read({"a": 1}, as_text=False) == {"a": 1}
+        assert read('{"a": 1}', as_text=False) == '{"a": 1}'
+        assert read('{"a": ', as_text=True) == '{"a": '
+        assert read(None, as_text=False) == read("", as_text=True) == "{}"
+        assert read([1], as_text=True) == "[1]"
+
+
+def test_what_a_template_cannot_take_is_a_warning_that_names_the_call():
+    """A template that writes objects alone gets values, and the caller is told of which call."""
+    with pytest.warns(
+        TemplateWarning, match=r"messages\[1\]\.tool_calls\[0\]\.function\.arguments: .* found '{\"a\": "
+    ):
+        assert read('{"a": "x", "b', as_text=False) == {"a": "x", "arguments": '"b'}
+
+
+def test_the_conversation_is_not_changed():
+    """The caller's messages stay as they are; calls may be flat."""
+    messages = conversation("")
+    messages[1]["tool_calls"].append({"name": "g", "arguments": None})
+
+    read = readable_calls(messages, as_text=False)
+
+    assert read[1]["tool_calls"][1] == {"name": "g", "arguments": "{}"}
+    assert messages[1]["tool_calls"][0]["function"]["arguments"] == ""
+
+
+def test_text_is_json():
+    """Values that are not text are written as JSON, with all characters as they are."""
+    assert arguments_text({"city": "Zürich"}) == '{"city": "Zürich"}'

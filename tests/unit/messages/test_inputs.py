@@ -1,0 +1,191 @@
+"""Messages and tools as people have them, real SDKs' objects among them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import mcp.types
+import pytest
+from openai import pydantic_function_tool
+from openai.types.chat import ChatCompletionMessage
+from pydantic import BaseModel, Field
+
+from unrender.errors import MessageError
+from unrender.messages.inputs import MAX_TOOLS, plain_messages, plain_response_format, plain_tool, plain_tools
+from unrender.messages.wire import Message
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+FUNCTION = {"name": "get_weather", "description": "Weather.", "parameters": SCHEMA}
+OPENAI = {"type": "function", "function": FUNCTION}
+
+
+class Weather(BaseModel):
+    """The weather of a city."""
+
+    city: str = Field(description="Where.")
+    title: str = "none"
+
+
+def forecast(city: str, days: int = 3, unit: Literal["c", "f"] | None = None) -> str:
+    """Return the forecast.
+
+    Args:
+        city: Where, a name
+            in any language.
+        days (int): How many days.
+
+    Returns:
+        A text: with a colon.
+    """
+    return f"{city}{days}{unit}"
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        OPENAI,
+        FUNCTION,
+        {"type": "function", **FUNCTION},
+        {"name": "get_weather", "description": "Weather.", "input_schema": SCHEMA},
+        {"name": "get_weather", "description": "Weather.", "inputSchema": SCHEMA},
+        {"type": "custom", "name": "get_weather", "description": "Weather.", "input_schema": SCHEMA},
+        mcp.types.Tool.model_validate({"name": "get_weather", "description": "Weather.", "inputSchema": SCHEMA}),
+    ],
+    ids=["openai", "bare", "responses", "anthropic", "mcp", "anthropic-typed", "mcp-object"],
+)
+def test_one_tool_in_every_form_is_the_same_tool(tool):
+    """OpenAI's, Anthropic's and MCP's tools say the same with other words."""
+    assert plain_tool(tool) == OPENAI
+
+
+def test_a_plain_tool_comes_back_as_it_is():
+    """Nothing is copied that needs no change."""
+    assert plain_tool(OPENAI) is OPENAI
+
+
+def test_a_function_is_described_by_its_hints_and_docstring():
+    """Types come from the hints, words from the docstring, without pydantic's titles."""
+    function = plain_tool(forecast)["function"]
+
+    assert function["name"] == "forecast"
+    assert function["description"] == "Return the forecast."
+    assert function["parameters"]["required"] == ["city"]
+    assert function["parameters"]["properties"] == {
+        "city": {"type": "string", "description": "Where, a name in any language."},
+        "days": {"default": 3, "type": "integer", "description": "How many days."},
+        "unit": {"anyOf": [{"enum": ["c", "f"], "type": "string"}, {"type": "null"}], "default": None},
+    }
+
+
+def test_a_function_is_described_once_until_it_changes():
+    """Requests with the same function share its description; a new docstring or new hints are seen."""
+
+    def add(a: int) -> int:
+        """Add."""
+        return a
+
+    first = plain_tool(add)
+    assert plain_tool(add) is first
+    add.__doc__ = "Add one."
+    assert plain_tool(add)["function"]["description"] == "Add one."
+    add.__annotations__ = {"a": str}
+    assert plain_tool(add)["function"]["parameters"]["properties"]["a"]["type"] == "string"
+
+
+def test_a_pydantic_model_is_described_once():
+    """Requests with the same model share its description."""
+    assert plain_tool(Weather) is plain_tool(Weather)
+
+
+def test_a_pydantic_model_is_a_tool():
+    """Its name, docstring and fields describe it; OpenAI's helper says the same."""
+    function = plain_tool(Weather)["function"]
+
+    assert (function["name"], function["description"]) == ("Weather", "The weather of a city.")
+    assert function["parameters"]["properties"]["city"] == {"description": "Where.", "type": "string"}
+    assert "title" in function["parameters"]["properties"]
+    assert plain_tool(pydantic_function_tool(Weather))["function"]["name"] == "Weather"
+
+
+def no_hints(a, *, b: "Unknown"):  # type: ignore[name-defined]  # noqa: F821, UP037
+    """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        ("get_weather", "tools: expected a list, found str"),
+        ([7], r"tools\[0\]: expected an object, a function or a pydantic model, found int"),
+        (
+            [OPENAI, FUNCTION],
+            r"tools\[1\].function.name: expected a name of its own, found 'get_weather' as in tools\[0\]",
+        ),
+        ([{"type": "web_search"}], r"tools\[0\].type: expected 'function', found 'web_search'"),
+        ([{"type": "function", "function": 3}], r"tools\[0\].function: expected an object, found int"),
+        ([no_hints], r"tools\[0\]: the hints of no_hints\(\) give no JSON Schema"),
+        ([OPENAI] * (MAX_TOOLS + 1), f"expected at most {MAX_TOOLS}"),
+    ],
+)
+def test_what_is_not_a_tool_is_refused(tools, message):
+    """The error names the place, what was found and what was expected."""
+    with pytest.raises(MessageError, match=message):
+        plain_tools(tools)
+
+
+@pytest.mark.slow
+def test_a_tool_that_comes_again_counts_once_where_repeats_are_allowed():
+    """An equal tool is left out; another one of the same name is refused, and so is one that is too deep to compare."""
+    deep: list[dict[str, Any]] = [{}, {}]
+    for i in range(2):
+        for _ in range(50_000):
+            deep[i] = {"a": deep[i]}
+
+    assert plain_tools([OPENAI, OPENAI], repeats=True) == [OPENAI]
+    with pytest.raises(MessageError, match="a name of its own"):
+        plain_tools([OPENAI, {"name": "get_weather"}], repeats=True)
+    with pytest.raises(MessageError, match="a name of its own"):
+        plain_tools([{"name": "f", "parameters": value} for value in deep], repeats=True)
+
+
+def test_messages_of_sdks_become_plain():
+    """OpenAI's message object, and calls inside a mapping, are read like mappings."""
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    sdk = ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
+
+    first, second, third = plain_messages(
+        [sdk, {"role": "assistant", "content": "", "tool_calls": sdk.tool_calls}, Message(content="Hi")]
+    )
+
+    assert first == {"role": "assistant", "tool_calls": [call]}
+    assert second["tool_calls"] == [call]
+    assert third == {"role": "assistant", "content": "Hi"}
+
+
+def test_a_pydantic_model_is_a_response_format():
+    """A model's class stands for its JSON Schema, as it does among tools; data stay as they are."""
+
+    class Person(BaseModel):
+        """Somebody."""
+
+        name: str
+
+    format = plain_response_format(Person)
+
+    assert format["json_schema"]["name"] == "Person"
+    assert format["json_schema"]["schema"]["properties"] == {"name": {"type": "string"}}
+    assert plain_response_format({"type": "text"}) == {"type": "text"}
+
+
+def test_a_custom_tool_is_not_called_a_servers():
+    """The sentence says what to offer in its place."""
+    with pytest.raises(
+        MessageError, match=r"tools\[0\]\.type: expected 'function', found 'custom'; .* free text; offer"
+    ):
+        plain_tools([{"type": "custom", "custom": {"name": "run"}}])
+
+
+def test_plain_messages_are_not_copied():
+    """A long history costs nothing."""
+    message = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
+
+    assert plain_messages([message])[0] is message

@@ -1,0 +1,83 @@
+"""A value from outside: JSON of a bounded size, or an error that names the place."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import pytest
+
+from unrender.errors import MessageError
+from unrender.messages.json_values import DEEPEST, check_values
+
+
+def nested(levels: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "text",
+        datetime.now(UTC),
+        {"a": [1, 2.5, True, None, ("x",)]},
+        MappingProxyType({"a": {}}),
+        nested(DEEPEST),
+    ],
+)
+def test_json_is_let_through(value: object) -> None:
+    """Scalars, lists, tuples and objects with text as keys; the outermost value may be anything."""
+    check_values(value, where="here")
+
+
+WRONG = {
+    "not JSON": ({"a": [{1}]}, "here.a[0]: expected JSON, found set"),
+    "a key that is not text": ({"a": [{"b": {5: 1}}]}, "here.a[0].b: expected text as keys, found 5"),
+    "too deep": (
+        nested(DEEPEST + 1),
+        f"here{'[0]' * 6}…: expected at most 500 levels of lists and objects, found more",
+    ),
+    "a long way": (
+        {"a": {"b": {"c": {"d": {"e": {"f": {"g": {1}}}}}}}},
+        "here.a.b.c.d.e.f…: expected JSON, found set",
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "message"), WRONG.values(), ids=WRONG)
+def test_the_place_is_named(value: object, message: str) -> None:
+    """The keys from the outside in, the first six of them, and what was expected there."""
+    with pytest.raises(MessageError) as caught:
+        check_values(value, where="here")
+
+    assert str(caught.value) == message
+
+
+def test_a_value_that_holds_itself_is_too_deep() -> None:
+    """It ends where any other value of that depth ends."""
+    value: list[object] = []
+    value.append(value)
+
+    with pytest.raises(MessageError, match="at most 500 levels"):
+        check_values(value, where="here")
+
+
+def test_other_values_pass_where_json_is_not_asked_for() -> None:
+    """What is only rendered may hold dates and keys that are not text; depth and size are bounded all the same."""
+    check_values([datetime.now(UTC), {5: "five"}], where="here", only_json=False)
+
+    with pytest.raises(MessageError, match="at most 500 levels"):
+        check_values(nested(DEEPEST + 1), where="here", only_json=False)
+
+
+def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as are allowed are let through, and not one more."""
+    monkeypatch.setattr("unrender.messages.json_values.MOST_VALUES", 3)
+
+    check_values([[], [], []], where="here")
+    with pytest.raises(MessageError, match="here: expected at most 3 lists and objects, found more"):
+        check_values([[], [[]], []], where="here")

@@ -1,0 +1,163 @@
+"""Bodies of Chat Completions, judged by OpenAI's own types."""
+
+from __future__ import annotations
+
+import pytest
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from unrender.format import Format
+from unrender.machine.events import ArgumentsText, ContentText, ReasoningText, ToolCallFinished, ToolCallStarted
+from unrender.messages.wire import CallStatus, Message, Request, Tool, ToolCall
+from unrender.parser.completions import Completion, Usage, finish_reason
+from unrender.parser.message import MessageFold
+from unrender.parser.streaming import Parser
+
+COMPLETION = Completion(model="m", id="chatcmpl-1", created=1)
+EVENTS = [
+    ReasoningText("Hm."),
+    ContentText("Wait"),
+    ToolCallStarted(0, "abc", "now"),
+    ArgumentsText(0, '{"utc": '),
+    ArgumentsText(0, "true}"),
+    ToolCallFinished(0, CallStatus.COMPLETE),
+]
+
+
+def folded(events) -> Message:
+    fold = MessageFold()
+    fold.add(events)
+    return fold.message
+
+
+def call(status: CallStatus) -> ToolCall:
+    return ToolCall(name="now", arguments="{", id="abc", status=status)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "reason", "expected"),
+    [
+        ([], None, "stop"),
+        ([], "tool_calls", "stop"),
+        ([CallStatus.COMPLETE], "stop", "tool_calls"),
+        ([CallStatus.COMPLETE], "length", "length"),
+        ([CallStatus.COMPLETE, CallStatus.TRUNCATED], "max_tokens", "length"),
+        ([CallStatus.INVALID], "tool_calls", "stop"),
+        ([CallStatus.TRUNCATED], None, "stop"),
+        ([], "content_filter", "content_filter"),
+        ([], "</s>", "stop"),
+    ],
+)
+def test_the_finish_reason_follows_the_calls(statuses, reason, expected):
+    """Only a call to execute makes `tool_calls`; a limit stays a limit."""
+    assert finish_reason(Message(tool_calls=tuple(map(call, statuses))), reason) == expected
+
+
+def test_a_stream_is_one_of_openais():
+    """Every chunk is valid, and OpenAI's own accumulator gives the message."""
+    stream = COMPLETION.choice()
+    chunks = [
+        *stream.chunks(EVENTS),
+        *stream.end(folded(EVENTS)),
+        COMPLETION.usage_chunk(Usage(prompt_tokens=3, completion_tokens=4)),
+    ]
+    state = ChatCompletionStreamState()
+
+    for chunk in chunks:
+        state.handle_chunk(ChatCompletionChunk.model_validate(chunk, strict=True))
+
+    whole = state.get_final_completion()
+    [choice] = whole.choices
+    assert choice.finish_reason == "tool_calls"
+    assert choice.message.content == "Wait"
+    assert choice.message.tool_calls is not None
+    assert choice.message.tool_calls[0].function.arguments == '{"utc": true}'
+    assert whole.usage == CompletionUsage(prompt_tokens=3, completion_tokens=4, total_tokens=7)
+
+
+def test_the_role_comes_once_and_first():
+    """A stream begins with the role, also when nothing else comes."""
+    stream = COMPLETION.choice(1)
+
+    first, last = stream.end(Message())
+
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert (last["choices"][0]["index"], last["choices"][0]["finish_reason"]) == (1, "stop")
+
+
+def test_the_role_does_not_come_again():
+    """However often the stream is fed."""
+    stream = COMPLETION.choice()
+    chunks = [*stream.chunks(EVENTS[:1]), *stream.chunks(EVENTS[1:2]), *stream.end(Message(content="Wait"))]
+
+    assert ["role" in chunk["choices"][0]["delta"] for chunk in chunks] == [True, False, False, False]
+
+
+def test_a_broken_call_is_named_in_the_stream():
+    """Whoever has collected its fragments learns that they are not to be executed."""
+    events = [*EVENTS[:4], ToolCallFinished(0, CallStatus.TRUNCATED)]
+    chunks = list(COMPLETION.choice().chunks(events))
+
+    assert chunks[-1]["choices"][0]["delta"] == {
+        "tool_calls": [{"index": 0, "function": {"arguments": ""}, "status": "truncated"}]
+    }
+    ChatCompletionChunk.model_validate(chunks[-1], strict=True)
+
+
+def test_a_completion_is_one_of_openais():
+    """The body holds a choice per message, calls without content as null, and the usage."""
+    usage = Usage(prompt_tokens=3, completion_tokens=4, reasoning_tokens=2, cached_tokens=1)
+    messages = [folded(EVENTS), Message(tool_calls=(call(CallStatus.COMPLETE),)), Message(content="Hi")]
+
+    body = ChatCompletion.model_validate(
+        COMPLETION.body(messages, reasons=["stop", "stop", "length"], usage=usage), strict=True
+    )
+
+    assert [choice.finish_reason for choice in body.choices] == ["tool_calls", "tool_calls", "length"]
+    assert body.choices[1].message.content is None
+    assert body.usage is not None
+    assert body.usage.completion_tokens_details is not None
+    assert body.usage.completion_tokens_details.reasoning_tokens == 2
+    assert body.usage.prompt_tokens_details is not None
+    assert body.usage.prompt_tokens_details.cached_tokens == 1
+
+
+def test_reasoning_goes_by_the_name_that_was_chosen():
+    """Both names of the field are written, one at a time, in chunks and in bodies."""
+    other = Completion(model="m", reasoning_field="reasoning")
+
+    body = other.body([folded(EVENTS)])["choices"][0]["message"]
+    deltas = [chunk["choices"][0]["delta"] for chunk in other.choice().chunks(EVENTS)]
+
+    assert (body["reasoning"], "reasoning_content" in body) == ("Hm.", False)
+    assert deltas[1] == {"reasoning": "Hm."}
+    assert COMPLETION.body([folded(EVENTS)])["choices"][0]["message"]["reasoning_content"] == "Hm."
+    assert list(COMPLETION.choice().chunks(EVENTS[:1]))[1]["choices"][0]["delta"] == {"reasoning_content": "Hm."}
+
+
+def test_content_is_null_beside_calls_alone():
+    """An answer that says nothing at all is an empty text; words beside a call stay."""
+    done = call(CallStatus.COMPLETE)
+    messages = [Message(), Message(content="Hi", tool_calls=(done,)), Message(tool_calls=(done,))]
+    body = COMPLETION.body(messages)
+
+    assert [choice["message"]["content"] for choice in body["choices"]] == ["", "Hi", None]
+    assert (body["usage"], [choice["index"] for choice in body["choices"]]) == (None, [0, 1, 2])
+
+
+def test_ids_are_new_for_each_completion():
+    """Two completions are told apart, and say when they were made."""
+    one, two = Completion(model="m"), Completion(model="m")
+
+    assert one.id != two.id
+    assert one.created > 1_700_000_000
+
+
+def test_a_half_written_call_is_not_fit_to_be_executed():
+    """In mid-stream, a message holds only the calls that are complete."""
+    parser = Parser(Format(), Request(tools=(Tool(name="now"),)))
+    parser.feed("Hi")
+
+    assert parser.message.to_openai() == {"role": "assistant", "content": "Hi"}
+    assert "tool_calls" not in Message(tool_calls=(call(CallStatus.OPEN),)).to_openai()

@@ -1,0 +1,106 @@
+"""What may come now, at each place of an answer, in the format's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrender import ChatTemplate
+from unrender.errors import MalformedOutput
+from unrender.grammar import Grammar, content, until
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
+
+JSON_TAGS = "tests/templates/json-tags.jinja"
+TAGGED = "tests/templates/tagged-flag.jinja"
+REQUEST = Request(tools=(Tool(name="now", parameters={"properties": {"zone": {"type": "string"}}}),))
+
+
+def parser_after(template: str, text: str, *, strict: bool = False) -> Parser:
+    """Return a parser of the template's format that was fed `text`."""
+    parser = Parser(ChatTemplate.from_file(template).format, REQUEST, strict=strict)
+    parser.feed(text)
+    return parser
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "expected"),
+    [
+        (JSON_TAGS, "<tool_call>\n", ("'{'", "'</tool_call>'", "'<function='", "text")),
+        (JSON_TAGS, "<tool_call>\n{", ("a key", "text")),
+        (JSON_TAGS, '<tool_call>\n{"name": ', ("the tool's name", "text")),
+        (JSON_TAGS, '<tool_call>\n{"name": "now", ', ("a key",)),
+        (JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', ("'</tool_call>'",)),
+        (TAGGED, '<calls>\n<invoke name="', ("the name of one of the tools", "text")),
+        (TAGGED, '<calls>\n<invoke name="now">\n', ("'<p' or the end of the arguments", "text")),
+        (TAGGED, '<calls>\n<invoke name="now">\n<p name="zone" string="true">CE', ("more of the value", "'</p>'")),
+    ],
+)
+def test_inside_a_call(template: str, text: str, expected: tuple[str, ...]) -> None:
+    """Until a call is certain it may turn out to be text; then its next marker, name or value is what may come."""
+    found = parser_after(template, text).expected()
+
+    assert " or ".join(found) == " or ".join(expected)
+
+
+def test_in_free_text() -> None:
+    """In text any character may come, and the markers that would end it."""
+    found = parser_after(JSON_TAGS, "Hello").expected()
+
+    assert found[0] == "text"
+    assert {"'<tool_call>'", "'<|end|>'"} <= set(found)
+
+
+def test_in_reasoning() -> None:
+    """In reasoning the text is reasoning, and its closer ends it."""
+    found = parser_after(JSON_TAGS, "<think>\nRain").expected()
+
+    assert found[0] == "reasoning"
+    assert "'</think>'" in found
+
+
+def test_a_strict_parser_wants_the_same() -> None:
+    """What may come is what `MalformedOutput` says was expected when something else comes."""
+    parser = parser_after(JSON_TAGS, '<tool_call>\n{"name": "now", "arguments": {}}', strict=True)
+    (expected,) = parser.expected()
+
+    with pytest.raises(MalformedOutput) as raised:
+        parser.feed("!")
+
+    assert raised.value.expected == expected
+
+
+def test_asking_changes_nothing() -> None:
+    """A parser that was asked at each character reads the same as one that was not."""
+    text = 'Hi<tool_call>\n{"name": "now", "arguments": {"zone": "CET"}}\n</tool_call>'
+    asked = parser_after(JSON_TAGS, "")
+    for character in text:
+        asked.feed(character)
+        assert asked.expected()
+    asked.finish()
+    plain = parser_after(JSON_TAGS, text)
+    plain.finish()
+
+    assert [(call.name, call.arguments) for call in asked.message.tool_calls] == [
+        (call.name, call.arguments) for call in plain.message.tool_calls
+    ]
+    assert asked.message.content == plain.message.content == "Hi"
+
+
+def test_nothing_may_come_after_the_end() -> None:
+    """A parser that has finished expects nothing."""
+    parser = parser_after(JSON_TAGS, "Hello")
+    parser.finish()
+
+    assert parser.expected() == ()
+
+
+def test_a_grammar_made_by_hand_says_it_as_well() -> None:
+    """The same question to a parser of a grammar of one's own."""
+    format = ChatTemplate.from_file(JSON_TAGS).format
+    grammar = Grammar(content(until("<stop>")))
+
+    parser = Parser(format, Request(), grammar=grammar)
+
+    assert parser.expected() == ("text", "'<|end|>'", "'<stop>'")
+    parser.finish()
+    assert parser.expected() == ()

@@ -1,0 +1,188 @@
+"""What a prompt has begun of an answer: what follows its last header, as far as a generation prompt writes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from unrender.format import (
+    CallSyntax,
+    Content,
+    ContentMode,
+    Format,
+    Reasoning,
+    ReasoningMode,
+    Slot,
+    ToolMode,
+    TurnTexts,
+)
+from unrender.parser.prompt_tail import after_header, begun_by, prefill
+
+TURN = TurnTexts(
+    headers=("<bot>\n", "<ai> "), end="<end>", ends=("<stop>",), prefill="Well,", prefill_no_thinking="<t></t>\n\n"
+)
+THINK = Reasoning(mode=ReasoningMode.TAG_BASED, start="<t>\n", end="</t>")
+TOOLS = CallSyntax(
+    mode=ToolMode.TAG_WITH_JSON,
+    section_start="<calls>",
+    section_end="</calls>",
+    call_start="<call>",
+    call_end="</call>",
+    function=(Slot.NAME, "\n", Slot.ARGUMENTS),
+)
+FORMAT = Format(
+    turn=TURN,
+    reasoning=THINK,
+    tools=TOOLS,
+    content=Content(mode=ContentMode.ALWAYS_WRAPPED, start="<say>", end="</say>"),
+    undeclared_reasoning=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rest"),
+    [
+        ("", None),
+        ("<bo", None),
+        ("<bot>", ""),
+        ("<bot>\n", ""),
+        ("<bot>\n\nx", "\nx"),
+        ("<bot>x", "x"),
+        ("<ai> x", "x"),
+        ("<ai>\nx", "\nx"),
+        ("<bot>\na<ai> b", "b"),
+        ("<ai> a<bot>\nb", "b"),
+        ("<bot>\na<bot>\nb", "b"),
+    ],
+)
+def test_what_follows_the_last_header(prompt: str, rest: str | None) -> None:
+    """With as much of the header's own layout as is there taken off; None without a header."""
+    assert after_header(FORMAT, prompt) == rest
+
+
+def test_the_longest_layout_of_a_header_is_taken_off() -> None:
+    """Where the same header is written with more and with less of it; the header that ends last counts."""
+    format = Format(turn=TurnTexts(headers=("<bot>", "<bot>\n\n", "<bot>\n", "<bot> final")))
+
+    assert [after_header(format, "<bot>" + rest) for rest in ("x", "\nx", "\n\nx", "\n\n\nx", " final", " finalx")] == [
+        "x",
+        "x",
+        "x",
+        "\nx",
+        "",
+        "x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "begun"),
+    [
+        ("", ""),
+        ("Well,", "Well,"),
+        (" Well,\n", " Well,\n"),
+        ("Well, then", ""),
+        ("<t></t>", "<t></t>"),
+        ("<t>", "<t>"),
+        ("<t>\nHm.", "<t>\nHm."),
+        ("<t>\nHm.</t>", "<t>\nHm.</t>"),
+        ("</t>", "</t>"),
+        ("</t>\n", "</t>\n"),
+        ("<t>Hm.</t><say>", "<t>Hm.</t><say>"),
+        ("<t>Hm.</t>Hi", ""),
+        ("<t>Hm.</t></t>", ""),
+        ("Hi<t>", "<t>"),
+        ("Hi", ""),
+        ("<t>Hm.<end>", ""),
+        ("<t>Hm.<stop>", ""),
+        ("<t>Hm.<ai>", ""),
+        ("<t>Hm.<call>", ""),
+        ("<t>Hm.<calls>", ""),
+    ],
+)
+def test_what_a_generation_prompt_may_write(written: str, begun: str) -> None:
+    """A known beginning, or one block of reasoning, open or closed; nothing that an earlier turn may hold."""
+    assert prefill(FORMAT, f"<user>Hi<end><bot>\n{written}") == begun
+
+
+def test_well_known_reasoning_counts_where_the_format_has_none() -> None:
+    """Unless it says that it knows better."""
+    tolerant = Format(turn=TURN)
+    strict = Format(turn=TURN, undeclared_reasoning=False)
+
+    assert (prefill(tolerant, "<bot>\n<think>"), prefill(strict, "<bot>\n<think>")) == ("<think>", "")
+
+
+def test_one_marker_may_begin_and_end_a_thought() -> None:
+    """The first one has begun it, and the second one has closed it."""
+    format = Format(
+        turn=TURN,
+        reasoning=Reasoning(mode=ReasoningMode.TAG_BASED, start="~~", end="~~"),
+        undeclared_reasoning=False,
+    )
+
+    assert [prefill(format, "<bot>\n" + text) for text in ("~~Hm.", "~~Hm.~~", "~~Hm.~~Hi")] == ["~~Hm.", "~~Hm.~~", ""]
+
+
+def test_short_ends_may_be_in_a_thought() -> None:
+    """A single character says nothing."""
+    format = Format(turn=TurnTexts(headers=("<bot>",), end="."), reasoning=THINK, undeclared_reasoning=False)
+
+    signs = replace(TOOLS, section_start="[", section_end="]", call_start="$", call_end="")
+
+    assert prefill(format, "<bot><t>\nA. B") == "<t>\nA. B"
+    assert prefill(replace(format, tools=signs), "<bot><t>\nA [$ B") == "<t>\nA [$ B"
+    two = replace(
+        format, turn=replace(format.turn, end="##"), tools=replace(signs, section_start="[[", call_start="$$")
+    )
+    assert [prefill(two, f"<bot><t>\nA {mark} B") for mark in ("##", "[[", "$$")] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "begun"),
+    [
+        ("no header <t>", "<t>"),
+        ("no header <t>\n", "<t>\n"),
+        ("<t> no header <t>\n", "<t>\n"),
+        ("no header", ""),
+        ("<t>x", ""),
+    ],
+)
+def test_without_a_header_an_open_thought_at_the_end_counts(prompt: str, begun: str) -> None:
+    """With the white space after it."""
+    assert prefill(FORMAT, prompt) == begun
+    assert prefill(Format(turn=TURN, undeclared_reasoning=False), prompt) == ""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "bare", "begun"),
+    [
+        ("<user>Hi<bot>\nSure", "<user>Hi", "Sure"),
+        ("<user>Hi<bot>\nSure", "<user>Hi<bot>\n", "Sure"),
+        ("<user>Hi<bot>\nSure", "<user>Hi<bot>\nSu", ""),
+        ("<user>Hi<bot>\nSure", None, ""),
+        ("<user>Hi<bot>\nSure", "<user>Ho", ""),
+        ("<user>Hi<bot>\nSure<end>", "<user>Hi<bot>\nSure<end>", ""),
+        ("<user>Hi<bot>\nWell,", None, "Well,"),
+        ("<user>Hi<bot>\n", "<user>Hi", ""),
+        ("<user>Hi", "<user>Hi", ""),
+    ],
+)
+def test_whatever_words_a_generation_prompt_writes(prompt: str, bare: str | None, begun: str) -> None:
+    """A rendering without one shows which they are; those of an earlier turn are not."""
+    assert begun_by(FORMAT, prompt, lambda: bare) == begun
+
+
+def test_a_second_rendering_is_asked_for_only_where_it_is_needed() -> None:
+    """It costs as much as the first."""
+    asked = []
+
+    def render() -> None:
+        asked.append(1)
+
+    for prompt in ("<bot>\nWell,", "<bot>\n", "no header"):
+        begun_by(FORMAT, prompt, render)
+    assert asked == []
+    begun_by(FORMAT, "<bot>\nSure", render)
+
+    assert asked == [1]

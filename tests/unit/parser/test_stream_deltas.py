@@ -1,0 +1,35 @@
+"""deltas: events become what a client of the OpenAI API expects in a stream."""
+
+from __future__ import annotations
+
+from unrender.machine.events import (
+    ArgumentsText,
+    ContentText,
+    Malformed,
+    MessageFinished,
+    ReasoningText,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from unrender.messages.wire import CallStatus
+from unrender.parser.completions import deltas
+
+
+def test_each_event_is_one_delta_or_none() -> None:
+    """Id, type and name come once per call, then fragments; ends and malformed text have no delta."""
+    events = [
+        ReasoningText("r"),
+        ContentText("c"),
+        ToolCallStarted(1, "x", "f"),
+        ArgumentsText(1, "{}"),
+        ToolCallFinished(1, CallStatus.COMPLETE),
+        Malformed("", 0, "y"),
+        MessageFinished(),
+    ]
+
+    assert list(deltas(events)) == [
+        {"reasoning_content": "r"},
+        {"content": "c"},
+        {"tool_calls": [{"index": 1, "id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
+    ]

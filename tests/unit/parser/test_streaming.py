@@ -1,0 +1,400 @@
+"""Parser: what a caller sees of it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from properties.families import ARRAY, JSON_ENVELOPE, REQUEST, TAGGED
+from splitting import fed, merged
+
+from unrender.errors import GrammarError, MalformedOutput, StateError
+from unrender.format import Format, Reasoning, ReasoningMode, TurnTexts
+from unrender.grammar import combinators as c
+from unrender.machine.events import ContentText, Event, MessageFinished, ReasoningText, ToolCallStarted
+from unrender.machine.ids import numbered_id
+from unrender.machine.policy import CallRelease, Policy, UnknownTools
+from unrender.messages.wire import CallStatus, Request, ToolChoice
+from unrender.nodes import Grammar
+from unrender.parser.prompt_tail import prefill
+from unrender.parser.sealing import body_digest
+from unrender.parser.streaming import Parser, Span
+
+CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+
+
+def test_reasoning_that_the_prompt_has_opened_is_open() -> None:
+    """What is after the assistant's header in the prompt counts as written, and decides where reading begins."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, prompt="<|start|>user\nHi<|end|>\n<|start|>assistant\n<think>\n")
+
+    assert parser.feed("so\n</think>\n\nHi") == [ReasoningText("so"), ContentText("Hi")]
+
+
+def test_a_prefilled_answer_is_part_of_the_message() -> None:
+    """Text that the prompt has written for the model comes first, and spans count from the output's beginning."""
+    parser = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\nHere are my steps:\n")
+    parser.feed("one\n[BEGIN ANSWER]\nTwo")
+    parser.finish()
+
+    assert parser.message.reasoning == "Here are my steps:\none"
+    assert parser.spans[0].start == 0
+    assert parser.spans[-1].end == len("one\n[BEGIN ANSWER]\nTwo")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written"),
+    [
+        ("<|start|>assistant\n<think>\n", "<think>\n"),
+        ("<|start|>assistant\nA<|end|>\n<|start|>assistant\n", ""),
+        ("no header, but <think>\n", "<think>\n"),
+        ("nothing at all", ""),
+        ("<|start|>assistant\nA<|end|>\n<|start|>user\nB<|end|>\n", ""),
+        ("<|start|>assistant\n<think>\nA\n</think>\n\nB<|end|>\n<|start|>tool\nC<|end|>\n", ""),
+        ("<|start|>assistant\n<tool_call>\n{}\n</tool_call>\nC", ""),
+        ("<|start|>assistant\n<think>\nA", "<think>\nA"),
+        ("<|start|>assistant\n<think>\n<tool_call>\n{}\n</tool_call>\nC", ""),
+        ("<|start|>assistant\n<think>\n\n</think>\n\n", "<think>\n\n</think>\n\n"),
+        ("", ""),
+    ],
+)
+def test_the_prefill_follows_a_header_at_the_end(prompt: str, written: str) -> None:
+    """A header at the end counts; without one, an open reasoning marker at the very end does."""
+    assert prefill(JSON_ENVELOPE.format, prompt) == written
+
+
+def test_spans_say_what_each_character_is() -> None:
+    """Text, markers, names, arguments and layout, without a gap."""
+    output = f"Hi\n{CALL}"
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
+    parser.feed(output)
+    parser.finish()
+
+    roles = {(span.role.value, output[span.start : span.end]) for span in parser.spans}
+    assert {("content", "Hi"), ("name", "now"), ("argument", "{}"), ("marker", "</tool_call>")} <= roles
+    assert isinstance(parser.spans[0], Span)
+
+
+def test_spans_that_may_be_undone_are_not_shown() -> None:
+    """While a marker may still turn out to be text, it has no span."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, ids=numbered_id)
+    parser.feed("Hi <tool_call>")
+
+    assert parser.spans[-1].end <= len("Hi ")
+
+
+@pytest.mark.parametrize("request_", [Request(), Request(tools=REQUEST.tools, tool_choice=ToolChoice.NONE)])
+def test_without_tools_a_call_is_content(request_: Request) -> None:
+    """Where no call is allowed, its text is content, byte for byte."""
+    parser = Parser(JSON_ENVELOPE.format, request_)
+    parser.feed(CALL)
+    parser.finish()
+
+    assert parser.message.content == CALL
+
+
+def test_an_unclosed_call_is_truncated_when_the_engine_says_so() -> None:
+    """The finish reason `length` wins over what a lenient reading would make of the end."""
+    parser = Parser(TAGGED.format, REQUEST)
+    parser.feed("<function=now>\n<parameter=city>\nRome\n</parameter>\n")
+    parser.finish("length")
+
+    assert [call.status for call in parser.message.dead_calls] == [CallStatus.TRUNCATED]
+
+
+def test_reasoning_may_be_left_in_content() -> None:
+    """With reasoning format `none`, reasoning and its markers stay in content."""
+    parser = Parser(JSON_ENVELOPE.format, Request(reasoning_format="none"))
+    parser.feed("<think>\nso\n</think>\n\nHi")
+    parser.finish()
+
+    assert parser.message.reasoning == ""
+    assert parser.message.content == "<think>\nso\n</think>\n\nHi"
+
+
+def test_the_end_comes_once() -> None:
+    """A second finish gives nothing; text after the end is the caller's mistake."""
+    parser = Parser(Format(), Request())
+
+    assert parser.finish() == [MessageFinished()]
+    assert parser.finish() == []
+    with pytest.raises(ValueError, match="after finish"):
+        parser.feed("x")
+
+
+def test_strict_errors_say_where_and_what() -> None:
+    """A strict parser raises with position, what could have been there, and the text around it."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
+
+    with pytest.raises(MalformedOutput) as raised:
+        parser.feed('Hi <tool_call>{"name": "nope"}')
+
+    assert raised.value.position == len("Hi ")
+    assert raised.value.expected == "the name of one of the tools"
+    assert "<tool_call>" in raised.value.context
+
+
+def test_words_with_which_the_prompt_closes_reasoning_are_not_the_models():
+    """A prompt that writes a closed block for no reasoning, words and all, begins no message; a continued one does."""
+    closed = "<think>I answer at once.</think>\n"
+    reasoning = Reasoning(mode=ReasoningMode.TAG_BASED, start="<think>", end="</think>")
+    turn = TurnTexts(headers=("<a>",), prefill_no_thinking=closed, reasoning_to_content="\n")
+    format = Format(turn=turn, reasoning=reasoning)
+    begun = Parser(format, Request(), prompt="<a>" + closed)
+    continued = Parser(format, Request(), begun="<think>Hm.</think>\nWe", continued=True)
+
+    begun.feed("Hi")
+    begun.finish()
+
+    assert (begun.message.reasoning, begun.message.content) == ("", "Hi")
+    assert (continued.message.reasoning, continued.message.content) == ("Hm.", "We")
+
+
+HAND_MADE = Grammar(
+    c.sequence(
+        c.content(c.until("!")),
+        c.zero_or_more(
+            c.tool_call(c.sequence("!", c.name(c.chars("a-z", 1, None)), " ", c.cut(), c.arguments(c.json_value())))
+        ),
+    )
+)
+ANSWER = "Look: !now {}!now {}"
+
+
+def handmade(**options: Any) -> Parser:
+    return Parser(JSON_ENVELOPE.format, REQUEST, grammar=HAND_MADE, **options)
+
+
+def moved(parser: Parser, **options: Any) -> Parser:
+    """Return the parser as another process restores it."""
+    state = json.loads(json.dumps(parser.state()))
+    return Parser.restore(parser._format, parser._machine.request, state, grammar=parser._grammar, **options)
+
+
+def marked(position: int, name: str) -> str:
+    return f"{name}/{position}"
+
+
+@pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
+def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
+    """As JSON, as a pickle and as a copy it goes on as the original does, with the policy and the special tokens it had."""
+    text = ANSWER if make is handmade else f"<think>\nHm.\n</think>\n\nLook: <b>\n{CALL}\n{CALL}"
+    policy = Policy(unknown_tools=UnknownTools.CALL, calls=CallRelease.WRITTEN)
+    for at in range(0, len(text), 5):
+        parser = make(ids=marked, policy=policy, special_tokens=("<b>",), known_ids=("x", "y"))
+        parser.feed(text[:at])
+        others = [moved(parser, ids=marked), pickle.loads(pickle.dumps(parser)), parser.copy()]
+        expected = outcome(parser, text[at:])
+        for other in others:
+            assert other._machine.policy == policy
+            assert other._quoter.state()["tokens"] == ["<b>"]
+            assert outcome(other, text[at:]) == expected
+
+
+def outcome(parser: Parser, rest: str) -> tuple[list[Event], Any, tuple[Span, ...], int]:
+    events = [*(event for character in rest for event in parser.feed(character)), *parser.finish()]
+    return merged(events), parser.message, parser.spans, parser.settled
+
+
+@pytest.mark.parametrize("make", [handmade, lambda **options: Parser(JSON_ENVELOPE.format, REQUEST, **options)])
+def test_calls_of_a_copy_may_have_ids_of_their_own(make: Any) -> None:
+    """Those that begin in it; by default they are made as before."""
+    calls = ("!now {}", "!now {}") if make is handmade else (CALL, CALL)
+    parser = make(ids=marked)
+    parser.feed(calls[0])
+    copy, other, restored = parser.copy(ids=numbered_id), parser.copy(), moved(parser, ids=numbered_id)
+    for one in (parser, copy, other, restored):
+        fed(one, [calls[1]])
+
+    assert [[call.id for call in one.message.tool_calls] for one in (parser, copy, other, restored)] == [
+        ["now/0", "now/1"],
+        ["now/0", "call00001"],
+        ["now/0", "now/1"],
+        ["now/0", "call00001"],
+    ]
+
+
+def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
+    """With the reason why its output ended."""
+    for make in (handmade, lambda: Parser(JSON_ENVELOPE.format, REQUEST)):
+        parser = make()
+        parser.feed('!now {"a' if make is handmade else CALL[:-14])
+        parser.finish("length")
+        again = moved(parser)
+
+        assert (again.finish(), again.message, again.spans) == ([], parser.message, parser.spans)
+        assert again.state() == parser.state()
+        stopped = make()
+        stopped.finish()
+        assert moved(stopped).state() == stopped.state()
+        assert [call.status for call in again.message.dead_calls] == [CallStatus.TRUNCATED]
+        with pytest.raises(ValueError, match="after finish"):
+            again.feed("x")
+
+
+def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
+    """Text that the grammar does not begin with, or that a strict parser refuses, was never read."""
+    state = handmade(strict=True, known_ids=("a",)).state()
+    assert {
+        name: state[name] for name in ("begun", "continued", "finished", "length_limited", "strict", "known_ids")
+    } == {
+        "begun": "",
+        "continued": False,
+        "finished": False,
+        "length_limited": False,
+        "strict": True,
+        "known_ids": ["a"],
+    }
+    for changes, message in (
+        ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected what a parser has read"),
+        ({"begun": "!then "}, r"state\.fed: expected what a parser has read"),
+        ({"fed": [{"kind": "unknown", "text": "Hi"}]}, r"state\.message: expected what the text says"),
+    ):
+        other = {**state, **changes}
+        other["digest"] = body_digest(other)
+        with pytest.raises(StateError, match=message):
+            Parser.restore(JSON_ENVELOPE.format, REQUEST, other, grammar=HAND_MADE)
+
+
+def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
+    """What it gave is not content unless the answer is continued; what no answer begins with is an error."""
+    given, continued = handmade(begun="Look"), handmade(begun="Look", continued=True)
+    for parser in (given, continued):
+        for again in (moved(parser), parser):
+            fed(again, [": !now {}"])
+            assert again.spans[0].start == 0
+            assert len(again.message.tool_calls) == 1
+
+    assert (given.message.content, continued.message.content) == (": ", "Look: ")
+    with pytest.raises(GrammarError, match="the prompt begins the answer with '!then '"):
+        handmade(begun="!then ")
+
+
+@pytest.mark.parametrize("begun", ["", " ", "\n\n"])
+def test_layout_that_was_begun_is_not_part_of_the_answer(begun: str) -> None:
+    """Not even of one that is continued."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, begun=begun, continued=True)
+    fed(parser, ["Hi"])
+
+    assert (parser.message.content, parser.spans) == ("Hi", (Span(parser.spans[0].role, 0, 2),))
+
+
+def test_a_continued_answer_is_part_of_the_message() -> None:
+    """Its events come with the first that are fed."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, begun="Well, ", continued=True)
+    assert parser.message.content == "Well, "
+    assert parser.feed("Hi") == [ContentText("Well, "), ContentText("Hi")]
+    assert parser.feed("!") == [ContentText("!")]
+
+
+def test_text_that_is_held_back_is_not_lost() -> None:
+    """What may begin a marker waits for the next text, in copies and in saved parsers as well, and comes once."""
+    waiting = Parser(JSON_ENVELOPE.format, REQUEST)
+    assert [waiting.feed(text) for text in ("a", "<", "t", "h")] == [[ContentText("a")], [], [], []]
+    for rest, content in ((" b", "a < b"), ("think", "a <think"), ("", "a <")):
+        parser = Parser(JSON_ENVELOPE.format, REQUEST)
+        assert parser.feed("a") == [ContentText("a")]
+        assert parser.feed(" <") == [ContentText(" ")]
+        for one in (parser.copy(), moved(parser), parser, parser.copy()):
+            said = [*one.feed(rest), *one.finish()] if one is not parser else one.feed("")
+            if one is not parser:
+                assert "".join(event.text for event in said if isinstance(event, ContentText)) == content[2:]
+                assert one.message.content == content
+
+
+def test_the_text_of_a_call_that_dies_is_kept_as_it_came() -> None:
+    """Also what went straight through, and what waited; no character comes twice."""
+    pieces = ["<function=now>\n<parameter=city>\nRo", "me and", "\n", "\n", "</par", "ty", "\n</pa"]
+    for size in range(1, len(pieces) + 1):
+        parser = Parser(TAGGED.format, REQUEST)
+        fed(parser, pieces[:size])
+
+        assert [call.status for call in parser.message.dead_calls] == [CallStatus.TRUNCATED]
+        assert parser.message.content == "".join(pieces[:size])
+
+
+def test_the_last_text_may_come_with_the_end() -> None:
+    """It is read like text that was fed before."""
+    for make in (handmade, lambda: Parser(JSON_ENVELOPE.format, REQUEST)):
+        apart, at_once, after = make(), make(), make()
+        expected = [*apart.feed("Hi there"), *apart.finish()]
+        assert merged(at_once.finish(text="Hi there")) == merged(expected)
+        assert after.finish() == [MessageFinished()]
+        with pytest.raises(ValueError, match="after finish"):
+            after.finish(text="x")
+        with pytest.raises(TypeError, match="expected text, found bytes"):
+            make().finish(text=b"x")
+    cut = Parser(TAGGED.format, REQUEST)
+    cut.finish("length", text="<function=now>\n<parameter=city>\nRome\n</parameter>\n")
+    assert [call.status for call in cut.message.dead_calls] == [CallStatus.TRUNCATED]
+
+
+def test_what_is_settled_is_the_models() -> None:
+    """Nothing at first, whatever the prompt has begun."""
+    new, begun = Parser(JSON_ENVELOPE.format, REQUEST), Parser(JSON_ENVELOPE.format, REQUEST, begun="<think>\n")
+    assert (new.settled, begun.settled, new.steps > 0, new.spans, begun.spans) == (0, 0, True, (), ())
+    begun.feed("Hi")
+    assert begun.settled == 2
+
+
+def test_most_text_takes_no_instruction() -> None:
+    """It is counted as one step for each account that is taken of it; positions are the same."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST)
+    parser.feed("Hi")
+    before = parser.steps
+    for _ in range(100):
+        parser.feed(" there")
+
+    assert parser.steps == before + 1
+    assert parser.settled == 2 + 600
+    assert parser.spans == (Span(parser.spans[0].role, 0, 602),)
+    assert parser.message.content == "Hi" + " there" * 100
+
+
+def test_what_special_text_and_ordinary_text_are() -> None:
+    """Where the caller knows, a marker that is spelled out is text; the tokens are the format's, or the caller's."""
+    tokens = replace(JSON_ENVELOPE.format, preserved_tokens=("<think>",))
+    parser = Parser(tokens, REQUEST)
+    parser.feed("<thi", special=False)
+    assert parser.feed("nk>", special=False) == [ContentText("<think>")]
+    parser.feed("</th", special=False)
+    events = parser.feed("<tool_call>", special=True)
+    other = Parser(tokens, REQUEST, special_tokens=())
+    other.feed("<think>\nHm.", special=False)
+
+    assert events == [ContentText("</th")]
+    assert other.message.reasoning == "Hm."
+
+
+def test_what_may_come_and_what_reads_it() -> None:
+    """Asking changes nothing."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, policy=Policy(calls=CallRelease.WRITTEN))
+    parser.feed("Hi <tool_call>")
+    expected = parser.expected()
+    assert "'{'" in expected[0]
+    assert parser.expected() == expected
+    assert parser.program is Parser(JSON_ENVELOPE.format, REQUEST).program
+
+    assert any(isinstance(event, ToolCallStarted) for event in parser.feed('{"name": "now", "arguments": {}}'))
+
+
+def test_words_that_begin_reasoning_are_the_prompts() -> None:
+    """A prompt without them begins with content; where there is no prompt, reasoning is open."""
+    without = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\n")
+    unknown = Parser(ARRAY.format, REQUEST)
+
+    assert without.feed("Hi there") == [ContentText("Hi there")]
+    assert unknown.feed("Hi there") == [ReasoningText("Hi there")]
+
+
+def test_a_state_of_another_request_is_refused() -> None:
+    """Or one that says it has finished where its machine has not."""
+    state = Parser(JSON_ENVELOPE.format, REQUEST).state()
+    finished = {**state, "finished": True}
+
+    with pytest.raises(StateError, match=r"state\.for"):
+        Parser.restore(JSON_ENVELOPE.format, Request(), state)
+    with pytest.raises(StateError, match=r"state\.finished: expected what the machine says"):
+        Parser.restore(JSON_ENVELOPE.format, REQUEST, {**finished, "digest": body_digest(finished)})

@@ -1,0 +1,120 @@
+"""Conversations that a template refuses, and fields of every type."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unrender import ChatTemplate, TemplateError, TemplateWarning, UnrenderError, assistant_mask
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+TOOL = {"type": "object", "properties": {"a": {"type": "integer", "enum": [1]}}, "required": ["a"]}
+REQUEST = {
+    "messages": [
+        {"role": "system", "content": "s", "name": "x"},
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+        {"role": "assistant", "content": "c", "reasoning_content": "r", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "name": "f", "content": "out"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "f", "description": "d", "strict": True, "parameters": TOOL}}],
+    "tool_choice": {"type": "function", "function": {"name": "f"}},
+    "parallel_tool_calls": True,
+    "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": TOOL}},
+    "reasoning_format": "auto",
+    "tool_format": "auto",
+    "continue_final_message": False,
+    "enable_thinking": True,
+}
+VALUES = (
+    None,
+    5,
+    1.5,
+    [],
+    {},
+    "",
+    True,
+    [[]],
+    {"a": {"b": [None]}},
+    [{}],
+    [{"type": 5}],
+    b"x",
+    {1},
+    {1: 2},
+    object,
+    "\ud800",
+)
+REFUSING = (
+    "{% set ns = namespace(user=false, called=false) %}{% for m in messages %}{% if m.role == 'user' and ns.user %}"
+    "{{ raise_exception('no two questions') }}{% endif %}{% set ns.user = m.role == 'user' %}"
+    "{% if m.role == 'tool' and not ns.called %}{{ raise_exception('who called?') }}{% endif %}"
+    "{% set ns.called = ns.called or m.tool_calls %}"
+    "{% if m.role == 'assistant' and not (m.content or m.tool_calls) %}{{ raise_exception('empty') }}{% endif %}"
+    "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c | tojson }}</call>{% endfor %}</>"
+    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+USER = {"role": "user", "content": "Hi"}
+
+
+def places(value, path=()):
+    """Yield the path to every field."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def changed(path, value):
+    """Return the request with another value at the end of a path."""
+    request = deepcopy(REQUEST)
+    holder: Any = request
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return request
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["json-tags", "bracket-id", "plain"])
+def test_a_field_of_any_type_is_taken_or_refused_by_name(name):
+    """Whatever is in whichever field of a request, only the documented errors come out."""
+    template = ChatTemplate.from_file(TEMPLATES / f"{name}.jinja")
+    for path in places(REQUEST):
+        for value in VALUES:
+            request = changed(path, value)
+            for ask in (
+                lambda request=request: template.prepare(**request),
+                lambda request=request: assistant_mask(template, request["messages"], tools=request["tools"]),
+            ):
+                try:
+                    ask()
+                except UnrenderError:
+                    pass
+                except Exception as error:  # noqa: BLE001 -- which one is what the test is about
+                    pytest.fail(f"{path}, {value!r}: {error!r}")
+
+
+def test_what_is_refused_is_said_otherwise():
+    """Each thing that a template refuses is conceded alone, with a warning that has the template's words."""
+    template = ChatTemplate.from_string(REFUSING)
+    silent = [USER, {"role": "assistant", "content": None}, {"role": "user", "content": "Well?"}]
+    orphan = [USER, {"role": "assistant", "content": "half"}, {"role": "tool", "tool_call_id": "x", "content": "out"}]
+
+    with pytest.warns(
+        TemplateWarning, match=r"refuses the conversation \(empty\); answers that say nothing are left out"
+    ):
+        assert template.prepare(silent).prompt == "<user>Hi\nWell?</><assistant>"
+    with pytest.warns(TemplateWarning, match="results that answer no call are the user's words"):
+        assert "out" in template.prepare(orphan).prompt
+
+
+def test_what_stays_refused_has_the_first_reason():
+    """Where nothing helps, the template's words about the conversation as it was given are the error."""
+    template = ChatTemplate.from_string(
+        "{% if messages %}{{ raise_exception(messages | length ~ ' messages') }}{% endif %}"
+    )
+
+    with pytest.raises(TemplateError, match="3 messages"):
+        template.prepare([USER, {"role": "assistant", "content": ""}, USER])

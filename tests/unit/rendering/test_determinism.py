@@ -1,0 +1,73 @@
+"""The same conversation gives the same prompt in every process: no address, no chance, no order of hashes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unrender.rendering.template import Template
+
+VALUES = [
+    *("messages.append", "messages[0].items", "raise_exception", "strftime_now", "range", "dict", "joiner()", "self"),
+    *("self.b", "loop", "loop.cycle", "m", "cycler('a')", "cycler('a').next", "namespace(a=messages.append)"),
+    *("[1] | map('string')", "[1] | batch(2)", "[1, 2] | reverse", "messages[0].items()", "{'a': joiner()}.values()"),
+    *("[[messages.append], (1, joiner())]", "{joiner(): joiner()}", "nothing", "'x'.format", "'x' | attr('format')"),
+    *("'x'.upper", "range(3).index", "given", "[given]", "[[1] | map('string')]", "messages | groupby('role')"),
+]
+WAYS = [
+    *("{{ VALUE }}", "{{ '' ~ (VALUE) }}", "{{ [VALUE] }}", "{{ (VALUE) | string }}", "{{ (VALUE) | pprint }}"),
+    *("{{ '%s' % ((VALUE),) }}", "{{ '%r' % ((VALUE),) }}", "{{ '%s' | format(VALUE) }}", "{{ '{}'.format(VALUE) }}"),
+    *("{{ '{!r}'.format(VALUE) }}", "{{ '{a}'.format_map({'a': VALUE}) }}", "{{ ('{}' | safe).format(VALUE) }}"),
+    *("{{ ('%s' | safe) % ((VALUE),) }}", "{{ ['a', 'b'] | join(VALUE) }}", "{{ 'xay' | replace('a', VALUE) }}"),
+    *("{{ [VALUE] | join }}", "{{ [{'a': VALUE}] | join(attribute='a') }}", "{{ (',' | safe).join([VALUE]) }}"),
+    *("{{ (VALUE) | e }}", "{{ (VALUE) | safe }}", "{{ {'a': VALUE} | xmlattr }}", "{{ (VALUE) | tojson }}"),
+    *("{{ raise_exception(VALUE) }}", "{{ {}[VALUE].x }}", "{{ (VALUE) + 1 }}", "{{ ('a' | safe) + (VALUE) }}"),
+    *("{{ [VALUE] | first }}", "{{ (VALUE) | list }}", "{{ (VALUE)() }}", "{{ 'a' | attr(VALUE) }}"),
+    *(
+        "{% filter upper %}{{ VALUE }}{% endfilter %}",
+        "{{ [VALUE] | map('string') | list }}",
+        "{{ [VALUE, 1] | random }}",
+    ),
+]
+SOURCE = "{% macro m() %}{% endmacro %}{% block b %}{% endblock %}{% for q in [1, 2] %}BODY{% endfor %}"
+HERE = Path(__file__).resolve()
+
+
+class Given:
+    """A value of the caller's that has no text of its own."""
+
+
+def renderings() -> list[str]:
+    """Return text and error of every value in every way."""
+    bodies = [way.replace("VALUE", value) for value in VALUES for way in WAYS]
+    results = [Template(SOURCE.replace("BODY", body)).render([{"role": "user"}], given=Given()) for body in bodies]
+    return [f"{result.text}|{result.error}" for result in results]
+
+
+@pytest.mark.slow
+def test_no_address_reaches_a_rendering():
+    """Whatever is printed, and however, is the same in two processes, without addresses in memory."""
+    script = f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); import {HERE.stem} as t; print(t.renderings())"
+    runs = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True, timeout=120)
+        for _ in range(2)
+    ]
+
+    assert runs[0].stdout == runs[1].stdout
+    assert len(runs[0].stdout) > 10 * len(VALUES) * len(WAYS)
+    assert "0x" not in runs[0].stdout
+
+
+def test_opaque_values_keep_a_readable_text():
+    """Addresses and what only Python knows are missing; an author still sees what was printed by mistake."""
+    rendering = Template("{{ messages.append }} {{ [joiner()] }} {{ range }} {{ [raise_exception, dict] }}").render([])
+
+    assert rendering.text == "<method append> [<jinja2.utils.Joiner object>] <callable> [<callable>, <callable>]"
+
+
+def test_address_in_a_text_is_kept():
+    """A text of a conversation that looks like an address is not an address."""
+    assert Template("{{ text }}{{ [text] }}").render([], text="x at 0xff").text == "x at 0xff['x at 0xff']"

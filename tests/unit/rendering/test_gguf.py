@@ -1,0 +1,167 @@
+"""The metadata of GGUF files, written here byte by byte."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from unrender.errors import TemplateError
+from unrender.rendering import gguf
+from unrender.rendering.gguf import read_metadata
+
+UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
+
+
+def text(value, order="<"):
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack(order + "Q", len(data)) + data
+
+
+def array(kind, *items, order="<"):
+    return struct.pack(order + "IQ", kind, len(items)) + b"".join(items)
+
+
+def pair(key, kind, value, order="<"):
+    return text(key, order) + struct.pack(order + "I", kind) + value
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write pairs to a file and read those whose key does not begin with `skip`."""
+
+    def reading(*pairs, version=3, order="<", count=None):
+        path = tmp_path / "m.gguf"
+        head = b"GGUF" + struct.pack(order + "IQQ", version, 0, len(pairs) if count is None else count)
+        path.write_bytes(head + b"".join(pairs))
+        return read_metadata(path, lambda key: not key.startswith("skip"))
+
+    return reading
+
+
+NUMBERS = [
+    (UINT8, "B", 200),
+    (INT8, "b", -3),
+    (UINT16, "H", 60_000),
+    (INT16, "h", -30_000),
+    (UINT32, "I", 4_000_000_000),
+    (INT32, "i", -2_000_000_000),
+    (FLOAT32, "f", 0.5),
+    (BOOL, "?", True),
+    (UINT64, "Q", 2**63),
+    (INT64, "q", -(2**62)),
+    (FLOAT64, "d", 0.1),
+]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(("kind", "code", "value"), NUMBERS)
+def test_numbers(read, kind, code, value, order):
+    """Each kind of number is read, in either byte order, and what follows it is where it should be."""
+    number = struct.pack(order + code, value)
+    after = pair("after", STRING, text("x", order), order)
+
+    assert read(pair("n", kind, number, order), after, order=order) == {"n": value, "after": "x"}
+    assert read(pair("skipped", kind, number, order), after, order=order) == {"after": "x"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (STRING, text("é"), "é"),
+        (STRING, text(b"a\xff"), "a\ufffd"),
+        (STRING, text(""), ""),
+        (ARRAY, array(STRING, text("a"), text("bc")), ["a", "bc"]),
+        (ARRAY, array(UINT16, b"\x01\x00", b"\x02\x01"), [1, 258]),
+        (ARRAY, array(ARRAY, array(UINT8, b"\x07"), array(STRING)), [[7], []]),
+        (ARRAY, array(UINT8), []),
+    ],
+)
+def test_texts_and_arrays(read, kind, value, expected):
+    """Texts and arrays are read; those that nobody wants are passed over exactly."""
+    after = pair("after", UINT8, b"\x05")
+
+    assert read(pair("a", kind, value), after) == {"a": expected, "after": 5}
+    assert read(pair("skipped", kind, value), after) == {"after": 5}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_known_versions(read, version):
+    """Two versions have the same layout."""
+    assert read(pair("a", UINT8, b"\x05"), version=version) == {"a": 5}
+
+
+@pytest.mark.parametrize("version", [0, 1, 4])
+def test_other_versions_are_refused(read, version):
+    """The version is named, in the file's own words."""
+    with pytest.raises(TemplateError, match=f"m.gguf: expected GGUF version 2 or 3, found version {version}$"):
+        read(version=version)
+
+
+@pytest.mark.parametrize("key", ["a", "skipped"])
+def test_an_unknown_type_is_named_with_its_place(read, key):
+    """Nothing can be read after a value of unknown length."""
+    place = 24 + 8 + len(key) + 4
+
+    with pytest.raises(TemplateError, match=f"m.gguf: unknown type 13 in the GGUF metadata at byte {place}$"):
+        read(pair(key, 13, b"\x05"))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pair("a", STRING, struct.pack("<Q", 2) + b"x"),
+        pair("skipped", STRING, struct.pack("<Q", 2) + b"x"),
+        pair("skipped", ARRAY, struct.pack("<IQ", UINT16, 2) + b"xyz"),
+        pair("a", ARRAY, struct.pack("<IQ", UINT16, 2) + b"xyz"),
+        pair("a", ARRAY, struct.pack("<IQ", UINT64, 2**63)),
+        pair("a", UINT32, b"xyz"),
+        struct.pack("<Q", 2**62) + b"a",
+    ],
+)
+def test_no_length_is_believed(read, broken):
+    """A length that goes beyond the file's end breaks off there."""
+    with pytest.raises(TemplateError, match=r"m\.gguf: the GGUF metadata break off at byte \d+$"):
+        read(broken)
+
+
+def test_the_number_of_pairs_is_not_believed(read):
+    """A pair that is announced and not there is missed."""
+    with pytest.raises(TemplateError, match="break off at byte 38$"):
+        read(pair("a", UINT8, b"\x05"), count=2)
+
+
+@pytest.mark.parametrize("key", ["a", "skipped"])
+def test_arrays_are_nested_four_deep(read, key):
+    """Four arrays around a value are read, five are not."""
+
+    def around(value, kind, levels):
+        for _ in range(levels):
+            value, kind = array(kind, value), ARRAY
+        return pair(key, kind, value)
+
+    read(around(text("x"), STRING, 4))
+
+    with pytest.raises(TemplateError, match="expected at most 4 arrays inside each other"):
+        read(around(text("x"), STRING, 5))
+
+
+@pytest.mark.parametrize("key", ["a", "skipped"])
+def test_values_are_counted(read, monkeypatch, key):
+    """Pairs and items that are read or passed over one by one are limited together."""
+    values = pair(key, ARRAY, array(STRING, text("x"), text("y")))
+    monkeypatch.setattr(gguf, "_MOST_VALUES", 3)
+    read(values)
+    monkeypatch.setattr(gguf, "_MOST_VALUES", 2)
+
+    with pytest.raises(TemplateError, match="expected at most 2 values"):
+        read(values)
+
+
+def test_texts_have_a_longest(read, monkeypatch):
+    """A text of the limit's length is read, a longer one only passed over."""
+    monkeypatch.setattr(gguf, "_LONGEST_STRING", 7)
+
+    assert read(pair("a", STRING, text("1234567")), pair("skipped", STRING, text("12345678"))) == {"a": "1234567"}
+    with pytest.raises(TemplateError, match="expected strings of at most 7 bytes, found 8"):
+        read(pair("a", STRING, text("12345678")))

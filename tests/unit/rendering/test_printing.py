@@ -1,0 +1,119 @@
+"""What values hold, and how they print where Python would print an address."""
+
+from __future__ import annotations
+
+import pytest
+from jinja2.runtime import Undefined
+from jinja2.utils import Namespace
+
+from unrender.rendering.printing import inside, is_opaque, plain, variables_of, without_addresses
+
+
+class Thing:
+    """Opaque, with a text of its own."""
+
+    def __str__(self):
+        return "a thing at 0x7F00"
+
+    def method(self):
+        """Do nothing."""
+
+
+def generator():
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("ab", []),
+        (b"ab", []),
+        (range(3), []),
+        (None, []),
+        (Undefined(), []),
+        ([1, 2], [1, 2]),
+        ((1, "a"), [1, "a"]),
+        ({7}, [7]),
+        ({"a": 1, "b": 2}, ["a", "b", 1, 2]),
+        ({"a": 1}.items(), [("a", 1)]),
+        ({"a": 1}.keys(), ["a"]),
+        (Namespace(x=1, y=[2]), [1, [2]]),
+        (Thing(), []),
+    ],
+)
+def test_inside(value, expected):
+    """Containers hold their keys and values; text, numbers and what is opaque hold nothing."""
+    assert list(inside(value)) == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["a", b"a", 1, 2.5, 1j, None, range(2), Undefined(), [], (), set(), {}, {}.keys(), Namespace()]
+)
+def test_data_are_not_opaque(value):
+    """Text, numbers and containers print as they are."""
+    assert not is_opaque(value)
+
+
+@pytest.mark.parametrize("value", [object(), Thing(), len, "x".upper, generator(), int, iter([1])])
+def test_other_values_are_opaque(value):
+    """What can be called, walked over once, or belongs to the caller is not data."""
+    assert is_opaque(value)
+
+
+@pytest.mark.parametrize("value", [["a", {"b": (1, None)}], {"a": [1]}, "text", 7, Namespace(x=1)])
+def test_data_stay_themselves(value):
+    """Nothing is copied where nothing is opaque."""
+    assert plain(value) is value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (object(), "<object object>"),
+        ("x".upper, "<method upper>"),
+        (Thing().method, "<method method>"),
+        (str.upper, "<method upper>"),
+        (generator, "<callable>"),
+        (int, "<callable>"),
+        (generator(), "<generator object generator>"),
+        ([object()], "[<object object>]"),
+        ((1, object()), "(1, <object object>)"),
+        ({"a": [object()]}, "{'a': [<object object>]}"),
+        ({generator: 1}, "{<callable>: 1}"),
+        (Namespace(x=len), "<Namespace {'x': <method len>}>"),
+        ({"a": len}.values(), "dict_values([<method len>])"),
+        ({len}, "set([<method len>])"),
+    ],
+)
+def test_opaque_values_print_without_an_address(value, expected):
+    """Wherever something opaque is, it is written by its kind, and a method by its name."""
+    assert str(plain(value)) == expected
+
+
+def test_text_and_representation_are_two():
+    """An object that has a text of its own is written by it, and inside a list by its representation."""
+    assert str(plain(Thing())) == "a thing"
+    assert repr(plain(Thing())).startswith("<")
+    assert " at 0x" not in repr(plain(Thing()))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<a at 0x7fA0> and <b at 0x1>", "<a> and <b>"),
+        ("at 0x10", "at 0x10"),
+        ("<a at 0xyz>", "<a at 0xyz>"),
+        ("<a at 10>", "<a at 10>"),
+    ],
+)
+def test_addresses(text, expected):
+    """What Python writes as the place in memory goes, and nothing else."""
+    assert without_addresses(text) == expected
+
+
+def test_variables_of_a_namespace():
+    """A namespace gives what a template has set."""
+    namespace = Namespace(a=1)
+    namespace["b"] = 2
+
+    assert variables_of(namespace) == {"a": 1, "b": 2}

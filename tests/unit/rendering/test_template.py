@@ -1,0 +1,282 @@
+"""Templates render as they do in transformers, and a failure is a value."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+import pytest
+from vendor import vendor_templates
+
+from unrender.errors import TemplateError
+from unrender.rendering.cost import Limits
+from unrender.rendering.template import Rendering, Template
+
+NOON = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
+CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "Déjà <vu> & 'so'",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+
+def reference(source, **variables):
+    """Render as transformers documents it: its sandbox, its options, its functions."""
+
+    def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    def raise_exception(message):
+        raise jinja2.TemplateError(message)
+
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals.update(raise_exception=raise_exception, strftime_now=NOON.strftime)
+    # The tags for training, which transformers reads with an extension of its own, write nothing.
+    plain = re.sub(r"\b(end)?generation(?= *-?%})", "set generation = 0", source)
+    return environment.from_string(plain).render(**variables)
+
+
+def render(source, messages=(), **options):
+    return Template(source, bos_token="<s>", eos_token="</s>", clock=lambda: NOON).render(messages, **options)
+
+
+EXPRESSIONS = [
+    "{{ x.a }}|{{ x['b'] }}|{{ x.nothing }}|{{ x.get('a') }}",
+    "{% for i in x.b %}{{ loop.index }}/{{ loop.length }}{% if not loop.last %}, {% endif %}{% else %}none{% endfor %}",
+    "{% for i in x.b if i > 1 %}{{ i }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.revindex }}{% endfor %}",
+    "{% for i in nothing %}{% else %}empty{% endfor %}",
+    "{% for i in [] %}{% else %}empty{% endfor %}",
+    "{% for k, v in x.items() %}{% if v is string %}{% continue %}{% endif %}{{ k }}={{ v }};{% endfor %}",
+    "{% for i in range(10) %}{% if i > 3 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+    "{% for i in [[1, [2]], [3]] recursive %}{% if i is iterable %}({{ loop(i) }}){% else %}{{ i }}{% endif %}{% endfor %}",
+    "{{ x | tojson }}",
+    "{{ x | tojson(indent=2) }}",
+    "{{ x | tojson(separators=(',', ':'), sort_keys=true) }}",
+    "{{ x | tojson(ensure_ascii=true) }}",
+    "{{ 'é<>&\\'' | tojson }}",
+    "{{ x.b + [4] }}{{ 'a' + 'b' }}{{ 'a' ~ 1 ~ none ~ x.b }}{{ 2 ** 8 }}{{ 7 % 3 }}{{ '%s-%05d' % ('a', 7) }}",
+    "{{ 'ab' * 3 }}{{ [1] * 2 }}{{ 7 // 2 }}{{ 7 / 2 }}{{ -7 }}",
+    "{{ 'a,b'.split(',') | join('+') }}{{ x.b | map('string') | join }}{{ x.b | select('gt', 1) | list }}",
+    "{{ ' a '.strip() }}{{ 'abc'[1:] }}{{ 'abc'[::-1] }}{{ 'a'.center(5) }}{{ '{:>4}'.format('x') }}",
+    "{{ 'abc' | replace('b', 'xx') }}{{ 'abc'.replace('b', '') }}{{ 'a\nb' | indent(2) }}{{ 'a' | center(3) }}",
+    "{{ x.b == x.b }}{{ x.a == x.b }}{{ 1 < 2 < 3 }}{{ 2 in x.b }}{{ 'a' in x }}{{ x.a is eq 'é' }}{{ x.b is in [x.b] }}",
+    "{% macro m(a, b=2) %}{{ a }}{{ b }}{{ caller() if caller }}{% endmacro %}{{ m(1) }}{% call m(3, 4) %}!{% endcall %}",
+    "{% set ns = namespace(n=0) %}{% for i in x.b %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}",
+    "{% set y %}  block {{ x.a }}{% endset %}[{{ y }}]",
+    "{%- filter upper %}abc{% endfilter %}",
+    "   {% if true %}\nline\n   {% endif %}\n  {# note #}\nend\n",
+    "{{ nothing is defined }}{{ nothing | default('d') }}{{ x.nothing | default('d', true) }}{{ none }}",
+    "{{ strftime_now('%d %b %Y') }}",
+    "{{ x.b | sum }}{{ x.b | sort(reverse=true) }}{{ x.b | first }}{{ x.b | batch(2) | list }}{{ [{'a': 1}] | sum('a') }}",
+    "{{ x | dictsort }}{{ x | items | list }}{{ [{'a': 1}, {'a': 2}] | groupby('a') }}{{ x | length }}",
+    "{{ 'a' if x.a else 'b' }}{{ dict(a=1) }}{{ {'k': x.a}.k }}{{ (1, 2) }}{{ 1.0 }}{{ true }}",
+    "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{% set j = joiner(', ') %}{{ j() }}{{ j() }}",
+]
+
+
+@pytest.mark.parametrize("source", EXPRESSIONS)
+def test_renders_as_transformers(source):
+    """Counting and guarding change nothing about what a template writes."""
+    x = {"a": "é", "b": [1, 2, 3], "c": {"d": [None, True, 1.5]}}
+
+    assert render(source, x=x).unwrap() == reference(source, x=x)
+
+
+def conversations():
+    """Yield keyword arguments of a few ordinary renderings."""
+    call = {"id": "call00001", "type": "function", "function": {"name": "weather", "arguments": {"city": "Köln"}}}
+    answered = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "name": "weather", "tool_call_id": "call00001", "content": "sunny"},
+        {"role": "assistant", "content": "It is sunny.", "reasoning_content": "I see."},
+    ]
+    yield {"messages": CHAT, "tools": None, "add_generation_prompt": False}
+    yield {"messages": CHAT[:1], "tools": None, "add_generation_prompt": True}
+    yield {"messages": CHAT[:1], "tools": [TOOL], "add_generation_prompt": True}
+    yield {"messages": answered, "tools": [TOOL], "add_generation_prompt": False}
+    yield {"messages": [*answered, CHAT[0]], "tools": [TOOL], "add_generation_prompt": True}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", vendor_templates())
+def test_vendor_template_renders_as_in_transformers(name):
+    """Every vendor's template gives the same text as in transformers' sandbox, wherever that renders it at all."""
+    source = vendor_templates()[name].read_text(encoding="utf-8")
+    for variables in conversations():
+        rendering = render(source, **variables)
+        try:
+            expected = reference(source, documents=None, bos_token="<s>", eos_token="</s>", **variables)
+        except Exception as error:  # noqa: BLE001 -- templates fail as programs do
+            # What we render and transformers refuses: lists that are appended to, and lazy ones as JSON.
+            harmless = "is unsafe" in str(error) or "generator is not JSON serializable" in str(error)
+            assert rendering.error is not None or harmless
+        else:
+            assert rendering.unwrap() == expected
+
+
+def test_lists_may_be_changed():
+    """A template may change lists and dicts, its own and those it is given, and the caller's stay as they are."""
+    source = "{% set _ = messages.append('x') %}{{ messages[0].update(role='y') }}{{ messages }}"
+    messages = [{"role": "user"}]
+    before = copy.deepcopy(messages)
+
+    first, second = render(source, messages), render(source, messages)
+
+    assert first.unwrap() == second.unwrap() == "None[{'role': 'y'}, 'x']"
+    assert messages == before
+
+
+def test_counter_in_a_namespace():
+    """Counting by appending to a list in a namespace works."""
+    source = "{% set ns = namespace(ids=[]) %}{% for i in 'ab' %}{% set _ = ns.ids.append(i) %}{{ ns.ids | length }}{% endfor %}"
+
+    assert render(source).unwrap() == "12"
+
+
+def test_generation_blocks_are_transparent():
+    """`{% generation %}` marks text for training and writes just that text."""
+    assert render("{% generation %}\n{{ 'a' }}{% endgeneration %}b").unwrap() == "ab"
+
+
+def test_standard_variables():
+    """Tokens, tools and documents are defined; further variables are passed and win."""
+    source = (
+        "{{ bos_token }}{{ eos_token }}{{ tools is none }}{{ documents is none }}{{ add_generation_prompt }}{{ mood }}"
+    )
+
+    assert render(source, mood="!").unwrap() == "<s></s>TrueTrueFalse!"
+    assert render("{{ eos_token }}", eos_token="<e>").unwrap() == "<e>"
+
+
+def test_refusal_is_the_templates_own_words():
+    """`raise_exception` is an error with the template's message and line, and no text."""
+    rendering = render("a\nb{{ raise_exception('Roles must alternate') }}")
+
+    assert rendering == Rendering(error="Roles must alternate", line=2)
+    with pytest.raises(TemplateError, match="template, line 2: Roles must alternate"):
+        rendering.unwrap()
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("\n{{ nothing.at.all }}", "'nothing' is undefined"),
+        ("\n{{ 1 + 'a' }}", "TypeError: unsupported operand type"),
+        ("\n{% for i in none %}{% endfor %}", "TypeError: 'NoneType' object is not iterable"),
+        ("\n{{ nothing() }}", "'nothing' is undefined"),
+        ("\n{{ x | tojson }}", "TypeError: Object of type Undefined is not JSON serializable"),
+    ],
+)
+def test_failure_is_a_value(source, error):
+    """Whatever goes wrong in a rendering is an error with a reason and a line, never an empty text without one."""
+    rendering = render(source)
+
+    assert rendering.text == ""
+    assert rendering.error.startswith(error)
+    assert rendering.line == 2
+
+
+def test_empty_text_is_no_error():
+    """A template that writes nothing has succeeded."""
+    assert render("{# nothing #}") == Rendering(text="")
+    assert render("{# nothing #}").unwrap() == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("a\n{% if %}", "template, line 2: "),
+        ("{% for x in y %}", "line 1: .*'endfor'"),
+        ("{{ x | nothing }}", "line 1: No filter named 'nothing'"),
+        ("{% include 'x' %}{{", "line 1"),
+        (None, "expected its source as text, found NoneType"),
+    ],
+)
+def test_source_that_does_not_compile(source, message):
+    """A mistake in the source is reported when the template is made, with its line."""
+    with pytest.raises(TemplateError, match=message):
+        Template(source)
+
+
+def test_no_other_file_is_read():
+    """Including another template is an error of the rendering: there are no others."""
+    assert render("{% include 'x' %}").error
+
+
+def test_facts():
+    """The source's variables, string constants and attribute names can be asked for without rendering."""
+    template = Template("{% set y = 1 %}{{ x['a'].b ~ '<t>' ~ y }}{{ m.get('c') }}{% if 'd' in m %}</t>{% endif %}")
+
+    assert template.variables == {"x", "m"}
+    assert template.string_constants == ("a", "<t>", "c", "d")
+    assert template.attribute_names == {"a", "b", "get", "c", "d"}
+
+
+def test_digest():
+    """Equal templates have equal digests; the tokens count."""
+    assert Template("a").digest == Template("a").digest
+    assert len({Template("a").digest, Template("b").digest, Template("a", eos_token="b").digest}) == 3
+
+
+def test_limited():
+    """A template can be given other limits; it stays the same template, and the first keeps its own."""
+    template = Template("{% for i in range(100) %}{{ i }}{% endfor %}")
+
+    limited = template.limited(Limits(steps=10))
+
+    assert limited.render([]).exhausted
+    assert not template.render([]).exhausted
+    assert limited.digest == template.digest
+
+
+def test_pickles():
+    """A template can be sent to another process."""
+    template = pickle.loads(pickle.dumps(Template("{{ eos_token }}", eos_token="<e>")))
+
+    assert template.render([]).unwrap() == "<e>"
+
+
+def test_threads():
+    """One template renders in several threads at once, each rendering with limits of its own."""
+    template = Template("{% for i in range(2000) %}{{ i }}{% endfor %}")
+    expected, texts = template.render([]), []
+    threads = [threading.Thread(target=lambda: texts.append(template.render([]))) for _ in range(8)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert texts == [expected] * 8
+
+
+def test_jinja_is_not_imported_early():
+    """`import unrender` does without Jinja."""
+    code = "import sys, unrender; sys.exit('jinja2' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_strings_in_constant_lists_are_constants():
+    """Lists that could be folded into one constant hold strings, too."""
+    template = Template("{{ 1 if x in ['low', 'off'] or y in ('none',) else 2 }}")
+
+    assert template.string_constants == ("low", "off", "none")
+    assert template.variables == {"x", "y"}

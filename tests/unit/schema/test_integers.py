@@ -1,0 +1,331 @@
+"""Numeric bounds become exactly the numbers between them."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from lines import node_line
+from texts import generates
+
+from unrender.nodes import Chars, Literal, Ref, Sequence
+from unrender.nodes.patterns import write_pattern
+from unrender.schema.integers import integer_node, multiples, number_node
+from unrender.schema.shapes import Integer, Number
+
+WHOLE = st.integers(-12_000, 12_000)
+BOUND = st.none() | WHOLE
+DECIMAL = st.decimals(min_value=-120, max_value=120, places=2)
+
+
+@given(low=BOUND, high=BOUND, value=WHOLE)
+def test_whole_numbers_are_exactly_those_within_the_bounds(low, high, value):
+    """A number is generated if and only if it lies between the bounds, which belong to the range."""
+    assume(low is None or high is None or low <= high)
+
+    assert generates(integer_node(low, high), str(value)) == (
+        (low is None or value >= low) and (high is None or value <= high)
+    )
+
+
+@given(low=BOUND, high=BOUND)
+def test_edges_are_generated(low, high):
+    """Both bounds themselves are generated."""
+    assume(low is None or high is None or low <= high)
+
+    edges = [str(edge) for edge in (low, high) if edge is not None]
+
+    assert [edge for edge in edges if not generates(integer_node(low, high), edge)] == []
+
+
+@pytest.mark.parametrize("text", ["-0", "007", "+1", "", "-", "1.0"])
+def test_only_the_plain_spelling_is_generated(text):
+    """There is one way to write a whole number."""
+    assert not generates(integer_node(None, None), text)
+
+
+def test_no_number_between_the_bounds_is_an_error():
+    """An empty range has no node."""
+    with pytest.raises(ValueError, match="no whole number between 3 and 2"):
+        integer_node(3, 2)
+
+
+@given(
+    low=st.none() | DECIMAL, high=st.none() | DECIMAL, value=DECIMAL, open_low=st.booleans(), open_high=st.booleans()
+)
+def test_numbers_are_exactly_those_within_the_bounds(low, high, value, open_low, open_high):
+    """A decimal is generated if and only if it lies between the bounds, which belong to the range unless exclusive."""
+    assume(low is not None or high is not None)
+    assume(low is None or high is None or low < high)
+    shape = Number(minimum=low, maximum=high, exclusive_minimum=open_low, exclusive_maximum=open_high)
+    above = low is None or (value > low if open_low else value >= low)
+    below = high is None or (value < high if open_high else value <= high)
+
+    text = format(value.normalize() if value else Decimal(0), "f")
+
+    assert generates(number_node(shape), text) == (above and below)
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "2.50", "1e5", "-0.5E-10"])
+def test_numbers_without_bounds_are_those_of_json(text):
+    """Fractions and exponents may be written."""
+    assert generates(number_node(Number()), text)
+
+
+def test_few_multiples_are_written_out():
+    """The multiples within a small range are a choice of literals."""
+    found = multiples(Integer(minimum=-7, maximum=12, multiple=5))
+
+    assert found is not None
+    assert [text for text in map(str, range(-20, 20)) if generates(found.node, text)] == ["-5", "0", "5", "10"]
+
+
+def test_many_multiples_are_counted_by_remainders():
+    """Without bounds, an automaton over the remainders generates the multiples and nothing else."""
+    found = multiples(Integer(multiple=7))
+    assert found is not None
+
+    accepted = [value for value in range(200) if _follows(found.node.options, found.rules, str(value))]
+
+    assert accepted == list(range(0, 200, 7))
+
+
+def _follows(options, rules, text):
+    """Walk the right-linear rules of an automaton."""
+    for option in options:
+        match option:
+            case Literal(word) if word == text:
+                return True
+            case Sequence((Literal(digit), Ref(name))) if text.startswith(digit) and _follows(
+                rules[name].options, rules, text[1:]
+            ):
+                return True
+            case Sequence((_, inner)) if _follows(getattr(inner, "options", ()), rules, text):
+                return True
+    return False
+
+
+def test_multiples_that_cannot_be_counted_have_no_rule():
+    """A large step over a large range is left to whoever reports it."""
+    assert multiples(Integer(minimum=0, maximum=10**9, multiple=12_345)) is None
+
+
+def test_one_digit_is_a_class():
+    """A small range is as small as it can be."""
+    assert integer_node(1, 3) == Chars((("1", "3"),))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "pattern"),
+    [
+        (None, None, r"0|[1-9][0-9]{0,17}|\-(?:[1-9]|[1-9][0-9]{1,17})"),
+        (0, None, r"0|[1-9][0-9]{0,17}"),
+        (1, None, r"[1-9]|[1-9][0-9]{1,17}"),
+        (7, None, r"[7-9]|[1-9][0-9]{1,17}"),
+        (10, None, r"[1-9][0-9]|[1-9][0-9]{2,17}"),
+        (85, None, r"8[5-9]|[9][0-9]|[1-9][0-9]{2,17}"),
+        (1000000000000000000, None, r"[1-9][0-9]{18}|[1-9][0-9]{19}"),
+        (None, 0, r"0|\-(?:[1-9]|[1-9][0-9]{1,17})"),
+        (None, -1, r"\-(?:[1-9]|[1-9][0-9]{1,17})"),
+        (None, -12, r"\-(?:1[2-9]|[2-9][0-9]|[1-9][0-9]{2,17})"),
+        (None, 5, r"[0-5]|\-(?:[1-9]|[1-9][0-9]{1,17})"),
+        (0, 0, r"0"),
+        (3, 3, r"3"),
+        (-3, -3, r"\-3"),
+        (0, 9, r"[0-9]"),
+        (0, 10, r"[0-9]|10"),
+        (5, 12, r"[5-9]|1[0-2]"),
+        (100, 999, r"[1-9][0-9]{2}"),
+        (7, 1234, r"[7-9]|[1-9][0-9]|[1-9][0-9]{2}|1(?:[0-1][0-9]{2}|2(?:[0-2][0-9]|3[0-4]))"),
+        (120, 129, r"12[0-9]"),
+        (125, 193, r"1(?:2[5-9]|[3-8][0-9]|9[0-3])"),
+        (109, 190, r"1(?:09|[1-8][0-9]|90)"),
+        (-5, 5, r"[0-5]|\-[1-5]"),
+        (-12, -7, r"\-(?:[7-9]|1[0-2])"),
+        (-1, 1, r"[0-1]|\-1"),
+        (190, 209, r"19[0-9]|20[0-9]"),
+    ],
+)
+def test_a_range_is_cut_into_few_blocks(low, high, pattern):
+    """Whole numbers are cut by their number of digits and then digit by digit; without a bound they have 18 digits."""
+    assert write_pattern(integer_node(low, high)) == pattern
+
+
+BETWEEN = [
+    ("1.25", None, "", 3, r"1\.(?:[3-9][0-9]{0,2}|2[6-9][0-9]?|25[0-9]?)|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,3})?"),
+    ("0", None, "(", 1, r"0\.[1-9]|(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9])?"),
+    ("1.25", None, "", 2, r"1\.(?:[3-9][0-9]?|2[6-9]|25)|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
+    ("1.25", None, "(", 2, r"1\.(?:[3-9][0-9]?|2[6-9])|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
+    ("1.25", None, "(", 3, r"1\.(?:[3-9][0-9]{0,2}|2[6-9][0-9]?|25[1-9])|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,3})?"),
+    ("1.9", None, "(", 2, r"1\.9[1-9]|(?:[2-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
+    (
+        "-1.5",
+        None,
+        "",
+        1,
+        r"0(?:|\.[0-9])|(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9])?|\-0\.[1-9]|\-1(?:|\.(?:[0-4]|5))",
+    ),
+    (
+        None,
+        "2.5",
+        "",
+        2,
+        r"0(?:|\.[0-9]{1,2})|1(?:\.[0-9]{1,2})?|2(?:|\.(?:[0-4][0-9]?|5[0]?))|\-0\.(?:[1-9][0-9]?|0[1-9])|\-(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?",
+    ),
+    (
+        None,
+        "2.5",
+        ")",
+        2,
+        r"0(?:|\.[0-9]{1,2})|1(?:\.[0-9]{1,2})?|2(?:|\.[0-4][0-9]?)|\-0\.(?:[1-9][0-9]?|0[1-9])|\-(?:[1-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?",
+    ),
+    (None, "-2.5", ")", 2, r"\-2\.(?:[6-9][0-9]?|5[1-9])|\-(?:[3-9]|[1-9][0-9]{1,17})(?:\.[0-9]{1,2})?"),
+    ("0.1", "0.45", "", 2, r"0\.(?:[1-4]|1[1-9]|[2-3][0-9]|4[0-4]|10|45)"),
+    ("0.1", "0.45", "()", 2, r"0\.(?:[2-4]|1[1-9]|[2-3][0-9]|4[0-4])"),
+    ("0.125", "0.5", "(", 3, r"0\.(?:[2-5]|1[3-9]|[2-4][0-9]|50|1(?:2[6-9]|[3-9][0-9])|[2-4][0-9]{2}|500)"),
+    ("1.2", "3.4", "", 1, r"1\.(?:[3-9]|2)|2(?:\.[0-9])?|3(?:|\.(?:[0-3]|4))"),
+    ("1.2", "3.4", "()", 1, r"1\.[3-9]|2(?:\.[0-9])?|3(?:|\.[0-3])"),
+    ("-1", "1", "", 1, r"0(?:|\.[0-9])|1(?:|\.[0])|\-0\.[1-9]|\-1(?:|\.[0])"),
+    ("-1", "1", "()", 1, r"0(?:|\.[0-9])|\-0\.[1-9]"),
+    ("2", "2", "", 1, r"2(?:|\.0)"),
+    ("0", "5", "", None, r"0(?:|\.[0-9]{1,18})|[1-4](?:\.[0-9]{1,18})?|5(?:|\.[0]{1,18})"),
+    ("2", "4", ")", 1, r"2(?:|\.[0-9])|3(?:\.[0-9])?"),
+    ("9.5", "12", "", 1, r"9\.(?:[6-9]|5)|1[0-1](?:\.[0-9])?|12(?:|\.[0])"),
+    ("-0.3", "0.2", "", 1, r"0(?:|\.(?:1|0|2))|\-0\.(?:[1-2]|3)"),
+    ("3", "3.5", "(", 2, r"3\.(?:[1-4][0-9]?|0[1-9]|5)"),
+    ("0.09", "0.11", "", 2, r"0\.(?:1|10|09|11)"),
+    ("1.05", "1.05", "", 2, r"1\.05"),
+    ("0.5", "0.75", "(", 2, r"0\.(?:[6-7]|5[1-9]|[6][0-9]|7[0-4]|75)"),
+]
+"""Two bounds, which of them are open, the most digits after the point, and what is written."""
+
+
+THOUSANDTHS = [
+    (value, text, len(text.partition(".")[2]))
+    for value in (Decimal(count) / 1000 for count in range(-3100, 4000))
+    for text in [format(value.normalize(), "f") if value else "0"]
+]
+
+
+def number(low, high, open_, places):
+    return Number(
+        minimum=low and Decimal(low),
+        maximum=high and Decimal(high),
+        exclusive_minimum="(" in open_,
+        exclusive_maximum=")" in open_,
+        places=places,
+    )
+
+
+@pytest.mark.parametrize(("low", "high", "open_", "places", "pattern"), BETWEEN)
+def test_numbers_between_bounds_are_cut_at_their_edges(low, high, open_, places, pattern):
+    """What has the whole part of an edge is cut digit by digit; numbers between the edges have free digits."""
+    assert write_pattern(number_node(number(low, high, open_, places))) == pattern
+
+
+@pytest.mark.parametrize(("low", "high", "open_", "places", "pattern"), BETWEEN)
+def test_every_number_between_two_bounds_has_a_spelling_and_no_other_number_has(low, high, open_, places, pattern):
+    """Compared with arithmetic: all numbers of up to three places around the bounds; zeros at the end are free."""
+    written, least, most = re.compile(pattern), low and Decimal(low), high and Decimal(high)
+    for value, text, digits in THOUSANDTHS:
+        above = least is None or value > least or (value == least and "(" not in open_)
+        below = most is None or value < most or (value == most and ")" not in open_)
+        fits = places is None or digits <= places
+        assert (written.fullmatch(text) is not None) == (above and below and fits), text
+
+
+@pytest.mark.parametrize(
+    ("shape", "pattern"),
+    [
+        (Number(), r"(?:\-)?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?(?:[Ee](?:[\+\-])?[0-9]{1,2})?"),
+        (Number(places=2), r"(?:\-)?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,2})?"),
+        (Number(fractional=True), r"(?:\-)?(?:0|[1-9][0-9]{0,17})\.[0]{0,17}[1-9][0-9]{0,17}"),
+        (Number(fractional=True, places=3), r"(?:\-)?(?:0|[1-9][0-9]{0,17})\.(?:[1-9][0-9]{0,2}|0[1-9][0-9]?|00[1-9])"),
+    ],
+)
+def test_numbers_without_bounds(shape, pattern):
+    """Digits are bounded; exponents are written where places are not counted; a fraction is never whole."""
+    assert write_pattern(number_node(shape)) == pattern
+
+
+def test_no_number_between_two_bounds_is_an_error():
+    """An empty range has no node."""
+    with pytest.raises(ValueError, match="no number between 2 and 1"):
+        number_node(number("2", "1", "", None))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step", "expected"),
+    [
+        (-7, 12, 5, "'-5' | '0' | '5' | '10'"),
+        (3, 6, 3, "'3' | '6'"),
+        (4, 5, 3, None),
+        (4, 8, 5, "'5'"),
+        (0, 768, 3, None),
+        (2, None, 3, None),
+        (None, 5, 3, None),
+        (None, None, 65, None),
+        (-(10**18) + 2, None, 2, None),
+        (None, 10**18 - 2, 2, None),
+    ],
+)
+def test_multiples_between_bounds_are_listed_where_they_are_few(low, high, step, expected):
+    """Up to 256 steps are listed; bounds on one side and large steps are not counted."""
+    found = multiples(Integer(minimum=low, maximum=high, multiple=step))
+
+    assert (found and node_line(found.node)) == expected
+
+
+def test_as_many_multiples_as_are_listed():
+    """256 steps are still listed, one by one."""
+    found = multiples(Integer(minimum=0, maximum=767, multiple=3))
+
+    assert node_line(found.node) == " | ".join(f"'{value}'" for value in range(0, 768, 3))
+    assert found.rules == {}
+
+
+NATURAL = (
+    "'1' $multiple-of-2-1 | '2' $multiple-of-2-0 | '3' $multiple-of-2-1 | '4' $multiple-of-2-0 | '5' $multiple-of-2-1"
+)
+NATURAL += " | '6' $multiple-of-2-0 | '7' $multiple-of-2-1 | '8' $multiple-of-2-0 | '9' $multiple-of-2-1"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (None, None, f"'0' | ['-'] ({NATURAL})"),
+        (0, None, f"'0' | {NATURAL}"),
+        (1, None, NATURAL),
+        (-(10**18) + 1, None, f"'0' | ['-'] ({NATURAL})"),
+        (0, 10**18 - 1, f"'0' | {NATURAL}"),
+    ],
+)
+def test_multiples_without_bounds_are_counted_digit_by_digit(low, high, expected):
+    """A rule for each remainder; bounds that no number of 18 digits reaches are none; no number begins with zero."""
+    found = multiples(Integer(minimum=low, maximum=high, multiple=2))
+
+    assert node_line(found.node).replace("(", "").replace(")", "") == expected.replace("(", "").replace(")", "")
+    even = "'0' $multiple-of-2-0 | " + NATURAL
+    assert {name: node_line(node) for name, node in found.rules.items()} == {
+        "multiple-of-2-0": f"{even} | ''",
+        "multiple-of-2-1": even,
+    }
+
+
+def test_the_largest_step_that_is_counted():
+    """Steps up to 64 have a rule for each remainder."""
+    assert len(multiples(Integer(multiple=64)).rules) == 64
+
+
+@pytest.mark.parametrize("places", [None, 2])
+def test_edges_with_more_digits_than_are_written(places):
+    """A bound of twenty digits cuts the numbers that are written no worse than one of eighteen."""
+    low, high = Decimal("0.12345678901234567891"), Decimal("2.98765432109876543219")
+    written = re.compile(write_pattern(number_node(Number(minimum=low, maximum=high, places=places))))
+
+    inside = ["0.13", "0.2", "1", "1.55", "2", "2.9", "2.98"]
+    outside = ["0", "0.1", "0.12", "2.99", "3"]
+    assert [text for text in (*inside, *outside) if written.fullmatch(text)] == inside

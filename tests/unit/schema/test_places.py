@@ -1,0 +1,175 @@
+"""Places: how their paths and bases are written, and how what is there is checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unrender.errors import GrammarError
+from unrender.schema.places import Place, base_of, entered, is_deep, joined, pointer, shown, step_text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", "'a'"),
+        ("x" * 100, "'" + "x" * 79),
+        ([], "[]"),
+    ],
+)
+def test_a_value_is_shown_in_part(value: Any, text: str) -> None:
+    """An error shows at most 80 characters, and never fails itself."""
+    assert shown(value) == text
+
+
+def test_a_number_that_python_cannot_write_is_shown_by_its_type() -> None:
+    """Python refuses to write numbers of a few thousand digits."""
+    assert shown(10**5000) == "a int that is too large to be shown"
+
+
+@pytest.mark.parametrize(("step", "text"), [("a", "/a"), (3, "/3"), ("a/b~c~1", "/a~1b~0c~01"), ("", "/")])
+def test_a_step_is_escaped(step: Any, text: str) -> None:
+    """As JSON pointers write it: first the tilde, then the slash."""
+    assert step_text(step) == text
+
+
+@pytest.mark.parametrize(
+    ("base", "reference", "uri"),
+    [
+        ("", "a", "a"),
+        ("http://h/d/a", "b", "http://h/d/b"),
+        ("http://h/d/a", "/b", "http://h/b"),
+        ("http://h/d/a", "#x", "http://h/d/a#x"),
+        ("urn:x:y", "#x", "urn:x:y#x"),
+        ("http://h/d/a", "http://[bad", "http://[bad"),
+        ("http://[bad", "a", "a"),
+    ],
+)
+def test_a_reference_is_joined_to_its_base(base: str, reference: str, uri: str) -> None:
+    """What is no URI stays as it is."""
+    assert joined(base, reference) == uri
+
+
+@pytest.mark.parametrize(
+    ("schema", "base"),
+    [
+        ({}, "http://h/a"),
+        (True, "http://h/a"),
+        ({"$id": "b"}, "http://h/b"),
+        ({"$id": "b#c"}, "http://h/b"),
+        ({"$id": "#c"}, "http://h/a"),
+        ({"$id": 5}, "http://h/a"),
+        ({"$id": "http://[bad#c"}, "http://[bad"),
+        (["$id"], "http://h/a"),
+    ],
+)
+def test_an_id_moves_the_base(schema: Any, base: str) -> None:
+    """Without its fragment; what is not text is not an id."""
+    assert base_of("http://h/a", schema) == base
+
+
+def test_a_resource_is_entered_once() -> None:
+    """The outermost one stays first."""
+    assert entered(("a",), "b") == ("a", "b")
+    assert entered(("a", "b"), "a") == ("a", "b")
+
+
+def test_marks_are_no_part_of_a_pointer() -> None:
+    """What the reader put into a path is left out, and so is the number after it."""
+    place = Place({"type": "null"}, "#/a", "http://h/x", ("http://h/x",))
+    made = place.made("k/l", {"anyOf": [{}]})
+
+    assert made.path == "#/a/\0k~1l"
+    assert made.base == "http://h/x"
+    assert made.schema == {"anyOf": [{}]}
+    assert pointer(f"{made.path}/0/b") == "#/a/b"
+    assert pointer("#/a/b/0") == "#/a/b/0"
+    assert place.marked("m").path == "#/a/\0m"
+    assert place.marked("m").schema == {"type": "null"}
+
+
+def test_a_place_without_keywords_is_another_one() -> None:
+    """Its path is marked; where nothing is left out it stays the same."""
+    place = Place({"type": "null", "title": "t", "enum": []}, "#")
+
+    assert place.without("enum", "const").schema == {"type": "null", "title": "t"}
+    assert place.without("enum", "const").path == "#/\0enum"
+    assert place.without("const") is place
+    assert place.get("title") == "t"
+    assert place.get("const") is None
+    assert Place(True, "#").mapping == {}
+
+
+def test_a_part_is_reached_by_steps() -> None:
+    """Its path and its base are those of the part; the scope holds what was entered."""
+    inner = {"$id": "in", "items": {"type": "null"}}
+    place = Place({"allOf": [True, inner]}, "#", "http://h/a", ("http://h/a",))
+
+    assert place.at("allOf", 0) == Place(True, "#/allOf/0", "http://h/a", ("http://h/a",))
+    assert place.at("allOf", 1).scope == ("http://h/a", "http://h/in")
+    assert place.at("allOf", 1, "items").base == "http://h/a"
+    assert [part.path for part in place.each("allOf")] == ["#/allOf/0", "#/allOf/1"]
+    assert place.each("anyOf") == []
+
+
+def test_a_scope_begins_where_the_base_changes() -> None:
+    """A schema without names has none."""
+    plain = Place({"items": {}, "not": {"$id": "x"}}, "#")
+
+    assert plain.at("items").scope == ()
+    assert plain.at("not").scope == ("x",)
+
+
+@pytest.mark.parametrize("schema", [5, "a", None, [], ["a"]])
+def test_what_is_no_schema_is_refused(schema: Any) -> None:
+    """By whatever way it is reached."""
+    with pytest.raises(GrammarError, match="#/a: expected a JSON Schema, found"):
+        Place.checked(schema, "#/a")
+    with pytest.raises(GrammarError, match="#/a: expected a JSON Schema, found"):
+        Place({"a": schema}, "#").at("a")
+    assert Place.checked({}, "#/a", "b") == Place({}, "#/a", "b")
+
+
+def nested(depth: int, leaf: Any = 1) -> Any:
+    for at in range(depth):
+        leaf = [leaf] if at % 2 else {"a": leaf}
+    return leaf
+
+
+def test_depth_is_bounded() -> None:
+    """48 levels are not deep, be they lists or objects."""
+    assert [is_deep(nested(depth)) for depth in (0, 46, 47, 48, 49)] == [False, False, False, True, True]
+    assert is_deep((nested(47), 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([{1}], "{1}"),
+        ([{"a": {5: 1}}], "{5: 1}"),
+        ([{"a": 1, 5: 2}], "{'a': 1, 5: 2}"),
+        ([[float("inf")]], "inf"),
+        ([nested(40, float("nan"))], "nan"),
+        ([10**1000], "1" + "0" * 79),
+        ([-(10**1000)], "-1" + "0" * 78),
+        (["a", (b"a",)], "b'a'"),
+    ],
+)
+def test_listed_values_are_json(values: list[Any], found: str) -> None:
+    """Whatever is inside of them is looked at."""
+    with pytest.raises(GrammarError) as caught:
+        Place({"enum": values}, "#/a").values("enum")
+
+    assert str(caught.value) == f"#/a/enum: expected JSON, found {found}"
+
+
+def test_values_are_listed() -> None:
+    """A constant is a list of one; what is too deep is not looked at."""
+    values = [None, True, 1, 2.5, "a", [1], {"a": (1,)}, 10**999, nested(60, float("nan"))]
+
+    assert Place({"enum": values}, "#").values("enum") == values
+    assert Place({"const": [1]}, "#").values("const") == [[1]]
+    assert Place({"enum": (1, 2)}, "#").values("enum") == [1, 2]
+    with pytest.raises(GrammarError, match="#/enum: expected a list, found 5"):
+        Place({"enum": 5}, "#").values("enum")

@@ -1,0 +1,226 @@
+"""References: dynamic ones lead to the outermost anchor on the way, and documents that are handed in are found."""
+
+from __future__ import annotations
+
+import pytest
+from lines import shape_line
+
+from unrender.errors import GrammarError
+from unrender.grammar import bundled
+from unrender.schema.admission import admits
+from unrender.schema.places import Place
+from unrender.schema.reader import read_schema
+from unrender.schema.references import parts_of
+
+LIST = {
+    "$id": "list",
+    "items": {"$dynamicRef": "#item"},
+    "$defs": {"any": {"$dynamicAnchor": "item"}},
+}
+
+
+def admitted(schema, value):
+    reading = read_schema(schema)
+    assert reading.unsupported == ()
+    return admits(reading.shape, value, reading.definitions)
+
+
+def test_one_part_is_read_differently_on_different_ways():
+    """The same list holds strings where one schema refers to it, and numbers where another does."""
+
+    def typed(name):
+        return {"$id": name, "$ref": "list", "$defs": {"own": {"$dynamicAnchor": "item", "type": name}}}
+
+    schema = {
+        "$id": "root",
+        "properties": {"texts": {"$ref": "string"}, "numbers": {"$ref": "number"}, "any": {"$ref": "list"}},
+        "$defs": {"string": typed("string"), "number": typed("number"), "list": LIST},
+    }
+
+    assert admitted(schema, {"texts": ["a"], "numbers": [1], "any": ["a", 1, None]})
+    assert not admitted(schema, {"texts": [1]})
+    assert not admitted(schema, {"numbers": ["a"]})
+
+
+def test_a_recursion_through_a_dynamic_anchor_keeps_what_was_extended():
+    """A tree that forbids other properties forbids them in its children, which only the plain tree describes."""
+    tree = {
+        "$id": "tree",
+        "$dynamicAnchor": "node",
+        "type": "object",
+        "properties": {"data": True, "children": {"type": "array", "items": {"$dynamicRef": "#node"}}},
+        "additionalProperties": True,
+    }
+    strict = {"$id": "strict", "$dynamicAnchor": "node", "$ref": "tree", "maxProperties": 2, "$defs": {"tree": tree}}
+    reading = read_schema(strict)
+
+    assert admits(reading.shape, {"data": 1, "children": [{"data": 2}]}, reading.definitions)
+    assert not admits(reading.shape, {"children": [{"data": [], "children": 7}]}, reading.definitions)
+
+
+def test_a_dynamic_reference_without_such_an_anchor_is_a_plain_one():
+    """An `$anchor` of the same name further out changes nothing."""
+    schema = {
+        "$id": "root",
+        "$ref": "list",
+        "$defs": {"list": LIST, "item": {"$anchor": "item", "type": "string"}},
+    }
+
+    assert admitted(schema, [1, "a"])
+
+
+def test_many_ways_to_the_same_part_stay_within_the_budget():
+    """Parts are read once for each set of anchors that decides, not once for each way."""
+    depth = 40
+    rooms = {
+        f"r{at}": {
+            "$id": f"r{at}",
+            "anyOf": [{"$ref": f"r{at + 1}"}, {"properties": {"next": {"$ref": f"r{at + 1}"}}}],
+        }
+        for at in range(depth)
+    }
+    last = {f"r{depth}": {"$id": f"r{depth}", "$dynamicAnchor": "end", "type": "null"}}
+    reading = read_schema({"$ref": "r0", "$defs": rooms | last})
+
+    assert admits(reading.shape, None, reading.definitions)
+
+
+@pytest.mark.parametrize(
+    ("schema", "documents"),
+    [
+        ({"$ref": "a.json"}, {"a.json": {"type": "integer"}}),
+        ({"$ref": "a.json"}, {"a.json": {"$ref": "b.json"}, "b.json": {"type": "integer"}}),
+        ({"$ref": "x:a#/$defs/n"}, {"x:a": {"$defs": {"n": {"$ref": "#/$defs/m"}, "m": {"type": "integer"}}}}),
+        ({"$ref": "http://h/a"}, {"http://h/a": {"$id": "http://h/own", "type": "integer"}}),
+        (
+            {"$id": "http://h/dir/root", "$ref": "a"},
+            {"http://h/dir/a": {"$ref": "b"}, "http://h/dir/b": {"minimum": 0, "type": "integer"}},
+        ),
+    ],
+)
+def test_documents_that_are_handed_in_are_followed(schema, documents):
+    """Directly, through others, by pointers, by another name, and relative to the schema."""
+    schema = bundled(schema, documents)
+
+    assert admitted(schema, 7)
+    assert not admitted(schema, "a")
+
+
+def test_only_documents_that_are_referred_to_are_taken():
+    """Nothing is added twice or without need, and neither argument is changed."""
+    schema, documents = {"items": {"$ref": "a"}}, {"a": {"$ref": "a#/$defs/b", "$defs": {"b": {}}}, "c": {}}
+
+    found = bundled(schema, documents)
+
+    assert list(found["$defs"]) == ["a"]
+    assert bundled(found, documents) is found
+    assert bundled(True, documents) is True
+    assert schema == {"items": {"$ref": "a"}}
+
+
+def test_a_document_that_is_false_lets_nothing_pass():
+    """A boolean is a JSON Schema; what is not one is an error that names the document."""
+    assert not admitted(bundled({"items": {"$ref": "no"}}, {"no": False}), [1])
+    with pytest.raises(GrammarError, match=r"documents\['a'\]: expected a JSON Schema, found 7"):
+        bundled({"$ref": "a"}, {"a": 7})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("schema", "documents", "expected"),
+    [
+        ({"$ref": "a"}, {"a": True}, {"a": {"$id": "a", "allOf": [True]}}),
+        ({"$ref": "a"}, {"a": {"type": "null"}}, {"a": {"$id": "a", "type": "null"}}),
+        ({"$ref": "a"}, {"a": {"$id": 5}}, {"a": {"$id": "a"} | {"$id": 5}}),
+        ({"$ref": "a"}, {"a": {"$id": "a", "title": "t"}}, {"a": {"$id": "a", "title": "t"}}),
+        ({"$ref": "a"}, {"a": {"$id": "b"}}, {"a": {"$id": "a", "allOf": [{"$id": "b"}]}}),
+        ({"$ref": "a#x"}, {"a": {}, "a#x": {}}, {"a": {"$id": "a"}}),
+        ({"$dynamicRef": "a"}, {"a": {}}, {"a": {"$id": "a"}}),
+        ({"$ref": 5, "items": [{"$ref": "a"}]}, {"a": {}}, {"a": {"$id": "a"}}),
+        ({"enum": [{"$ref": "a"}], "default": {"$ref": "a"}}, {"a": {}}, None),
+        ({"$ref": "b"}, {"a": {}}, None),
+        ({"$ref": "a", "$defs": {"a": {}}}, {"a": {}}, None),
+        ({"$ref": "a", "$defs": {"b": {}}}, {"a": {}}, {"b": {}, "a": {"$id": "a"}}),
+        ({"$id": "http://h/d/r", "$ref": "a"}, {"http://h/d/a": {}}, {"http://h/d/a": {"$id": "http://h/d/a"}}),
+        (
+            {"$ref": "http://h/a"},
+            {"http://h/a": {"properties": {"k": {"$id": "sub/", "$ref": "b"}}}, "http://h/sub/b": {}},
+            {
+                "http://h/a": {"$id": "http://h/a", "properties": {"k": {"$id": "sub/", "$ref": "b"}}},
+                "http://h/sub/b": {"$id": "http://h/sub/b"},
+            },
+        ),
+    ],
+)
+def test_what_is_referred_to_is_put_into_definitions(schema, documents, expected):
+    """Under its URI, each once; data are not looked at, and what nobody needs is left out."""
+    found = bundled(schema, documents)
+
+    assert found.get("$defs") == (schema.get("$defs") if expected is None else expected)
+    assert (found is schema) == (expected is None)
+
+
+DYNAMIC = {
+    "$id": "http://h/root",
+    "$dynamicAnchor": "t",
+    "type": "array",
+    "items": {"$ref": "list"},
+    "$defs": {
+        "list": {
+            "$id": "list",
+            "items": {"$dynamicRef": "#t"},
+            "$defs": {"own": {"$dynamicAnchor": "t", "type": "null"}},
+        },
+    },
+}
+
+
+def test_the_outermost_anchor_on_the_way_counts():
+    """Read from the root it is the root; read from the list alone it is the list's own."""
+    reading = read_schema(DYNAMIC)
+
+    assert admits(reading.shape, [[[[]]]], reading.definitions)
+    assert not admits(reading.shape, [[None]], reading.definitions)
+    alone = read_schema(DYNAMIC["$defs"]["list"])
+    assert admits(alone.shape, [None], alone.definitions)
+    assert not admits(alone.shape, [[]], alone.definitions)
+
+
+@pytest.mark.parametrize(
+    ("reference", "line"),
+    [
+        ("#t", "null"),
+        ("list#t", "null"),
+        ("list#/$defs/own", "null"),
+        ("list#/$defs/plain", "boolean"),
+        ("list#p", "boolean"),
+        ("list", "[string*]"),
+        ("http://h/list#t", "null"),
+        ("#plain", "integer"),
+        ("#/$defs/list/$defs/plain", "boolean"),
+    ],
+)
+@pytest.mark.parametrize("word", ["$ref", "$dynamicRef"])
+def test_a_reference_may_take_every_form(reference, line, word):
+    """Anchors, pointers and URIs; where no other anchor of the name is on the way, a dynamic one leads to the same."""
+    listed = {
+        "$id": "list",
+        "items": {"type": "string"},
+        "$defs": {"own": {"$dynamicAnchor": "t", "type": "null"}, "plain": {"$anchor": "p", "type": "boolean"}},
+    }
+    own = {"plain": {"$anchor": "plain", "type": "integer"}, "list": listed, "t": {"$anchor": "t", "type": "null"}}
+    reading = read_schema({"$id": "http://h/root", word: reference, "$defs": own})
+
+    assert (shape_line(reading.shape), reading.unsupported) == (line, ())
+
+
+def test_parts_with_names_are_found_in_lists_and_mappings():
+    """But not in data."""
+    place = Place(
+        {"allOf": [{"a": 1}, True, 5], "enum": [{}], "not": {"b": 1}, "title": "t", "items": ({},)}, "#/x", "u"
+    )
+
+    assert [(part.path, part.base) for part in parts_of(place)] == [
+        ("#/x/allOf/0", "u"),
+        ("#/x/not", "u"),
+        ("#/x/items/0", "u"),
+    ]

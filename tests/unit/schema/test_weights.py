@@ -1,0 +1,258 @@
+"""What shapes take: weighed before they are written, and written wider where it is too much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from lines import shape_line
+
+from unrender.errors import GrammarError
+from unrender.format import Arguments, Slot
+from unrender.grammar.expansion import Values, expand
+from unrender.messages.wire import Tool
+from unrender.nodes import Call, Grammar, JsonValue, Literal, Sequence
+from unrender.schema.reader import Reading, read_schema
+from unrender.schema.shapes import (
+    Array,
+    Constant,
+    Contained,
+    Integer,
+    Null,
+    Number,
+    Object,
+    Property,
+    Reference,
+    Shape,
+    Text,
+    Union,
+)
+from unrender.schema.weights import STANDARD, Budget, Scale, Weight, within
+
+NULL, TEXT = Null(), Text()
+PATTERN = Text(pattern=Sequence((Literal("ab"), Literal("c"))))
+
+
+def reading(shape: Shape, **definitions: Shape) -> Reading:
+    return Reading(shape=shape, definitions=definitions, unsupported=())
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight"),
+    [
+        (NULL, (1, 0, 0)),
+        (Reference("r"), (1, 0, 0)),
+        (TEXT, (1, 0, 0)),
+        (Text(excluded=frozenset(["ab", "ac"])), (31, 4, 0)),
+        (Object(extra=((Text(excluded=frozenset("a")), NULL),)), (13, 1, 1)),
+        (Integer(), (1, 0, 0)),
+        (Number(), (1, 0, 0)),
+        (Integer(minimum=5, maximum=9), (1, 0, 0)),
+        (Integer(minimum=1, maximum=40, multiple=20), (3, 4, 0)),
+        (PATTERN, (3, 3, 0)),
+        (Constant('"abc"'), (1, 5, 0)),
+        (Constant("[1, [2], {}]"), (1, 12, 2)),
+        (Constant('{"[[": "\\"["}'), (1, 13, 1)),
+        (Union((NULL, TEXT)), (3, 0, 0)),
+        (Union((NULL, Array(items=NULL))), (4, 0, 1)),
+        (Array(items=NULL), (2, 0, 1)),
+        (Array(prefix=(NULL, Array(items=NULL)), items=TEXT), (5, 0, 2)),
+        (Array(items=NULL, contained=Contained(TEXT, Array(items=NULL), 1, 2)), (5, 0, 2)),
+        (Object(properties=(Property("abc", NULL), Property("d", TEXT))), (3, 4, 1)),
+        (Object(extra=((TEXT, NULL), (PATTERN, TEXT))), (6, 3, 1)),
+        (Object(), (1, 0, 0)),
+    ],
+)
+def test_a_shape_is_weighed(shape: Shape, weight: tuple[int, int, int]) -> None:
+    """Parts, characters and levels, of all that is below."""
+    found = Scale(reading(NULL)).weigh(shape)
+
+    assert (found.parts, found.characters, found.depth) == weight
+
+
+def test_a_shared_shape_counts_as_often_as_it_is_used() -> None:
+    """But weighing it takes no more steps than there are places."""
+    shape: Shape = NULL
+    for _ in range(60):
+        shape = Object(properties=(Property("a", shape), Property("b", shape)))
+    scale = Scale(reading(NULL))
+    weight = scale.weigh(shape)
+    steps = len(scale.kept)
+
+    assert weight == Weight(2**61 - 1, 2 * (2**60 - 1), 60)
+    assert steps <= 2 * 61
+
+
+def test_definitions_are_weighed_beside() -> None:
+    """They are no level deeper; the sum is kept with the reading."""
+    found = reading(Array(items=Reference("r")), r=Array(items=Array(items=NULL)), s=Text(excluded=frozenset(["ab"])))
+
+    assert Scale(found).whole() == Weight(26, 2, 2)
+    assert Scale(found).whole() is found.weight
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "minimum": -(10**15), "maximum": 7 * 10**16},
+        {"type": "number", "minimum": 0.123456789, "maximum": 98765.4321},
+        {"type": "integer", "minimum": 3, "maximum": 1400, "multipleOf": 7},
+        {"type": "integer", "multipleOf": 61},
+        {"type": "string", "not": {"enum": ["unwanted", "forbidden", "impossible"]}},
+    ],
+)
+def test_what_ranges_expand_to_is_weighed(schema: dict[str, Any]) -> None:
+    """A thousand bounds are small to read and large to write: they are too much for one tool, and a dozen are not."""
+
+    def reasons(times: int) -> list[str]:
+        properties = {f"p{i}": schema for i in range(times)}
+        found: list[str] = []
+        within(read_schema({"type": "object", "properties": properties}), STANDARD, lambda _, why: found.append(why))
+        return found
+
+    assert reasons(12) == []
+    assert all("parts, more than 50000" in why for why in reasons(1500))
+    assert reasons(1500)
+
+
+def test_what_is_too_much_is_not_written_to_be_weighed() -> None:
+    """Ranges are written until they are known to be too much; the rest are not."""
+    shapes: tuple[Shape, ...] = tuple(Integer(minimum=-(10**16) - i, maximum=10**16 + i) for i in range(5000))
+    scale = Scale(reading(Union(shapes)))
+
+    assert scale.whole().parts > STANDARD.parts
+    assert scale.ranges < 250_000
+
+
+def test_a_weight_is_put_above_another() -> None:
+    """One level more than what is below."""
+    assert Weight(2, 3, 1).above(Weight(4, 5, 1)) == Weight(6, 8, 2)
+    assert Weight(2, 3, 5).above(Weight(4, 5, 1)) == Weight(6, 8, 5)
+
+
+@pytest.mark.parametrize(
+    ("weight", "reason"),
+    [
+        (Weight(10, 20, 3), ""),
+        (Weight(11, 20, 3), "it has 11 parts, more than 10"),
+        (Weight(10, 21, 3), "it has 21 characters, more than 20"),
+        (Weight(11, 21, 4), "it has 4 levels, more than 3"),
+    ],
+)
+def test_what_is_too_much_is_told(weight: Weight, reason: str) -> None:
+    """Depth first, then parts, then characters."""
+    assert weight.too_much(Budget(tool_parts=10, tool_characters=20, depth=3)) == reason
+
+
+BIG, SMALL = Array(prefix=(NULL,) * 9), Property("small", TEXT)
+
+
+def fitted(shape: Shape, budget: Budget) -> tuple[str, Weight, list[tuple[str, str]]]:
+    reported: list[tuple[str, str]] = []
+    found, weight = within(reading(shape), budget, lambda *loss: reported.append(loss))
+    return shape_line(found.shape), weight, reported
+
+
+@pytest.mark.parametrize(
+    ("shape", "budget", "line", "parts", "reported"),
+    [
+        (Object(properties=(Property("a", BIG), SMALL)), Budget(tool_parts=13), None, 13, []),
+        (
+            Object(properties=(Property("a", BIG), SMALL)),
+            Budget(tool_parts=11),
+            "{a?: any, small?: string}",
+            3,
+            [("#/properties/a", "it has 12 parts, more than 11; any value may be given")],
+        ),
+        (
+            Object(properties=(Property("a", Array(items=Array(items=NULL))), SMALL)),
+            Budget(depth=2),
+            "{a?: any, small?: string}",
+            3,
+            [("#/properties/a", "it has 2 levels, more than 1; any value may be given")],
+        ),
+        (
+            Object(properties=(Property("a", NULL), Property("b", NULL), SMALL)),
+            Budget(tool_parts=3),
+            "{(string): any}",
+            2,
+            [("#", "it has 4 parts, more than 3; any arguments may be given")],
+        ),
+        (
+            BIG,
+            Budget(tool_parts=3),
+            "{(string): any}",
+            2,
+            [("#", "it has 11 parts, more than 3; any arguments may be given")],
+        ),
+    ],
+)
+def test_a_tool_is_wider_where_it_is_too_much(
+    shape: Shape, budget: Budget, line: str | None, parts: int, reported: list[tuple[str, str]]
+) -> None:
+    """First the arguments that are too much alone, then all of them."""
+    found, weight, losses = fitted(shape, budget)
+
+    assert (found, weight.parts, losses) == (line or shape_line(shape), parts, reported)
+
+
+def expanded(*tools: Tool, budget: Budget = STANDARD, twice: bool = False, values: Values = Values.SPELLED) -> object:
+    function = (Slot.NAME, Slot.ARGUMENTS)
+    call = Call(function=function, arguments=Arguments(), tools=tools)
+    other = Call(function=(*function, "!"), arguments=Arguments(), tools=tools)
+    return expand(Grammar(Sequence((call, other)) if twice else call), values, budget)
+
+
+def tool(name: str, count: int) -> Tool:
+    """Return a tool of so many arguments: two characters and one part each, and one part for all."""
+    properties = {f"p{at}": {"type": "null"} for at in range(count)}
+    return Tool(name=name, parameters={"type": "object", "properties": properties, "additionalProperties": False})
+
+
+def test_all_tools_together_are_bounded() -> None:
+    """The error names what they take, the bound and the largest."""
+    small, large = tool("small", 2), tool("large", 5)
+
+    assert expanded(small, large, budget=Budget(parts=9)).weight == Weight(9, 14)  # type: ignore[attr-defined]
+    with pytest.raises(GrammarError) as caught:
+        expanded(small, large, budget=Budget(parts=8))
+    assert str(caught.value) == (
+        "tools: the first 2 take 9 parts, more than 8: offer fewer tools, or simplify them; "
+        "the largest is 'large', at #/properties"
+    )
+    with pytest.raises(GrammarError, match="the first 2 take 14 characters, more than 13"):
+        expanded(small, large, budget=Budget(characters=13))
+
+
+def test_a_tool_counts_once_however_often_it_is_called() -> None:
+    """The same tool in another syntax takes nothing more."""
+    assert expanded(tool("a", 2), budget=Budget(parts=3), twice=True).weight == Weight(3, 4)  # type: ignore[attr-defined]
+
+
+def test_a_response_is_bounded_as_a_tool_is() -> None:
+    """There is nothing wider that would still be one."""
+    schema = {"type": "object", "properties": {"a": {"type": "null"}}}
+    grammar = Grammar(JsonValue(schema))
+
+    assert expand(grammar, Values.SPELLED, Budget(tool_parts=2)).unsupported == ()
+    with pytest.raises(GrammarError) as caught:
+        expand(grammar, Values.SPELLED, Budget(tool_parts=1))
+    assert str(caught.value) == "response schema: #: it has 2 parts, more than 1; simplify it"
+
+
+def test_the_standard_budget() -> None:
+    """What a server lets a client's schema take."""
+    values = [STANDARD.tool_parts, STANDARD.tool_characters, STANDARD.depth, STANDARD.parts, STANDARD.characters]
+
+    assert [*values, STANDARD.steps] == [50_000, 500_000, 64, 100_000, 2_000_000, 1_000_000]
+    assert Weight() == Weight(1, 0, 0)
+
+
+def test_a_reading_is_weighed_once() -> None:
+    """Its weight does not change what it means."""
+    found = read_schema({"type": "array", "items": {"type": "null"}, "title": "weighed once"})
+    before = replace(found)
+
+    assert Scale(found).whole() == Weight(2, 0, 1)
+    assert found == before

@@ -1,0 +1,293 @@
+"""Raw values that no marker closes, as in `[f(city=Paris, days=3)]`: they end where the call can go on."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from properties.families import KEYWORDS, RAW_BY_SCHEMA, RAW_LINES, RAW_OPTIONS, TOOLS, Family
+from properties.invariants import check
+
+from unrender.format import Arguments, CallSyntax, Codec, Containers, Format, Slot, Strings, ToolMode, Typing, Words
+from unrender.messages.wire import Request, Tool
+from unrender.parser.streaming import Parser
+from unrender.values.unmarked_ends import END, Follow
+
+CALLS = CallSyntax(
+    mode=ToolMode.TAG_WITH_TAGGED,
+    section_start="[",
+    section_end="]",
+    separator=", ",
+    function=(Slot.NAME, Slot.ARGUMENTS),
+    arguments=Arguments(
+        start="(",
+        end=")",
+        entry=(Slot.KEY, "=", Slot.VALUE),
+        separator=", ",
+        codec=Codec(strings=Strings.RAW, words=Words.PYTHON, containers=Containers.PYTHON, typed_by=Typing.SCHEMA),
+    ),
+)
+SPACED = replace(CALLS, arguments=replace(CALLS.arguments, entry=(Slot.KEY, " ", Slot.VALUE)))
+TYPES = {"city": "string", "days": "integer", "tags": "array", "exact": "boolean"}
+REQUEST = Request(
+    tools=(
+        Tool(name="f", parameters={"properties": {name: {"type": kind} for name, kind in TYPES.items()}}),
+        Tool(name="g"),
+    )
+)
+
+
+def parser() -> Parser:
+    return Parser(Format(tools=CALLS), REQUEST)
+
+
+def read(text: str) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in check(parser, text).tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ("city=Paris, days=3", {"city": "Paris", "days": 3}),
+        ("city=Paris, Texas, days=3", {"city": "Paris, Texas", "days": 3}),
+        ("city=Paris (France), or Rome", {"city": "Paris (France), or Rome"}),
+        ("city=a) b, days=3", {"city": "a) b", "days": 3}),
+        ("city=x == y, z==1", {"city": "x == y, z==1"}),
+        ('city=say "hi", it\'s', {"city": 'say "hi", it\'s'}),
+        ("city='single' the & , days=3", {"city": "'single' the & ", "days": 3}),
+        ("city='x, y=1' and z , days=3", {"city": "'x, y=1' and z ", "days": 3}),
+        ("city='' , days=3", {"city": "", "days": 3}),
+        ("city=, days=3", {"city": "", "days": 3}),
+        ("city=", {"city": ""}),
+        ("tags=['a, b=c)]', 1], exact=True", {"tags": ["a, b=c)]", 1], "exact": True}),
+    ],
+)
+@pytest.mark.parametrize("after", ["]", ", g()]", " , g() ]"])
+def test_a_value_ends_where_the_call_can_go_on(arguments: str, value: Any, after: str) -> None:
+    """Commas and brackets that nothing follows as the syntax has it belong to the value."""
+    assert read(f"[f({arguments}){after}") == [("f", value), *([("g", {})] if "g" in after else [])]
+
+
+def test_python_literals_are_read_as_well() -> None:
+    """Models that write Python quote their strings: what is inside the quotes is the value."""
+    assert read("""[f(city='Paris, days=2', days=3), f(city="it's", exact=False)]""") == [
+        ("f", {"city": "Paris, days=2", "days": 3}),
+        ("f", {"city": "it's", "exact": False}),
+    ]
+
+
+def test_the_end_of_the_output_closes_the_arguments() -> None:
+    """A bracket that ends the output ends the value; without it the call is cut off."""
+    assert read("[f(city=Paris)") == [("f", {"city": "Paris"})]
+    cut_off = check(parser, "[f(city=Paris")
+    assert (cut_off.tool_calls, [str(call.status) for call in cut_off.dead_calls]) == ((), ["truncated"])
+
+
+def test_a_value_streams() -> None:
+    """Text leaves as soon as it cannot be the beginning of an end."""
+    reading = parser()
+    reading.feed("[f(city=Rome, Italy and so")
+
+    assert reading.message.tool_calls[0].arguments == '{"city": "Rome, Italy and so'
+
+
+@pytest.mark.slow
+def test_the_search_for_ends_is_linear() -> None:
+    """Text full of beginnings of ends costs in proportion to its length."""
+
+    def seconds(size: int) -> float:
+        text = "[f(city=" + ", a " * size
+        best = 1e9
+        for _ in range(5):
+            reading, start = parser(), time.process_time()
+            for at in range(0, len(text), 4):
+                reading.feed(text[at : at + 4])
+            best = min(best, time.process_time() - start)
+        return best
+
+    # Four times the text: linear work takes four times as long, quadratic work sixteen times.
+    assert seconds(8_000) < 10 * seconds(2_000)
+
+
+def test_an_end_can_be_pickled() -> None:
+    """A program that holds one can be sent to another process."""
+    follow = pickle.loads(pickle.dumps(Follow(CALLS)))
+
+    assert follow.find("Rome)]", 0) == (4, ")]")
+
+
+ANY = Tool(
+    name="any", parameters={"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "string"}}
+)
+"""A tool that says what its other arguments are."""
+
+
+def calls_of(family: Family, text: str, *tools: Tool) -> list[tuple[str, Any]]:
+    request = Request(tools=(*TOOLS, *tools))
+    calls = check(lambda: Parser(family.format, request), text).tool_calls
+    return [(call.name, json.loads(call.arguments)) for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        ("city = a\ndays = 3", {"city": "a", "days": 3}),
+        ("city = a\nb\n\ndays = 3", {"city": "a\nb\n", "days": 3}),
+        ("city = a\nother = 3", {"city": "a\nother = 3"}),
+        ("city = a\ndays=3", {"city": "a\ndays=3"}),
+        ("city = a days = 3", {"city": "a days = 3"}),
+        ('city = "a"\ndays = 3', {"city": '"a"', "days": 3}),
+        ("city = \ndays = 3", {"city": "", "days": 3}),
+    ],
+)
+def test_a_line_ends_a_value_where_another_argument_begins(lines: str, value: Any) -> None:
+    """Only the names that the tool has begin one, written as the format writes them."""
+    assert calls_of(RAW_LINES, f"[do:now]\n{lines}\n[done]") == [("now", value)]
+
+
+def test_any_name_begins_an_argument_of_a_tool_that_takes_others() -> None:
+    """Where the schema says what other arguments are, their names cannot be known."""
+    assert calls_of(RAW_LINES, "[do:any]\na = x\nother = 3\n[done]", ANY) == [("any", {"a": "x", "other": "3"})]
+
+
+@pytest.mark.parametrize("end", ["", "<|end|>", "<|end|>\n", "\n$ now", "\n$ now<|end|>\n"])
+def test_calls_that_nothing_closes_end_with_the_turn_or_the_next_call(end: str) -> None:
+    """A value goes on up to there, whatever it holds."""
+    found = calls_of(RAW_OPTIONS, f"\n$ get_time --city=a -- $ b\n --c=d{end}")
+
+    assert found == [("get_time", {"city": "a -- $ b\n --c=d"}), *([("now", {})] if "now" in end else [])]
+
+
+def test_white_space_ends_a_name() -> None:
+    """Between a name and its value nothing else needs to be."""
+    assert calls_of(KEYWORDS, '(do now :city "a :b)" :days 3)') == [("now", {"city": "a :b)", "days": 3})]
+
+
+def test_markers_of_any_length_are_searched_for() -> None:
+    """The longest marker that a Format may have ends a value like any other."""
+    closer = "\n" + "]" * 900
+    arguments = Arguments(entry=("\n", Slot.KEY, "=", Slot.VALUE), codec=RAW_BY_SCHEMA)
+    function = ("[do:", Slot.NAME, "]", Slot.ARGUMENTS, closer)
+    follow = Follow(CallSyntax(mode=ToolMode.TAG_WITH_TAGGED, function=function, arguments=arguments))
+
+    assert follow.decided(f"Rome{closer}", 0) == (4, closer)
+    assert follow.decided(f"Rome{closer[:-1]}", 0) == (4, "")
+    assert follow.decided(f"Rome{closer[:-1]}.", 0)[0] > 4
+
+
+LINES = RAW_LINES.format.tools
+OPTIONS = RAW_OPTIONS.format.tools
+
+
+@pytest.mark.parametrize(
+    ("follow", "text", "decided", "at_the_end"),
+    [
+        (Follow(CALLS), "Rome)]", (4, ")]"), (4, ")]")),
+        (Follow(CALLS), "Rome)", (4, ""), (4, ")")),
+        (Follow(CALLS), "Rome) ", (4, ""), (4, ") ")),
+        (Follow(CALLS), "Rome)x", (6, ""), (-1, "")),
+        (Follow(CALLS), "Rome), g(", (4, "), g("), (4, "), g(")),
+        (Follow(CALLS), "Rome), g", (4, ""), (-1, "")),
+        (Follow(CALLS), "Rome, days=3", (4, ", days="), (4, ", days=")),
+        (Follow(CALLS), "Rome, days=", (4, ""), (4, ", days=")),
+        (Follow(CALLS), "Rome, days==", (12, ""), (-1, "")),
+        (Follow(CALLS), "Rome, da", (4, ""), (-1, "")),
+        (Follow(CALLS), "Rome, 7=", (8, ""), (-1, "")),
+        (Follow(CALLS), "Rome ,days = 3", (5, ",days ="), (5, ",days =")),
+        (Follow(SPACED), "Rome, days 3", (4, ", days "), (4, ", days ")),
+        (Follow(SPACED), "Rome, Texas)]", (11, ")]"), (11, ")]")),
+        (Follow(LINES), "a\nb = c", (1, "\nb = "), (1, "\nb = ")),
+        (Follow(LINES), "a\nb", (1, ""), (-1, "")),
+        (Follow(LINES), "a\n[done]", (1, "\n[done]"), (1, "\n[done]")),
+        (Follow(LINES, names=("city",)), "a\nb = c", (7, ""), (-1, "")),
+        (Follow(LINES, names=("city",)), "a\ncity = c", (1, "\ncity = "), (1, "\ncity = ")),
+        (Follow(LINES, names=("city",)), "a\nci", (1, ""), (-1, "")),
+        (Follow(LINES), "a\n\\s", (4, ""), (-1, "")),
+        (Follow(CALLS), "a,\\s", (4, ""), (-1, "")),
+        (Follow(replace(CALLS, function=(*CALLS.function, ";"))), "a);, g(", (1, ");, g("), (1, ");, g(")),
+        (Follow(replace(CALLS, function=(*CALLS.function, ";"))), "a);]", (1, ");]"), (1, ");]")),
+        (Follow(OPTIONS), "a --b=c", (1, " --b="), (1, " --b=")),
+        (Follow(OPTIONS), "a", (1, ""), (1, END)),
+        (Follow(OPTIONS, ("<end>",)), "a<end>", (1, "<end>"), (1, "<end>")),
+        (Follow(OPTIONS, ("<end>",)), "a<en", (1, ""), (4, END)),
+    ],
+)
+def test_where_a_value_ends(follow: Follow, text: str, decided: tuple[int, str], at_the_end: tuple[int, str]) -> None:
+    """Whatever comes next, and when nothing does; from any place in the buffer."""
+    assert (follow.decided(text, 0), follow.find(text, 0)) == (decided, at_the_end)
+    at, mark = follow.decided("~~" + text, 2)
+    assert (at - 2, mark) == decided
+
+
+def test_what_is_before_the_value_does_not_end_it() -> None:
+    """Not even where it looks like a beginning of that."""
+    assert Follow(LINES).decided("\nb", 1) == (2, "")
+    assert Follow(LINES).decided("\nb", 0) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("follow", "text", "first", "final", "found"),
+    [
+        (Follow(OPTIONS), " --a=", True, False, True),
+        (Follow(OPTIONS), " --a", True, False, None),
+        (Follow(OPTIONS), " --a", True, True, False),
+        (Follow(OPTIONS), "x", True, False, False),
+        (Follow(OPTIONS), "", True, False, None),
+        (Follow(OPTIONS), "", False, True, False),
+        (Follow(LINES), "\na = ", False, False, True),
+        (Follow(LINES), "\na = ", True, False, True),
+        (Follow(LINES), "a = ", False, False, False),
+        (Follow(LINES, names=("city",)), "\na = ", False, False, False),
+    ],
+)
+def test_whether_another_argument_follows(follow: Follow, text: str, first: bool, final: bool, found: Any) -> None:
+    """None while that hangs on what comes."""
+    assert follow.goes_on("~" + text, 1, first=first, final=final) is found
+
+
+def test_what_is_known_of_a_syntax() -> None:
+    """Whether a marker closes its calls, whether it is code, and whether a fence closes it."""
+    fenced = replace(CALLS, section_end="]\n```")
+
+    assert [(f.closed, f.in_code, f.fences) for f in (Follow(CALLS), Follow(OPTIONS), Follow(fenced))] == [
+        (True, True, ()),
+        (False, False, ()),
+        (True, True, ("```",)),
+    ]
+    assert Follow.needed(CALLS)
+    assert not Follow.needed(replace(CALLS, arguments=Arguments()))
+
+
+def test_names_are_remembered() -> None:
+    """The same names give the same object; in code, without names, and with too many, any name counts."""
+    follow = Follow(LINES)
+    made = follow.among(("a", "b"))
+
+    assert made.names == ("a", "b")
+    assert follow.among(("a", "b")) is made
+    assert follow.among(()) is follow
+    assert follow.among(tuple(f"n{i}" for i in range(256))).names[255] == "n255"
+    assert follow.among(tuple(f"n{i}" for i in range(257))) is follow
+    assert Follow(CALLS).among(("a",)).names == ()
+
+
+def test_names_of_many_tools_are_forgotten() -> None:
+    """They do not fill the memory."""
+    follow = Follow(LINES)
+    sizes = []
+    for i in range(300):
+        follow.among((f"n{i}",))
+        sizes.append(len(follow._named))
+
+    assert max(sizes) == 256
+
+
+@pytest.mark.parametrize(("size", "found"), [(64, True), (65, False)])
+def test_names_and_gaps_are_bounded(size: int, found: bool) -> None:
+    """Longer ones begin no argument."""
+    for text in (f"Rome, {'x' * size}=3", f"Rome,{' ' * size}days=3"):
+        assert bool(Follow(CALLS).decided(text, 0)[1]) is found
