@@ -290,7 +290,7 @@ def test_a_saved_parser_keeps_its_beginning_its_policy_and_what_is_quoted():
     ("change", "message"),
     [
         ({"version": 1}, "version"),
-        ({"fed": [{"kind": "unknown", "text": "!get_time {}"}]}, "digest"),
+        ({"fed": [{"kind": "unknown", "text": "!get_time {}"}]}, "message"),
         ({"for": ""}, "for"),
     ],
 )

@@ -70,7 +70,7 @@ class CallIds:
     ('call00001', 'call00002', 'b')
     """
 
-    __slots__ = ("make", "offset", "taken")
+    __slots__ = ("made", "make", "offset", "taken")
 
     def __init__(self, make: IdMaker, known: Sequence[str] = ()) -> None:
         self.make: IdMaker = make
@@ -78,11 +78,13 @@ class CallIds:
         """Calls of the conversation before this answer."""
         self.taken: dict[str, int] = dict.fromkeys(known, -1)
         """Which call of the answer has an id; -1 for one before it."""
+        self.made: list[str] = []
+        """The ids that the model did not write, in the order in which they were given."""
 
     def copy(self) -> CallIds:
         """Return an independent copy, which goes on to make ids of its own."""
         other = CallIds(self.make)
-        other.offset, other.taken = self.offset, dict(self.taken)
+        other.offset, other.taken, other.made = self.offset, dict(self.taken), list(self.made)
         return other
 
     def give(self, index: int, name: str, written: str) -> str:
@@ -91,12 +93,12 @@ class CallIds:
         Earlier calls at this index or later, which were read and taken back, lose their ids.
         """
         found = written or self.make(self.offset + index, name)
-        if found and found not in self.taken:
-            self.taken[found] = index
-            return found
-        offered = self._offered(index, name, written)
-        found = next(id for id in offered if id and self.taken.get(id, index) >= index)
+        if not found or self.taken.get(found, index) < index:
+            offered = self._offered(index, name, written)
+            found = next(id for id in offered if id and self.taken.get(id, index) >= index)
         self.taken[found] = index
+        if found != written:
+            self.made.append(found)
         return found
 
     def _offered(self, index: int, name: str, written: str) -> Iterable[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 
 from unrender.errors import MalformedOutput
 from unrender.machine.events import Malformed
-from unrender.machine.saved import Saved
 from unrender.messages.wire import Request, ToolChoice
 
 
@@ -94,21 +93,6 @@ def _word(name: str, given: object, words: type[StrEnum]) -> StrEnum:
 
 USUAL = Policy()
 """What is read by where nobody says otherwise."""
-
-
-def save_policy(policy: Policy) -> dict[str, str]:
-    """Return a policy as JSON data."""
-    return {field.name: getattr(policy, field.name).value for field in fields(policy)}
-
-
-def read_policy(saved: Saved) -> Policy:
-    """Return a saved policy. Raises `StateError` for words that no policy has."""
-    return Policy(
-        unknown_tools=saved.choice("unknown_tools", {word.value: word for word in UnknownTools}),
-        calls_in_reasoning=saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning}),
-        calls=saved.choice("calls", {word.value: word for word in CallRelease}),
-        undeclared_reasoning=saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning}),
-    )
 
 
 _OBLIGED = (ToolChoice.REQUIRED, ToolChoice.NAMED)

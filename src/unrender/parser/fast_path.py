@@ -43,11 +43,6 @@ def _waits(machine: Machine) -> bool:
     return machine.span_roles[-1] is Role.ARGUMENT and machine.call is not None and not machine.call.begun
 
 
-def keeper(machine: Machine) -> Callable[[str], object] | None:
-    """Return the function that keeps text of a call that may still die; None outside of calls."""
-    return machine.past.append if machine.span_roles[-1] is Role.ARGUMENT else None
-
-
 def give_up_undecided(machine: Machine) -> str:
     """Take the undecided text out of the machine and return it; it has to be fed again."""
     machine.forget()
@@ -55,9 +50,11 @@ def give_up_undecided(machine: Machine) -> str:
     return text
 
 
-def account(machine: Machine, size: int) -> None:
-    """Tell the machine that `size` characters took the fast path."""
-    machine.base += size
-    machine.failed_at -= size
-    machine.span_ends[-1] += size
+def account(machine: Machine, text: str) -> None:
+    """Tell the machine that `text` took the fast path."""
+    if machine.span_roles[-1] is Role.ARGUMENT:
+        machine.past.append(text)  # The call that it belongs to may die.
+    machine.base += len(text)
+    machine.failed_at -= len(text)
+    machine.span_ends[-1] += len(text)
     machine.steps += 1

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
 from io import StringIO
-from typing import Any
 
 from unrender.machine.events import (
     ArgumentsText,
@@ -16,7 +14,6 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.machine.saved import Saved
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.nodes import Role
 
@@ -56,29 +53,6 @@ class MessageFold:
         """How many calls have begun."""
         return len(self._calls)
 
-    def state(self) -> dict[str, Any]:
-        """Return the message so far, as JSON data."""
-        calls = [save_call(self._call(index)) for index in range(len(self._calls))]
-        return {
-            "content": self._content.getvalue(),
-            "reasoning": self._reasoning.getvalue(),
-            "calls": calls,
-            "dead": [save_call(call) for call in self._dead],
-        }
-
-    @classmethod
-    def restore(cls, saved: Saved) -> MessageFold:
-        """Return a fold with the state that was saved."""
-        fold = cls()
-        fold._content.write(saved.text("content"))
-        fold._reasoning.write(saved.text("reasoning"))
-        for index, call in enumerate(map(read_call, saved.objects("calls"))):
-            fold.add([ToolCallStarted(index, call.id, call.name, call.known)])
-            fold._arguments[index].write(call.arguments)
-            fold._statuses[index] = call.status
-        fold._dead = [read_dead_call(call) for call in saved.objects("dead")]
-        return fold
-
     def add(self, events: Iterable[Event]) -> None:
         """Take more events, in order."""
         for event in events:
@@ -116,28 +90,3 @@ class MessageFold:
             tool_calls=tuple(map(self._call, range(len(self._calls)))),
             dead_calls=tuple(self._dead),
         )
-
-
-_STATUSES = {status.value: status for status in CallStatus}
-_DEAD = {status.value: status for status in (CallStatus.TRUNCATED, CallStatus.INVALID)}
-
-
-def save_call(call: ToolCall) -> dict[str, Any]:
-    """Return a call as JSON data."""
-    return {**asdict(call), "status": call.status.value}
-
-
-def read_dead_call(saved: Saved) -> ToolCall:
-    """Return a saved call that is truncated or invalid. Raises `StateError` for any other."""
-    return read_call(saved, _DEAD)
-
-
-def read_call(saved: Saved, statuses: Mapping[str, CallStatus] = _STATUSES) -> ToolCall:
-    """Return a saved call. Raises `StateError` for what no parser has written."""
-    return ToolCall(
-        name=saved.text("name"),
-        arguments=saved.text("arguments"),
-        id=saved.text("id"),
-        status=saved.choice("status", statuses),
-        known=saved.flag("known"),
-    )

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, ReasoningText, ToolCallStarted
 from unrender.machine.leftovers import BrokenText
-from unrender.machine.saved import Saved
 from unrender.values.finder import Finder
 
 _FIRST_STAND_IN = 0x10F000
@@ -31,38 +29,30 @@ def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
 class Quoter:
     """Quotes special tokens in ordinary text as it streams, and takes the quotes out of events."""
 
-    __slots__ = ("_back", "_finder", "_held", "_stand_ins")
+    __slots__ = ("_back", "_finder", "_stand_ins", "held")
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self._finder, self._stand_ins = _stand_ins(frozenset(tokens))
         self._back: dict[int, str] = {}
         """Stand-ins that are in use, by code point."""
-        self._held = ""
+        self.held: str = ""
+        """The end of ordinary text that may go on as a special token."""
 
     def copy(self) -> Quoter:
         """Return an independent quoter in the same state."""
         other = Quoter.__new__(Quoter)
         other._finder, other._stand_ins = self._finder, self._stand_ins
-        other._back, other._held = dict(self._back), self._held
+        other._back, other.held = dict(self._back), self.held
         return other
 
-    def state(self) -> dict[str, Any]:
-        """Return the state of the quoting, as JSON data."""
-        return {"tokens": list(self._finder.literals), "held": self._held, "quoted": sorted(self._back.values())}
-
-    @classmethod
-    def restore(cls, saved: Saved) -> Quoter:
-        """Return a quoter with the state that was saved."""
-        quoter = cls(saved.texts("tokens"))
-        quoter._held = saved.text("held")
-        quoted = saved.texts("quoted")
-        saved.require("quoted", all(head in quoter._stand_ins for head in quoted), "first letters of tokens")
-        quoter._back = {ord(quoter._stand_ins[head]): head for head in quoted}
-        return quoter
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The special tokens."""
+        return self._finder.literals
 
     def ordinary(self, text: str) -> str:
         """Take text without special tokens; return the part of it that is certain, quoted."""
-        text = self._held + text
+        text = self.held + text
         pieces, at = [], 0
         found, token = self._finder.decided(text, at, whole=True)
         while token:
@@ -71,12 +61,12 @@ class Quoter:
             pieces += [text[at:found], stand_in, token[1:]]
             at = found + len(token)
             found, token = self._finder.decided(text, at, whole=True)
-        self._held = text[found:]
+        self.held = text[found:]
         return "".join([*pieces, text[at:found]])
 
     def release(self) -> str:
         """Return the text that was held back: it did not become a token."""
-        held, self._held = self._held, ""
+        held, self.held = self.held, ""
         return held
 
     @property

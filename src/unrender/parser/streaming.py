@@ -20,25 +20,21 @@ from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText, Cleaner
-from unrender.machine.policy import USUAL, Policy, read_policy, save_policy
-from unrender.machine.saved import MOST, Saved
+from unrender.machine.policy import USUAL, Policy
 from unrender.messages.wire import Message, Request
 from unrender.nodes import Grammar
 from unrender.parser.expectations import expected_by
-from unrender.parser.fast_path import account, event_maker, flows, give_up_undecided, keeper, writer
-from unrender.parser.fed import Fed
+from unrender.parser.fast_path import account, event_maker, flows, give_up_undecided, writer
 from unrender.parser.message import MessageFold
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.quoting import Quoter
 from unrender.parser.readers import fed_begun, machine_for, reader_for
-from unrender.parser.saved_events import read_events, save_events
-from unrender.parser.sealing import STATE_VERSION, opened, sealed
-from unrender.parser.state import read_machine, save_machine
+from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
 
-_KEPT = ("_cleaner", "_fed", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_waiting")
-"""What a parser is made of, beside what goes straight through it."""
+_KEPT = ("_cleaner", "_finished", "_fold", "_format", "_grammar", "_machine", "_quoter", "_transcript", "_waiting")
+"""Fields that are copied and pickled; those of the fast path are made again."""
 
 
 class Parser:
@@ -70,19 +66,17 @@ class Parser:
     Message(content='Hi', reasoning='', tool_calls=(), dead_calls=())
     """
 
-    __slots__ = (*_KEPT, "_event", "_keep", "_passed", "_tail", "_take", "_write")
+    __slots__ = (*_KEPT, "_event", "_passing", "_tail", "_take", "_write")
 
     _take: Callable[[str], tuple[str, int] | None] | None
     """Takes what goes straight through, but for the tail, which it has not decided yet; None while nothing does."""
     _tail: str
-    _passed: int
-    """Characters that went straight through, of which the machine knows nothing yet."""
+    _passing: list[str]
+    """What the machine had not decided, and the chunks since, of which it knows nothing yet."""
     _event: Callable[[str], Event] | None
-    """Makes their event; None while they wait."""
+    """Makes the event of a chunk; None while chunks wait."""
     _write: Callable[[str], object]
-    """Adds them to the message, or to the call that waits."""
-    _keep: Callable[[str], object] | None
-    """Keeps them where the call that they belong to may die."""
+    """Adds a chunk to the message, or to the call that waits."""
 
     def __init__(
         self,
@@ -99,39 +93,56 @@ class Parser:
         ids: IdMaker | None = None,
         known_ids: Sequence[str] = (),
     ) -> None:
-        self._format = format
-        self._grammar = grammar
-        self._fed: Fed | None = None
-        self._fold = MessageFold()
-        self._cleaner = Cleaner()
-        self._quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
-        self._finished = False
-        self._waiting: list[Event] = []
-        self._no_flow()
         if begun is None:
             begun = prefill(format, prompt)
         if not begun.strip():  # Layout that the prompt writes is not a part of the message.
             begun = ""
-        calls = CallIds(ids or id_maker(format.tools), known_ids)
+        quoter = Quoter(format.preserved_tokens if special_tokens is None else special_tokens)
+        transcript = Transcript(
+            begun=begun,
+            continued=continued,
+            known_ids=tuple(known_ids),
+            policy=policy or USUAL,
+            # In delimiter.jinja the prompt's own words begin reasoning; a prompt without them begins with content.
+            skips_reasoning=bool(prompt and not begun and format.turn.prefill)
+            and format.reasoning.mode is ReasoningMode.DELIMITER,
+            special_tokens=quoter.tokens,
+            strict=strict,
+        )
+        self._begin(format, request, grammar, transcript, quoter, CallIds(ids or id_maker(format.tools), known_ids))
+
+    def _begin(
+        self,
+        format: Format,
+        request: Request,
+        grammar: Grammar | None,
+        transcript: Transcript,
+        quoter: Quoter,
+        ids: CallIds,
+    ) -> None:
+        self._format, self._grammar = format, grammar
+        self._transcript, self._quoter = transcript, quoter
+        self._fold, self._cleaner = MessageFold(), Cleaner()
+        self._finished = False
+        self._waiting: list[Event] = []
+        self._no_flow()
+        begun, given = transcript.begun, not transcript.continued
         self._machine: Machine | TaggedReader
         if grammar is None:
-            self._machine = machine_for(format, request, strict=strict, ids=calls)
-            self._machine.policy = policy or USUAL
+            self._machine = machine_for(format, request, strict=transcript.strict, ids=ids)
+            self._machine.policy = transcript.policy
             self._machine.base = -len(begun)
-            self._machine.given = not continued
-            worded = format.reasoning.mode is ReasoningMode.DELIMITER and format.turn.prefill
-            if prompt and not begun and worded:
-                # In delimiter.jinja the prompt's own words begin reasoning; a prompt without them begins with content.
+            self._machine.given = given
+            if transcript.skips_reasoning:
                 self._machine.pc = CONTENT_HUB
             read = self._machine.feed(begun)
         else:
             self._machine = reader_for(
-                format, grammar, request, ids=calls, policy=policy, begun=begun, given=not continued
+                format, grammar, request, ids=ids, policy=transcript.policy, begun=begun, given=given
             )
             read = fed_begun(self._machine, begun)
-            self._machine.strict = strict
-            self._fed = Fed(begun=begun, continued=continued, known_ids=tuple(known_ids))
-        if continued or not format.reasoning.closed_in(begun):  # The prompt itself wrote the closed thought.
+            self._machine.strict = transcript.strict
+        if transcript.continued or not format.reasoning.closed_in(begun):  # The prompt itself wrote the closed thought.
             self._waiting = self._emit(read)
 
     def copy(self, *, ids: IdMaker | None = None) -> Parser:
@@ -142,7 +153,7 @@ class Parser:
         self._stop_flow()
         other = type(self).__new__(type(self))
         other._format, other._grammar = self._format, self._grammar
-        other._fed = self._fed and self._fed.copy()
+        other._transcript = self._transcript.copy()
         other._machine = self._machine.copy()
         if ids is not None:
             other._machine.ids.make = ids
@@ -166,34 +177,20 @@ class Parser:
     def state(self) -> dict[str, Any]:
         """Return the parser's state as plain JSON data, for `restore` in another process.
 
-        It holds the message so far, the spans, and the text that is held back; it holds nothing of the prompt. The
-        caller's format and request are not in it, only their digest. Unlike a pickle, it can be read without trust. For
-        a grammar made by hand it holds all the text that was fed, and `restore` reads that again.
+        It holds all the text that was fed and the part of the answer that the prompt already contains; `restore` reads
+        that again, in linear time. The caller's format, request and grammar are not in it, only their digest. Unlike a
+        pickle, it can be read without trust.
         """
-        if self._fed is not None:
-            return sealed(self._fed_state(self._fed), self._format, self._machine.request, self._grammar)
-        assert isinstance(self._machine, Machine)
-        self._stop_flow()
-        body = {
-            "finished": self._finished,
-            "message": self._fold.state(),
-            "waiting": save_events(self._waiting),
-            "called": self._cleaner.called,
-            "broken": save_events(self._cleaner.held),
-            "quoting": self._quoter.state(),
-            "machine": save_machine(self._machine),
-        }
-        return sealed(body, self._format, self._machine.request, None)
-
-    def _fed_state(self, fed: Fed) -> dict[str, Any]:
+        self._account()
+        machine = self._machine
         return {
-            **fed.state(),
+            "version": STATE_VERSION,
+            "for": identity(self._format, machine.request, self._grammar),
+            **self._transcript.state(),
+            "ids": list(machine.ids.made),
             "finished": self._finished,
-            "length_limited": self._machine.length_limited,
-            "message": self._fold.state(),
-            "policy": save_policy(self._machine.policy),
-            "strict": self._machine.strict,
-            "tokens": self._quoter.state()["tokens"],
+            "length_limited": machine.length_limited,
+            "message": message_digest(self._fold.message),
         }
 
     @classmethod
@@ -209,62 +206,30 @@ class Parser:
         """Return a parser in the state that another parser's `state` returned. It goes on exactly as that parser would.
 
         `ids` is as for a new parser. Raises `StateError` when the state is of another version, format, request (tools
-        included) or `grammar`, was changed, or holds anything that no parser has written. Nothing in it is executed.
+        included) or `grammar`, when its text is read otherwise than it was, and when a field does not hold what a
+        parser writes there. Nothing in it is executed.
         """
-        saved = opened(state, format, request, grammar)
+        saved = Saved(state)
+        saved.require("version", STATE_VERSION, f"{STATE_VERSION}, what this release writes")
+        digest = identity(format, request, grammar)
+        saved.require("for", digest, f"{digest}, the digest of this format and request")
+        transcript, made = Transcript.restore(saved), iter(saved.texts("ids"))
         maker = ids or id_maker(format.tools)
-        if grammar is not None:
-            return cls._read_again(format, request, grammar, saved, maker)
+        calls = CallIds(lambda position, name: next(made, None) or maker(position, name), transcript.known_ids)
+        finished, length_limited = saved.flag("finished"), saved.flag("length_limited")
         parser = cls.__new__(cls)
-        parser._format, parser._grammar, parser._fed = format, None, None
-        parser._no_flow()
-        parser._finished = saved.flag("finished")
-        parser._fold = MessageFold.restore(saved.part("message"))
-        parser._quoter = Quoter.restore(saved.part("quoting"))
-        waiting, _ = read_events(saved.objects("waiting"), 0, MOST)
-        parser._waiting = [event for event in waiting if not isinstance(event, BrokenText)]
-        parser._cleaner = Cleaner()
-        parser._cleaner.called = saved.flag("called")
-        parser._cleaner.held, counts = read_events(saved.objects("broken"), parser._fold.calls, MOST)
-        parser._machine = machine_for(format, request, strict=False, ids=CallIds(maker))
-        read_machine(saved.part("machine"), parser._machine, counts[-1])
-        saved.require("finished", parser._finished == parser._machine.final, "what the machine says")
-        return parser
-
-    @classmethod
-    def _read_again(cls, format: Format, request: Request, grammar: Grammar, saved: Saved, maker: IdMaker) -> Parser:
-        """Return a parser of a grammar made by hand that was fed what is saved, and whose calls have the ids they had."""
-        fed = Fed.restore(saved)
-        given = [call.text("id") for call in saved.part("message").objects("calls")]
-        first = len(fed.known_ids)
-
-        def same(position: int, name: str) -> str:
-            at = position - first
-            return given[at] if at < len(given) else maker(position, name)
-
         try:
-            parser = cls(
-                format,
-                request,
-                grammar=grammar,
-                begun=fed.begun,
-                continued=fed.continued,
-                strict=saved.flag("strict"),
-                policy=read_policy(saved.part("policy")),
-                special_tokens=saved.texts("tokens"),
-                ids=same,
-                known_ids=fed.known_ids,
-            )
-            for special, text in fed:
+            quoter = Quoter(transcript.special_tokens)
+            parser._begin(format, request, grammar, replace(transcript, stretches=[]), quoter, calls)
+            for special, text in transcript:
                 parser.feed(text, special=special)
-            if saved.flag("finished"):
-                parser.finish("length" if saved.flag("length_limited") else None)
-        except (MalformedOutput, GrammarError) as error:
+            if finished:
+                parser.finish("length" if length_limited else None)
+        except (MalformedOutput, GrammarError, ValueError) as error:
             raise StateError(f"state.fed: expected what a parser has read, found that it is refused: {error}") from None
-        parser._machine.ids.make = maker
-        saved.require(
-            "message", parser._fold.state() == MessageFold.restore(saved.part("message")).state(), "what the text says"
-        )
+        calls.make = maker
+        digest = message_digest(parser._fold.message)
+        saved.require("message", digest, f"{digest}, the digest of the message that the text makes")
         return parser
 
     def feed(self, text: str, *, special: bool | None = None) -> list[Event]:
@@ -275,31 +240,30 @@ class Parser:
         """
         if self._take is not None and special is None and type(text) is str and text:
             # The way of most chunks: more of what is being read, see flow.py.
+            self._passing.append(text)
             if self._tail:
                 text = self._tail + text
             if (taken := self._take(text)) is not None:
                 said, used = taken
-                self._passed += used
                 self._tail = text[used:]
-                if self._keep is not None:
-                    self._keep(text[:used])
                 if not said:
                     return []
                 self._write(said)
                 return [self._event(said)] if self._event else []
-            self._tail = ""
+            self._tail, text = text, ""
         if not isinstance(text, str):
             raise TypeError(f"feed(): expected text, found {type(text).__name__}")
         if self._finished:
             raise ValueError("feed() after finish(): the output has ended")
-        self._stop_flow()
-        if self._fed is not None:
-            self._fed.add(text, special)
-        if special is not None:
-            text = self._quoter.release() + text if special else self._quoter.ordinary(text)
+        tail = self._leave_flow()
+        self._transcript.add(text, special)
+        if special is False:
+            text = self._quoter.ordinary(text)
+        elif self._quoter.held:
+            text = self._quoter.release() + text
         machine = self._machine
-        events = self._emit(machine.feed(text))
-        if isinstance(machine, Machine):
+        events = self._emit(machine.feed(tail + text))
+        if special is None and isinstance(machine, Machine):
             self._start_flow(machine)
         return events
 
@@ -308,28 +272,36 @@ class Parser:
         if machine.flow is None or not flows(machine) or self._cleaner.held or self._quoter.used:
             return
         self._tail = give_up_undecided(machine)
-        self._keep = keeper(machine)
+        self._passing = [self._tail]
         self._event = event_maker(machine)
         self._write = writer(machine, self._fold)
         self._take = machine.flow.take
 
     def _no_flow(self) -> None:
-        self._take, self._keep = None, None
-        self._tail, self._passed = "", 0
+        self._take = None
+        self._tail, self._passing = "", []
 
     def _account(self) -> None:
-        """Tell the machine how much went straight through."""
-        if self._passed:
+        """Tell the machine and the transcript what went straight through."""
+        if len(self._passing) > 1:
             assert isinstance(self._machine, Machine)
-            account(self._machine, self._passed)
-            self._passed = 0
+            undecided, *chunks = self._passing
+            text = "".join(chunks)
+            self._transcript.add(text, None)
+            text = undecided + text
+            account(self._machine, text[: len(text) - len(self._tail)])
+            self._passing = [self._tail]
+
+    def _leave_flow(self) -> str:
+        """Let the machine read on; return the text that it has to be fed first."""
+        self._account()
+        tail = self._tail
+        self._no_flow()
+        return tail
 
     def _stop_flow(self) -> None:
-        """Let the machine read on."""
-        self._take = None
-        self._account()
-        if self._tail:
-            tail, self._tail = self._tail, ""
+        """Let the machine read on, and feed it what it has to read first."""
+        if tail := self._leave_flow():
             self._waiting = self._emit(self._machine.feed(tail))
 
     def finish(self, reason: str | None = None, *, text: str = "") -> list[Event]:
@@ -337,15 +309,17 @@ class Parser:
 
         `text` is the last of the output: given here, it costs less than fed. Returns the last events, and nothing when called again.
         """
-        if text and (self._finished or self._fed is not None or type(text) is not str):
+        if text and (self._finished or type(text) is not str):
             return [*self.feed(text), *self.finish(reason)]
         if self._finished:
             return []
         self._finished = True
-        self._stop_flow()
+        tail = self._leave_flow()
+        if text:
+            self._transcript.add(text, None)
         machine = self._machine
         machine.length_limited = reason == "length"
-        events = self._emit(machine.finish(self._quoter.release() + text))
+        events = self._emit(machine.finish(tail + self._quoter.release() + text))
         last = [*self._cleaner.finish(), MessageFinished()]
         self._fold.add(last)
         return [*events, *last]

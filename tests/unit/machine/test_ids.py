@@ -127,6 +127,15 @@ def test_a_maker_is_asked_a_hundred_times() -> None:
     assert asked == [2, *range(2, 102)]
 
 
+def test_a_made_id_that_was_taken_back_is_given_again_at_once() -> None:
+    """The maker is not asked twice; what the model did not write is recorded in order, so that a restored parser gives it."""
+    ids = CallIds(numbered_id, ["x"])
+    given = [ids.give(0, "now", ""), ids.give(0, "now", ""), ids.give(1, "now", "a"), ids.give(2, "now", "x")]
+
+    assert given == ["call00001", "call00001", "a", "call00003"]
+    assert ids.made == ["call00001", "call00001", "call00003"]
+
+
 def test_a_restored_parser_gives_no_id_again() -> None:
     """The ids that are taken are part of the state."""
     text = "<call>functions.now:0<args>{}</call>"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from splitting import fed, splits
 
-from unrender.errors import StateError
 from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.formats import declared_format
 from unrender.machine.events import Malformed
@@ -15,10 +14,7 @@ from unrender.machine.policy import (
     Policy,
     UndeclaredReasoning,
     UnknownTools,
-    read_policy,
-    save_policy,
 )
-from unrender.machine.saved import Saved
 from unrender.messages.wire import Message, Request, Tool
 from unrender.parser.streaming import Parser
 
@@ -139,42 +135,6 @@ def test_the_words_of_a_policy() -> None:
         ["read", "content"],
         ["complete", "written"],
     ]
-
-
-DEFAULTS = {
-    "unknown_tools": "content",
-    "calls_in_reasoning": "rescue",
-    "calls": "complete",
-    "undeclared_reasoning": "read",
-}
-OTHERS = {
-    "unknown_tools": "call",
-    "calls_in_reasoning": "ignore",
-    "calls": "written",
-    "undeclared_reasoning": "content",
-}
-
-
-def test_a_policy_is_saved_and_read() -> None:
-    """Word by word."""
-    other = Policy(
-        unknown_tools=UnknownTools.CALL,
-        calls_in_reasoning=CallsInReasoning.IGNORE,
-        calls=CallRelease.WRITTEN,
-        undeclared_reasoning=UndeclaredReasoning.CONTENT,
-    )
-
-    assert (save_policy(Policy()), save_policy(other)) == (DEFAULTS, OTHERS)
-    assert (read_policy(Saved(DEFAULTS)), read_policy(Saved(OTHERS))) == (Policy(), other)
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_words_that_no_policy_has_are_refused(name: str) -> None:
-    """The error names the field and what it may say."""
-    words = rf"{DEFAULTS[name]}, {OTHERS[name]}"
-
-    with pytest.raises(StateError, match=rf"state\.{name}: expected one of {words}, found 'never'"):
-        read_policy(Saved({**DEFAULTS, name: "never"}))
 
 
 @pytest.mark.parametrize("release", list(CallRelease))

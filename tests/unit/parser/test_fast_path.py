@@ -10,7 +10,7 @@ from stepping import machine_at
 from unrender.machine.events import ArgumentsText, ContentText, ReasoningText, ToolCallStarted
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
-from unrender.parser.fast_path import account, event_maker, flows, give_up_undecided, keeper, writer
+from unrender.parser.fast_path import account, event_maker, flows, give_up_undecided, writer
 from unrender.parser.message import MessageFold
 
 
@@ -80,13 +80,11 @@ def test_events_of_what_goes_through() -> None:
 
 def test_only_the_text_of_calls_is_kept() -> None:
     """They may die, and then it is content."""
-    arguments = reading(Role.ARGUMENT)
-    keep = keeper(arguments)
-    assert keep is not None
-    keep("x")
+    arguments, content = reading(Role.ARGUMENT), reading(Role.CONTENT)
+    for machine in (arguments, content):
+        account(machine, "x")
 
-    assert list(arguments.past) == ["x"]
-    assert keeper(reading(Role.CONTENT)) is None
+    assert (list(arguments.past), list(content.past)) == (["x"], [])
 
 
 def test_undecided_text_is_handed_back() -> None:
@@ -103,6 +101,6 @@ def test_the_machine_is_told_how_much_went_by() -> None:
     machine = reading(Role.CONTENT)
     machine.forget()
     machine.failed_at = 2
-    account(machine, 10)
+    account(machine, "x" * 10)
 
     assert (machine.base, machine.span_ends, machine.failed_at, machine.steps) == (13, [13], -8, 1)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from unrender.errors import StateError
 from unrender.machine.events import (
     ArgumentsText,
     ContentText,
@@ -14,7 +11,6 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.machine.saved import Saved
 from unrender.messages.wire import CallStatus, Message, ToolCall
 from unrender.nodes import Role
 from unrender.parser.message import MessageFold
@@ -72,30 +68,6 @@ def test_text_may_be_added_without_events() -> None:
     assert [call.arguments for call in fold.message.tool_calls] == ['{"x": 1}', "{}"]
 
 
-def test_a_message_is_saved_and_read() -> None:
-    """As plain data, and what comes later is added to it."""
-    fold = MessageFold()
-    fold.add(EVENTS)
-    state = fold.state()
-    assert state == {
-        "content": "ab",
-        "reasoning": "so",
-        "calls": [
-            {"id": "id0", "name": "f", "known": True, "arguments": '{"x": 1}', "status": "complete"},
-            {"id": "id1", "name": "g", "known": False, "arguments": "", "status": "open"},
-        ],
-        "dead": [],
-    }
-    again = MessageFold.restore(Saved(state))
-    assert (again.state(), again.message, again.calls) == (state, fold.message, 2)
-    again.add([ContentText("c"), ReasoningText("."), ArgumentsText(1, "{}"), ToolCallFinished(1, CallStatus.INVALID)])
-
-    assert (again.message.content, again.message.reasoning) == ("abc", "so.")
-    broken = ToolCall(name="g", arguments="{}", id="id1", status=CallStatus.INVALID, known=False)
-    assert (again.message.tool_calls[1], again.message.dead_calls) == (broken, (broken,))
-    assert MessageFold.restore(Saved(again.state())).message == again.message
-
-
 def test_dead_calls_are_those_that_were_given_and_those_that_were_not() -> None:
     """In the order in which they died; one whose text became content is no call of the message. A copy has its own."""
     waited = ToolCall(name="f", arguments="{", id="", status=CallStatus.TRUNCATED)
@@ -107,22 +79,3 @@ def test_dead_calls_are_those_that_were_given_and_those_that_were_not() -> None:
     given = ToolCall(name="g", arguments="", id="id0", status=CallStatus.INVALID)
     assert (copy.message.tool_calls, copy.message.dead_calls) == ((given,), (waited, given))
     assert fold.message.dead_calls == (waited,)
-
-
-@pytest.mark.parametrize("status", ["complete", "open"])
-def test_a_dead_call_that_is_not_dead_is_refused(status: str) -> None:
-    """No parser writes it."""
-    call = {"id": "a", "name": "f", "known": True, "arguments": "", "status": status}
-
-    with pytest.raises(StateError, match="truncated, invalid"):
-        MessageFold.restore(Saved({"content": "", "reasoning": "", "calls": [], "dead": [call]}))
-
-
-@pytest.mark.parametrize("name", ["id", "name", "known", "arguments", "status"])
-def test_a_call_that_lacks_a_field_is_refused(name: str) -> None:
-    """The error says which."""
-    call = {"id": "a", "name": "f", "known": True, "arguments": "", "status": "open"}
-    del call[name]
-
-    with pytest.raises(StateError, match=rf"state\.calls\[0\]\.{name}: expected"):
-        MessageFold.restore(Saved({"content": "", "reasoning": "", "calls": [call]}))

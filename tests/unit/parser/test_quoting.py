@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from unrender.errors import StateError
 from unrender.format import CallSyntax, Envelope, Format, Reasoning, ReasoningMode, Slot, ToolMode
 from unrender.machine.events import ArgumentsText, ContentText, Malformed, MessageFinished, ToolCallStarted
-from unrender.machine.saved import Saved
 from unrender.messages.wire import Request, Tool
 from unrender.parser.quoting import Quoter
 from unrender.parser.streaming import Parser
@@ -86,24 +82,14 @@ STAND_IN = chr(0x10F000)
 """What stands for the first of the characters with which special tokens begin."""
 
 
-def test_what_is_quoted_is_saved_and_read() -> None:
-    """With the text that waits; events get their characters back."""
+def test_what_is_quoted_goes_on_over_chunks() -> None:
+    """Half a token waits; events get their characters back."""
     made = quoter()
-    state = made.state()
-    assert state == {"tokens": ["<a>", "[b]"], "held": "[b", "quoted": ["<"]}
-    again = Quoter.restore(Saved(state))
 
-    assert (again.state(), again.used) == (state, True)
-    assert again.ordinary("]") == f"{chr(0x10F001)}b]"
-    assert again.unquote(ContentText(f"x{STAND_IN}a>{chr(0x10F001)}")) == ContentText("x<a>[")
-    assert (made.release(), made.release(), made.used) == ("[b", "", True)
-
-
-@pytest.mark.parametrize("quoted", [["x"], ["<", "x"], [1]])
-def test_only_first_characters_of_tokens_are_quoted(quoted: list[object]) -> None:
-    """No parser has saved anything else."""
-    with pytest.raises(StateError, match=r"state\.quoted: expected .+, found "):
-        Quoter.restore(Saved({"tokens": ["<a>"], "held": "", "quoted": quoted}))
+    assert made.ordinary("]") == f"{chr(0x10F001)}b]"
+    assert made.unquote(ContentText(f"x{STAND_IN}a>{chr(0x10F001)}")) == ContentText("x<a>[")
+    assert (made.release(), made.used, made.tokens) == ("", True, ("<a>", "[b]"))
+    assert (quoter().release(), quoter().used) == ("[b", True)
 
 
 def test_every_event_gets_its_characters_back() -> None:

@@ -20,7 +20,6 @@ from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, ToolChoice
 from unrender.nodes import Grammar
 from unrender.parser.prompt_tail import prefill
-from unrender.parser.sealing import body_digest
 from unrender.parser.streaming import Parser, Span
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -189,7 +188,7 @@ def test_a_parser_can_be_kept_at_any_place(make: Any) -> None:
         expected = outcome(parser, text[at:])
         for other in others:
             assert other._machine.policy == policy
-            assert other._quoter.state()["tokens"] == ["<b>"]
+            assert other._quoter.tokens == ("<b>",)
             assert outcome(other, text[at:]) == expected
 
 
@@ -236,26 +235,17 @@ def test_a_parser_that_has_finished_is_finished_after_a_journey() -> None:
 
 def test_what_a_hand_made_state_says_must_be_what_its_text_says() -> None:
     """Text that the grammar does not begin with, or that a strict parser refuses, was never read."""
-    state = handmade(strict=True, known_ids=("a",)).state()
-    assert {
-        name: state[name] for name in ("begun", "continued", "finished", "length_limited", "strict", "known_ids")
-    } == {
-        "begun": "",
-        "continued": False,
-        "finished": False,
-        "length_limited": False,
-        "strict": True,
-        "known_ids": ["a"],
-    }
+    state = handmade(strict=True).state()
     for changes, message in (
         ({"fed": [{"kind": "unknown", "text": "!now ;"}]}, r"state\.fed: expected what a parser has read"),
         ({"begun": "!then "}, r"state\.fed: expected what a parser has read"),
-        ({"fed": [{"kind": "unknown", "text": "Hi"}]}, r"state\.message: expected what the text says"),
+        (
+            {"fed": [{"kind": "unknown", "text": "Hi"}]},
+            r"state\.message: expected [0-9a-f]{32}, the digest of the message",
+        ),
     ):
-        other = {**state, **changes}
-        other["digest"] = body_digest(other)
         with pytest.raises(StateError, match=message):
-            Parser.restore(JSON_ENVELOPE.format, REQUEST, other, grammar=HAND_MADE)
+            Parser.restore(JSON_ENVELOPE.format, REQUEST, {**state, **changes}, grammar=HAND_MADE)
 
 
 def test_the_prompt_may_have_begun_a_hand_made_answer() -> None:
@@ -381,20 +371,21 @@ def test_what_may_come_and_what_reads_it() -> None:
 
 
 def test_words_that_begin_reasoning_are_the_prompts() -> None:
-    """A prompt without them begins with content; where there is no prompt, reasoning is open."""
+    """A prompt without them begins with content; where there is no prompt, reasoning is open. A state knows which."""
     without = Parser(ARRAY.format, REQUEST, prompt="<|begin|>\n")
     unknown = Parser(ARRAY.format, REQUEST)
 
-    assert without.feed("Hi there") == [ContentText("Hi there")]
-    assert unknown.feed("Hi there") == [ReasoningText("Hi there")]
+    for one in (moved(without), without):
+        assert one.feed("Hi there") == [ContentText("Hi there")]
+    for one in (moved(unknown), unknown):
+        assert one.feed("Hi there") == [ReasoningText("Hi there")]
 
 
-def test_a_state_of_another_request_is_refused() -> None:
-    """Or one that says it has finished where its machine has not."""
-    state = Parser(JSON_ENVELOPE.format, REQUEST).state()
-    finished = {**state, "finished": True}
+def test_a_strict_parser_that_has_raised_cannot_be_restored() -> None:
+    """What it read last is refused again."""
+    parser = Parser(JSON_ENVELOPE.format, REQUEST, strict=True)
+    with pytest.raises(MalformedOutput):
+        parser.feed('<tool_call>\n{"name": "now", ;')
 
-    with pytest.raises(StateError, match=r"state\.for"):
-        Parser.restore(JSON_ENVELOPE.format, Request(), state)
-    with pytest.raises(StateError, match=r"state\.finished: expected what the machine says"):
-        Parser.restore(JSON_ENVELOPE.format, REQUEST, {**finished, "digest": body_digest(finished)})
+    with pytest.raises(StateError, match=r"state\.fed: expected what a parser has read, found that it is refused: "):
+        moved(parser)

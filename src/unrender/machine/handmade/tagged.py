@@ -8,6 +8,7 @@ then typed by the tool's schema. A call is complete when its parts add up to a n
 from __future__ import annotations
 
 import json
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -35,7 +36,6 @@ from unrender.machine.policy import (
     instead_of_silence,
     refuse,
 )
-from unrender.machine.saved import MOST
 from unrender.messages.wire import CallStatus, Request, ToolCall
 from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes, coerce
@@ -314,7 +314,7 @@ def _names(request: Request, policy: Policy) -> frozenset[str] | None:
 def _as_content(spans: Iterable[tuple[Role, int]], dead: Iterable[tuple[int, int]]) -> Iterator[tuple[Role, int]]:
     """Yield the spans, with what lies in one of the `dead` stretches as content."""
     waiting = deque(dead)
-    at = -MOST
+    at = -sys.maxsize
     for role, stop in spans:
         while waiting and waiting[0][0] < stop:
             start, end = waiting[0]

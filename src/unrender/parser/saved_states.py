@@ -1,0 +1,190 @@
+"""Records how a parser was made and what it was fed, so that it can be saved as JSON and made again by feeding.
+
+Strategy: a reading depends on the text alone, not on its chunks, so that feeding the text again leads to the same place,
+in linear time. Nothing of a machine is saved, so a machine can change without a new version of what is saved.
+
+Rules: whatever is not as expected is a `StateError` that says where it is, what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Self, TypeVar
+
+from unrender.errors import StateError
+from unrender.format import Format
+from unrender.machine.policy import CallRelease, CallsInReasoning, Policy, UndeclaredReasoning, UnknownTools
+from unrender.messages.wire import Message, Request
+from unrender.nodes import Grammar
+
+STATE_VERSION = 4
+"""Version of what `Parser.state` writes; other versions are refused."""
+_SPECIAL: Mapping[str, bool | None] = {"special": True, "ordinary": False, "unknown": None}
+_KINDS = {special: kind for kind, special in _SPECIAL.items()}
+_Choice = TypeVar("_Choice")
+
+
+@dataclass(slots=True, kw_only=True)
+class Transcript:
+    """How a parser was made, and the text that it was fed.
+
+    The text is kept in stretches, by what the caller knew about special tokens in it.
+    """
+
+    begun: str
+    """The part of the answer that the prompt already contains."""
+    continued: bool
+    known_ids: tuple[str, ...]
+    policy: Policy
+    skips_reasoning: bool
+    """The prompt lacks the words that begin reasoning, so the answer begins with content."""
+    special_tokens: tuple[str, ...]
+    strict: bool
+    stretches: list[tuple[bool | None, list[str]]] = field(default_factory=list)
+
+    def copy(self) -> Transcript:
+        """Return an independent record of the same text."""
+        # A record that is copied again and again, as in speculative decoding, has few pieces to copy.
+        self.stretches = [(special, [text]) for special, text in self]
+        return replace(self, stretches=[(special, [text]) for special, (text,) in self.stretches])
+
+    def add(self, text: str, special: bool | None) -> None:
+        """Record more text."""
+        if not self.stretches or self.stretches[-1][0] is not special:
+            self.stretches.append((special, []))
+        self.stretches[-1][1].append(text)
+
+    def __iter__(self) -> Iterator[tuple[bool | None, str]]:
+        """Yield the stretches of text."""
+        return ((special, "".join(pieces)) for special, pieces in self.stretches)
+
+    def state(self) -> dict[str, Any]:
+        """Return the record as JSON data."""
+        return {
+            "begun": self.begun,
+            "continued": self.continued,
+            "known_ids": list(self.known_ids),
+            "policy": {name: str(word) for name, word in asdict(self.policy).items()},
+            "skips_reasoning": self.skips_reasoning,
+            "special_tokens": list(self.special_tokens),
+            "strict": self.strict,
+            "fed": [{"kind": _KINDS[special], "text": text} for special, text in self],
+        }
+
+    @classmethod
+    def restore(cls, saved: Saved) -> Self:
+        """Return the record that was saved."""
+        made = cls(
+            begun=saved.text("begun"),
+            continued=saved.flag("continued"),
+            known_ids=tuple(saved.texts("known_ids")),
+            policy=_policy(saved.part("policy")),
+            skips_reasoning=saved.flag("skips_reasoning"),
+            special_tokens=tuple(saved.texts("special_tokens")),
+            strict=saved.flag("strict"),
+        )
+        for item in saved.objects("fed"):
+            made.add(item.text("text"), item.choice("kind", _SPECIAL))
+        return made
+
+
+def _policy(saved: Saved) -> Policy:
+    return Policy(
+        unknown_tools=saved.choice("unknown_tools", {word.value: word for word in UnknownTools}),
+        calls_in_reasoning=saved.choice("calls_in_reasoning", {word.value: word for word in CallsInReasoning}),
+        calls=saved.choice("calls", {word.value: word for word in CallRelease}),
+        undeclared_reasoning=saved.choice("undeclared_reasoning", {word.value: word for word in UndeclaredReasoning}),
+    )
+
+
+def identity(format: Format, request: Request, grammar: Grammar | None) -> str:
+    """Return a digest of everything of format, request and grammar that decides how text is read."""
+    tools = None if request.tools is None else [tool.to_openai() for tool in request.tools]
+    terms = [
+        *(tools, request.tool_choice, request.named_tool, request.parallel_tool_calls),
+        *(request.response_schema, request.reasoning_format),
+    ]
+    text = _format_json(format) + json.dumps(terms, sort_keys=True, default=str)
+    return _digest(text if grammar is None else text + repr(grammar))
+
+
+@lru_cache(maxsize=64)
+def _format_json(format: Format) -> str:
+    return format.to_json(indent=None)
+
+
+def message_digest(message: Message) -> str:
+    """Return a digest of a message, ids of calls included."""
+    return _digest(repr(message))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+class Saved:
+    """One JSON object of saved data, and its place in the whole."""
+
+    __slots__ = ("_data", "_where")
+
+    def __init__(self, data: Any, where: str = "state") -> None:
+        if not isinstance(data, Mapping):
+            raise StateError(f"{where}: expected an object, found {type(data).__name__}")
+        self._data = data
+        self._where = where
+
+    def refuse(self, name: str, expected: str) -> StateError:
+        """Return the error for a wrong value in the field `name`."""
+        found = repr(self._data.get(name, "nothing"))
+        return StateError(f"{self._where}.{name}: expected {expected}, found {found[:60]}")
+
+    def require(self, name: str, value: object, expected: str) -> None:
+        """Raise `StateError` unless the field `name` has this value."""
+        if self._data.get(name) != value:
+            raise self.refuse(name, expected)
+
+    def text(self, name: str) -> str:
+        """Return a string."""
+        value = self._data.get(name)
+        if not isinstance(value, str):
+            raise self.refuse(name, "a string")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean."""
+        value = self._data.get(name)
+        if not isinstance(value, bool):
+            raise self.refuse(name, "true or false")
+        return value
+
+    def choice(self, name: str, options: Mapping[str, _Choice]) -> _Choice:
+        """Return the option that the field's word stands for."""
+        value = self.text(name)
+        if value not in options:
+            raise self.refuse(name, f"one of {', '.join(options)}")
+        return options[value]
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of strings."""
+        values = self._items(name)
+        if not all(isinstance(value, str) for value in values):
+            raise self.refuse(name, "a list of strings")
+        return list(values)
+
+    def part(self, name: str) -> Saved:
+        """Return an object."""
+        return Saved(self._data.get(name), f"{self._where}.{name}")
+
+    def objects(self, name: str) -> list[Saved]:
+        """Return a list of objects."""
+        return [Saved(value, f"{self._where}.{name}[{i}]") for i, value in enumerate(self._items(name))]
+
+    def _items(self, name: str) -> list[Any]:
+        value = self._data.get(name)
+        if not isinstance(value, list):
+            raise self.refuse(name, "a list")
+        return value
