@@ -34,7 +34,6 @@ _HEADS = ("{", '"')
 _STYLES = {strict: LiteralStyle(strict=strict, loose_keys=not strict) for strict in (False, True)}
 """How values are read, strictly or not."""
 _OPEN, _KEY, _COLON, _VALUE, _SCAN, _SKIP, _NEXT = range(7)
-LAST_STEP = _NEXT
 
 
 class EnvelopeState:
@@ -66,11 +65,6 @@ class EnvelopeState:
         other.others, other.held = self.others, list(self.held)
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
-
-    @property
-    def in_value(self) -> bool:
-        """Whether `scanner` is reading a value now."""
-        return self.step in (_SCAN, _SKIP)
 
     @property
     def flow(self) -> Taker | None:

@@ -30,8 +30,6 @@ class Frame:
     reported: bool = True
     whole: bool = False
     """Holds one whole call, and closes with it."""
-    attempt: int = 0
-    """Where the instruction that tries is."""
 
     def next_target(self) -> int:
         """Take the next of the alternatives. Whether it holds a call, it says itself: what has failed did not hold one."""
@@ -55,7 +53,6 @@ class Frame:
             self.sealed,
             self.reported,
             self.whole,
-            self.attempt,
         )
 
 

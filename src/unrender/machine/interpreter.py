@@ -160,7 +160,6 @@ class Machine(Ledger):
                 holds,
                 sealed,
                 reported,
-                attempt=self.pc,
             )
         )
         self.failed_at, self.wanted = self.at, ""

@@ -48,11 +48,6 @@ class MessageFold:
             return self._arguments[-1].write
         return (self._reasoning if role is Role.REASONING else self._content).write
 
-    @property
-    def calls(self) -> int:
-        """How many calls have begun."""
-        return len(self._calls)
-
     def add(self, events: Iterable[Event]) -> None:
         """Take more events, in order."""
         for event in events:

@@ -95,16 +95,11 @@ class RawScanner:
 
     def _scan_literal(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         if self.literal is None:
-            self.literal = self.structured()
+            self.literal = LiteralScanner(_LOOSE)
         end, said, status = self.literal.scan(text, start, final=final)
         if status is DONE:
             self.duplicate = self.literal.duplicate
         return end, said, status
-
-    @staticmethod
-    def structured() -> LiteralScanner:
-        """Return a new scanner for a list or an object."""
-        return LiteralScanner(_LOOSE)
 
     def _take(self, piece: str) -> str:
         if not self.is_string:

@@ -392,23 +392,11 @@ def test_a_state_is_copied_with_its_scanner() -> None:
     state.skips, state.repeated, state.scanner = True, "id", LiteralScanner(envelope().style)
     state.scan('{"a": "', 0, final=False)
     other = state.copy()
-    names = ("step", "path", "key", "ids", "skips", "repeated", "in_value", "others", "held")
+    names = ("step", "path", "key", "ids", "skips", "repeated", "others", "held")
 
     assert [getattr(other, name) for name in names] == [getattr(state, name) for name in names]
     assert other.scan('b"}', 0, final=False) == (3, 'b"}', 1)
     assert state.scan("c", 0, final=False) == (1, "c", 0)
-
-
-@pytest.mark.parametrize(
-    ("place", "inside"), [(0, False), (1, False), (2, False), (3, False), (4, True), (5, True), (6, False)]
-)
-def test_only_a_value_has_a_scanner(place: int, inside: bool) -> None:
-    """What takes more of it is the scanner's."""
-    state = EnvelopeState()
-    state.step = place
-
-    assert state.in_value is inside
-    assert state.flow is None
 
 
 def test_text_inside_a_value_goes_straight_through() -> None:

@@ -12,7 +12,7 @@ from unrender.values.coercion import ArgumentTypes
 
 def test_a_way_back_is_copied() -> None:
     """Every field, and the copy changes alone."""
-    frame = Frame((1, 2), 3, 4, 5, 6, 7, 8, True, 9, False, True, 10)
+    frame = Frame((1, 2), 3, 4, 5, 6, 7, 8, True, 9, False, True)
     other = frame.copy()
     assert [getattr(other, field.name) for field in fields(Frame)] == [
         (1, 2),
@@ -26,7 +26,6 @@ def test_a_way_back_is_copied() -> None:
         9,
         False,
         True,
-        10,
     ]
     other.targets = ()
 
@@ -37,7 +36,7 @@ def test_a_way_back_holds_nothing_by_default() -> None:
     """It is reported, and seals nothing."""
     frame = Frame((), 0, 0, 0, 0, 0, 0)
 
-    assert (frame.holds, frame.sealed, frame.reported, frame.whole, frame.attempt) == (False, -1, True, False, 0)
+    assert (frame.holds, frame.sealed, frame.reported, frame.whole) == (False, -1, True, False)
 
 
 def test_nothing_is_known_of_a_call_that_begins() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stepping import HERE, machine_at, step, taken
+from stepping import machine_at, step, taken
 
 from unrender.machine.events import ContentText, Malformed, ReasoningText
 from unrender.machine.instructions import (
@@ -133,7 +133,7 @@ def test_an_attempt_opens_a_way_back() -> None:
 
     assert step(Attempt((3, 4), 8, reported=True), machine) == "to 3"
     frame = machine.frames[-1]
-    assert (frame.targets, frame.otherwise, frame.at, frame.attempt) == ((4,), 8, 1, HERE)
+    assert (frame.targets, frame.otherwise, frame.at) == ((4,), 8, 1)
     assert (frame.holds, frame.sealed, frame.reported) == (False, -1, True)
 
 

@@ -54,7 +54,7 @@ def test_a_copy_is_independent() -> None:
     assert fold.message.tool_calls[0].arguments == '{"x"'
     assert copy.message.tool_calls[0].arguments == '{"x": 1}'
     whole = copy.copy()
-    assert (whole.message, whole.calls, fold.calls) == (copy.message, 2, 1)
+    assert (whole.message, len(fold.message.tool_calls)) == (copy.message, 1)
 
 
 def test_text_may_be_added_without_events() -> None:
