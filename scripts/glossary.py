@@ -103,6 +103,7 @@ SECTIONS: dict[str, tuple[Word, ...]] = {
             "`MalformedOutput`.",
         ),
         Word("policy", "machine.policy:Policy"),
+        Word("state", "What a parser was fed, as JSON. Another process feeds it again, and goes on."),
         Word(
             "hold-back",
             "Text that has been fed but not yet released as events, since what follows could still change what it means.",

@@ -63,7 +63,6 @@ _MORE = {
     "declared": ["../formats/test_declared.py"],
     "envelope": ["test_spelled.py"],
     "result": ["test_evidence.py"],
-    "state": ["test_moved.py"],
 }
 """Further tests of a module."""
 _RECORDS = "test_records.py"
