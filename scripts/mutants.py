@@ -61,7 +61,6 @@ _MORE = {
     "calls": ["test_program.py"],
     "capabilities": ["test_discovery.py", "test_shape.py"],
     "declared": ["../formats/test_declared.py"],
-    "envelope": ["test_spelled.py"],
     "result": ["test_evidence.py"],
 }
 """Further tests of a module."""

@@ -6,17 +6,13 @@ Rules: a scanner lives in `machine.scanner` from its first step until it is done
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import assert_never
 
 from unrender.format import Codec, Containers, Strings, Typing
-from unrender.machine.compile.literals import tokens
 from unrender.machine.frames import CallState
-from unrender.machine.instructions import MAX_NAME, SPACE
+from unrender.machine.instructions import SPACE
 from unrender.machine.interpreter import Machine
 from unrender.machine.repeated_arguments import begin_list, end_list, items_or_value, next_item
-from unrender.machine.slots import key_of
-from unrender.machine.spelled import Pieces, pieces_of
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.code_value import CodeValueScanner
@@ -310,8 +306,6 @@ class Entries:
     """A marker ends the arguments; else they end where no other follows."""
     further: Follow | None = None
     """Says whether another follows, where neither a marker nor a separator does."""
-    spelled: SpelledArgument | None = None
-    """Reads an argument at once that is here whole, as the format spells it."""
 
     def step(self, machine: Machine) -> bool:
         buffer, call = machine.buffer, machine.call
@@ -319,8 +313,6 @@ class Entries:
         if self.further is not None:
             return self._after_white_space(machine, self.further, first=call.count == 0)
         at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
-        if self.spelled is not None and self.spelled.read(machine, call, at):
-            return False
         separable = bool(self.separator) and call.separated < call.count
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
         if begun and buffer.startswith(self.separator, at):
@@ -347,69 +339,3 @@ class Entries:
         if found is not None:
             machine.pc = self.entry if found else self.done
         return found is None
-
-
-@dataclass(frozen=True, slots=True)
-class SpelledArgument:
-    """One argument between markers, as the format spells it: `<parameter=city>Rome</parameter>`.
-
-    Models mostly write just what the template wrote. The single steps read the same, and take over where anything differs.
-    """
-
-    opener: str
-    pieces: Pieces
-    """What the characters of `opener` are."""
-    stop: str
-    """What ends the name."""
-    between: str
-    """What is between the name and the value, from `stop` on."""
-    closer: str
-    """What is after the value, with the white space before it."""
-    roles: tuple[Role, ...]
-    """What the parts of an argument are, from its name on."""
-    before: tuple[int, ...]
-    """Where the parts of `between` end, counted from the end of the name."""
-    after: tuple[int, ...]
-    """Where the parts of `closer` end, counted from the end of the value."""
-    value: Value
-
-    def read(self, machine: Machine, call: CallState, at: int) -> bool:
-        """Read the argument that begins at `at`; False where it is not here whole, or is spelled otherwise."""
-        buffer = machine.buffer
-        if not buffer.startswith(self.opener, at):
-            return False
-        start = at + len(self.opener)
-        end = buffer.find(self.stop, start, start + MAX_NAME)
-        key = key_of(buffer[start:end])
-        if (
-            end < 0
-            or not key
-            or key in call.keys
-            or not buffer.startswith(self.between, end)
-            or buffer[start].isspace()
-        ):
-            return False
-        call.key = key
-        first = end + len(self.between)
-        scanner = self.value.scanner(call, quoted=False)
-        stop, text, status = scanner.scan(buffer, first, final=False)
-        if status != DONE or stop == first or scanner.duplicate or not buffer.startswith(self.closer, stop):
-            return False
-        machine.take(Role.LAYOUT, at)
-        machine.take_pieces(self.pieces)
-        machine.take_parts(self.roles, [end, *[end + n for n in self.before], stop, *[stop + n for n in self.after]])
-        call.keys.add(key)
-        machine.arguments(key_text(call) + text)
-        call.count += 1
-        return True
-
-
-def spelled_argument(opener: str, between: str, closer: str, value: Value) -> SpelledArgument:
-    """Return the spelling of an argument whose name and `value` are between these markers."""
-    first = pieces_of(between)
-    layout = len(closer) - len(closer.lstrip())
-    last = (Role.LAYOUT, Role.MARKER) if layout else (Role.MARKER,)
-    roles = (Role.NAME, *(role for role, _ in first), Role.ARGUMENT, *last)
-    before = tuple(accumulate(size for _, size in first))
-    after = (layout, len(closer)) if layout else (len(closer),)
-    return SpelledArgument(opener, pieces_of(opener), tokens(between)[0], between, closer, roles, before, after, value)

@@ -16,7 +16,6 @@ from unrender.format import CallSyntax, Envelope, Slot
 from unrender.machine.arguments import run_scanner
 from unrender.machine.instructions import MAX_NAME, take_space
 from unrender.machine.interpreter import Machine
-from unrender.machine.spelled import Spelling, keys_in
 from unrender.nodes import Role
 from unrender.values.finder import Finder
 from unrender.values.flow import Taker
@@ -99,15 +98,11 @@ class ReadEnvelope:
     """What closes the call: where it comes, the object has ended, brace or not."""
     known: frozenset[str] = frozenset()
     """Other fields that the format itself writes."""
-    spelling: Spelling | None = None
-    """How the format spells the object up to the arguments; what is spelled so is read at once."""
 
     def step(self, machine: Machine) -> bool:
         state = machine.scanner
         if not isinstance(state, EnvelopeState):
             state = machine.scanner = EnvelopeState()
-            if self.spelling is not None:
-                self._spelled(machine, state, self.spelling)
         while machine.scanner is state:
             if state.step is not _SCAN and state.step is not _SKIP and take_space(machine):
                 return True
@@ -117,24 +112,6 @@ class ReadEnvelope:
             if machine.pc != pc:
                 return False
         return False
-
-    def _spelled(self, machine: Machine, state: EnvelopeState, spelling: Spelling) -> None:
-        """Read up to the arguments what is spelled as the format spells it, to where the single steps would come; else nothing."""
-        buffer = machine.buffer
-        quote = machine.at + len(spelling.before)
-        if not buffer.startswith(spelling.before, machine.at) or not buffer.startswith('"', quote):
-            return
-        end = 1 + buffer.find('"', quote + 1, quote + MAX_NAME)
-        if not end or not buffer.startswith(spelling.after, end) or "\\" in buffer[quote:end]:
-            return
-        if not buffer.startswith(_HEADS, end + len(spelling.after)):
-            return
-        machine.take_pieces(spelling.pieces_before)
-        self._name(machine, state, end)
-        if machine.scanner is state:
-            machine.take_pieces(spelling.pieces_after)
-            state.path, state.key = self.fields.args_field[:-1], self.fields.args_field[-1]
-            self._arguments(machine, state)
 
     def _open(self, machine: Machine, state: EnvelopeState) -> bool:
         return self._punctuation(machine, state, "{", _KEY)
@@ -399,11 +376,13 @@ METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", 
 """Fields that the wire forms of calls have beside name and arguments; their values are never objects."""
 Field = tuple[str, str]
 """A key, and its value as JSON text."""
+_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(syntax: CallSyntax, fields: Envelope) -> frozenset[str]:
     """Return the keys that the format itself writes, those of name and arguments excepted: their values say nothing."""
-    written = {key for part in syntax.function if not isinstance(part, Slot) for key in keys_in(part)}
+    parts = [part for part in syntax.function if not isinstance(part, Slot)]
+    written = {json.loads(f'"{key}"') for part in parts for key in _KEY.findall(part)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 

@@ -12,7 +12,6 @@ from unrender.machine.buffer import Reading
 from unrender.machine.events import ContentText, Event, ReasoningText
 from unrender.machine.frames import Frame
 from unrender.machine.leftovers import BrokenText
-from unrender.machine.spelled import Pieces
 from unrender.nodes import Role
 
 
@@ -45,18 +44,6 @@ class Ledger(Reading[Event | BrokenText, Frame]):
         else:
             roles.append(role)
             self.span_ends.append(self.base + end)
-
-    def take_parts(self, roles: tuple[Role, ...], ends: list[int]) -> None:
-        """Consume text whose parts are known; none is empty, and neighbours have different roles, with what is before them."""
-        self.at = ends[-1]
-        self.span_roles.extend(roles)
-        base = self.base
-        self.span_ends.extend([base + end for end in ends])
-
-    def take_pieces(self, pieces: Pieces) -> None:
-        """Consume text whose parts and their sizes are known."""
-        for role, size in pieces:
-            self.take(role, self.at + size)
 
     def text(self, role: Role, end: int) -> None:
         """Consume the text up to `end` and emit it."""

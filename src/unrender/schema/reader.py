@@ -22,15 +22,13 @@ from unrender.cache import Cache, content_key
 from unrender.errors import GrammarError
 from unrender.freezing import FrozenDict, thawed
 from unrender.messages.wire import JsonSchema
-from unrender.schema import shapes
 from unrender.schema.admission import admits, as_json, canonical, exclusive
 from unrender.schema.conjuncts import ANNOTATIONS, unfolded
 from unrender.schema.keywords import leaf, negation, without_scalar
 from unrender.schema.kinds import finite_definitions, without_endless
 from unrender.schema.places import MAX_DEPTH, Context, Place, is_deep, pointer
-from unrender.schema.plain import plain_kind, plain_scalar
 from unrender.schema.references import References
-from unrender.schema.shapes import Anything, Constant, Nothing, Property, Reference, Shape, union
+from unrender.schema.shapes import Anything, Constant, Nothing, Reference, Shape, union
 
 MAX_STEPS = 50_000
 """Conjuncts that are read for one schema."""
@@ -144,12 +142,7 @@ class _Reader:
 
     def shape(self, places: tuple[Place, ...]) -> Shape:
         """Return the shape of the values that obey all of `places`."""
-        only = places[0].schema if len(places) == 1 else None
-        if (scalar := plain_scalar(only)) is not None:
-            self.count += 1
-            return scalar
-        if not plain_kind(only):
-            places = self.flatten(places)
+        places = self.flatten(places)
         if any(place.schema is False for place in places):
             return Nothing()
         key = tuple(sorted({place.path for place in places}))
@@ -169,7 +162,7 @@ class _Reader:
 
     def over_budget(self) -> str:
         """Return why nothing more is read; empty as long as there is a budget."""
-        if self.depth >= MAX_DEPTH:
+        if self.depth > MAX_DEPTH:
             return f"it is nested deeper than {MAX_DEPTH} levels"
         return f"the whole schema unfolds into more than {MAX_STEPS} parts" if self.count >= MAX_STEPS else ""
 
@@ -231,8 +224,6 @@ class _Reader:
         return False
 
     def read(self, places: tuple[Place, ...]) -> Shape:
-        if len(places) == 1 and (kind := plain_kind(places[0].schema)):
-            return self.plain(kind, places[0])
         places = self.affordable(places)
         for at, place in enumerate(places):
             for keyword in ("anyOf", "oneOf"):
@@ -242,36 +233,6 @@ class _Reader:
             return self.enumerated(places)
         excluded = negation(places, self.report)
         return leaf(places, excluded, Context(self.report, self.child, self.owns, self.longest))
-
-    def plain(self, kind: str, place: Place) -> Shape:
-        """Return the shape of a plain schema of that kind."""
-        match kind:
-            case "object":
-                return self.declared(place)
-            case "array":
-                items = self.child((place.at("items"),))
-                return shapes.Array(items=items, maximum=0 if isinstance(items, Nothing) else None)
-            case "anyOf":
-                return union([self.shape((option,)) for option in place.each("anyOf")])
-        values = place.mapping["enum"]
-        self.count += len(values) // _VALUES_PER_STEP
-        return union([Constant(as_json(value)) for value in values])
-
-    def declared(self, place: Place) -> Shape:
-        """Return the shape of an object with the declared properties alone."""
-        properties: list[Property] = []
-        required = frozenset(place.mapping.get("required", ()))
-        for name, schema in place.mapping["properties"].items():
-            shape = plain_scalar(schema)
-            self.count += shape is not None
-            if shape is None:
-                shape = self.child((place.at("properties", name),))
-            if not isinstance(shape, Nothing):
-                properties.append(Property(name, shape, name in required))
-            elif name in required:
-                return shape
-        others = Nothing() if "additionalProperties" in place.mapping else Anything()
-        return shapes.Object(properties=tuple(properties), others=others)
 
     def affordable(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
         """Return `places` without the branches that would multiply beyond the budget."""

@@ -1,4 +1,4 @@
-"""An argument between markers that is here whole is read in one step, to the same end as character by character."""
+"""Arguments between markers are read to the same end whole as character by character."""
 
 from __future__ import annotations
 
@@ -71,17 +71,3 @@ def test_an_argument_that_is_cut_off_is_read_as_character_by_character():
         text = "<call><f=now>" + entry.replace("KEY", "city").replace("VALUE", "Oslo") * 2
         for end in range(len(text)):
             assert read(text[:end], [text[:end]], (TOOL,), form) == read(text[:end], text[:end], (TOOL,), form)
-
-
-@pytest.mark.parametrize("name", TAGGED)
-def test_an_argument_that_is_here_whole_is_read_in_one_step(name):
-    """Fifty arguments take a step each."""
-    form, entry = TAGGED[name]
-    arguments = "".join(entry.replace("KEY", f"k{at}").replace("VALUE", "x") for at in range(50))
-    parser = Parser(form, Request(tools=(TOOL,)), begun="")
-    few = Parser(form, Request(tools=(TOOL,)), begun="")
-
-    few.feed(f"<call><f=now>{entry.replace('KEY', 'k').replace('VALUE', 'x')}</f></call>")
-    parser.feed(f"<call><f=now>{arguments}</f></call>")
-
-    assert parser._machine.steps - few._machine.steps == 49

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -288,3 +289,23 @@ def test_an_unsupported_keyword_is_told_in_a_sentence():
     found = read_schema({"type": "array", "uniqueItems": True}).unsupported[0]
 
     assert str(found) == "#: uniqueItems is not enforced: earlier items are not remembered"
+
+
+def test_a_reading_is_kept_and_serves_longer_limits_when_it_lost_nothing() -> None:
+    """Equal schemas are read once, whatever lengths are counted."""
+    once, again = (json.loads('{"type": "object", "properties": {"kept": {"type": "string"}}}') for _ in range(2))
+    found = read_schema(once, longest=1000)
+    assert read_schema(again, longest=1000) is found
+    assert read_schema(again) is found
+
+
+def test_a_reading_with_losses_serves_its_own_limit_alone() -> None:
+    """A length that one dialect cannot count is counted for another."""
+    schema = {"type": "string", "maxLength": 2000}
+    assert read_schema(schema, longest=1000).unsupported
+    assert not read_schema(schema).unsupported
+
+
+def test_equal_numbers_of_other_types_are_other_schemas() -> None:
+    """Python calls 1 and True equal; a schema does not."""
+    assert read_schema({"const": 1}) is not read_schema({"const": True})

@@ -13,10 +13,8 @@ from unrender.machine.arguments import (
     Entries,
     JsonArguments,
     NoArguments,
-    SpelledArgument,
     Value,
     literal_style,
-    spelled_argument,
 )
 from unrender.machine.compile.code import Code
 from unrender.machine.compile.literals import (
@@ -45,8 +43,6 @@ class ArgumentCode:
         self.syntax = syntax
         self.arguments: Arguments = syntax.arguments
         self.ends = ends
-        self.value: Value | None = None
-        """What reads the values, once it has been emitted."""
 
     def compile(self) -> None:
         """Emit the code that reads all arguments, or the text written when there are none."""
@@ -86,25 +82,7 @@ class ArgumentCode:
         follow = Follow(self.syntax, tuple(sorted(self.ends)))
         marks = Finder([opener, *ends, *further_call, *follow.fences])
         further = None if follow.closed or opener else follow
-        spelled = None if separator else self._spelled(marks)
-        self.code.put(between, Entries(entry, done, opener, separator, marks, follow.closed, further, spelled))
-
-    def _spelled(self, marks: Finder) -> SpelledArgument | None:
-        """Return how an argument is spelled that begins with a marker, and is raw text between two others."""
-        arguments = self.arguments
-        raw = notation_of(arguments.codec).unquoted and not arguments.codec.cdata and not arguments.repeats
-        match arguments.entry:
-            case (str() as opener, Slot.KEY, str() as between, Slot.VALUE, str() as closer) if raw:
-                pass
-            case _:
-                return None
-        value, words = self.value, opener.split()
-        if value is None or isinstance(value.suffix, Follow) or not (words and between.strip() and closer.strip()):
-            return None
-        others = [mark for mark in marks.literals if mark != words[0]]
-        if words != tokens(opener) or any(mark.startswith(words[0]) or words[0].startswith(mark) for mark in others):
-            return None
-        return spelled_argument(opener.lstrip(), between.lstrip(), closer.rstrip(), value)
+        self.code.put(between, Entries(entry, done, opener, separator, marks, follow.closed, further))
 
     def _after_arguments(self) -> list[str]:
         """What follows the arguments where more slots come after them, as in `</NAME>`."""
@@ -123,8 +101,7 @@ class ArgumentCode:
                 key = RepeatKey() if again else ReadKey(_stops(entry, i), isinstance(entry[0], Slot))
                 self.code.emit(key)
             elif part is Slot.VALUE:
-                self.value = self._value(i)
-                self.code.emit(self.value)
+                self.code.emit(self._value(i))
             elif isinstance(part, Slot):
                 words = tuple(word for _, word in self.arguments.codec.types) if part is Slot.TYPE else ()
                 self.code.emit(ReadWord(part, _stops(entry, i), tuple(dict.fromkeys(words))))

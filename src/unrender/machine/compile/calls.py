@@ -36,7 +36,6 @@ from unrender.machine.envelope import ReadEnvelope, known_fields
 from unrender.machine.instructions import Ahead, Attempt, Hold, Jump, Loosen, Maybe, MaybeFence, Named, Space
 from unrender.machine.interpreter import Instruction
 from unrender.machine.slots import BeginCall, Commit, EndId, MarkId, ReadName, ReadWord, RepeatName, SkipWords
-from unrender.machine.spelled import spelling_of
 from unrender.machine.tail import FENCE, Tail
 from unrender.nodes import Calls
 from unrender.values.finder import Finder
@@ -162,7 +161,6 @@ class CallCode:
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
             known=known_fields(syntax, syntax.envelope),
-            spelling=spelling_of(syntax),
         )
         # A list around one call is a list of one, where the syntax wants none.
         listed: list[Instruction] = [Maybe("["), Space()] if marked and not syntax.whole else []
