@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unrender.dialects.confusion import Confusion, confusions
+from oracles.confusion import Confusion, confusions
+
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
 from unrender.dialects.remainder import Answer

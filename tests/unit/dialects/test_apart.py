@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from oracles.confusion import confusions
 
 from unrender import ChatTemplate, SchemaWarning
-from unrender.dialects.confusion import confusions
 from unrender.dialects.lark import terminals
 from unrender.dialects.lowering.context_free import lower
 from unrender.nodes import Choice, Grammar, Literal, Optional, Sequence

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from oracles.confusion import confusions
+from oracles.lexemes import Ending, json_lexeme
 
-from unrender.dialects.confusion import confusions
-from unrender.dialects.lexemes import Ending, json_lexeme
 from unrender.dialects.lowering.context_free import Lowered, Stopped
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
 
@@ -32,17 +32,17 @@ def lost(root: Node | Stopped, *terminals: str, **others: Node | Stopped) -> set
         (Choice((Sequence((A, Ref("c"))), Sequence((DIGITS, Ref("b"))))), set()),
     ],
 )
-def test_a_lexeme_is_lost_where_another_goes_on(root, expected):
+def test_a_lexeme_is_lost_where_another_goes_on(root: Node, expected: set[Node]) -> None:
     """Of two lexemes at one place the shorter is lost, if what follows it is what the longer one goes on with."""
     assert lost(root, b=B, c=Literal("c")) == expected
 
 
-def test_two_ways_after_the_same_lexeme_are_read_side_by_side():
+def test_two_ways_after_the_same_lexeme_are_read_side_by_side() -> None:
     """The confusion may come later than the fork."""
     assert lost(Choice((Sequence((DIGITS, A, Ref("b"))), Sequence((DIGITS, AB)))), b=B) == {A}
 
 
-def test_a_rule_is_followed_by_what_is_after_its_own_reference():
+def test_a_rule_is_followed_by_what_is_after_its_own_reference() -> None:
     """What follows another reference to the same rule is not beside it."""
     shared = Sequence((A, Optional(B)))
 
@@ -51,7 +51,7 @@ def test_a_rule_is_followed_by_what_is_after_its_own_reference():
     assert lost(Sequence((Ref("s"), Literal("bb"))), s=shared) == {B}
 
 
-def test_literals_beside_free_text_are_lost():
+def test_literals_beside_free_text_are_lost() -> None:
     """Free text goes on after anything but its stops."""
     free = Stopped(("<x>",), (("<x>", Ref("b")),), at_end=True)
     told_apart = Stopped(("<x>",), (("<x>", Ref("b")),), at_end=True, exact=(("a<x>", Ref("c")),))
@@ -61,13 +61,13 @@ def test_literals_beside_free_text_are_lost():
     assert Ending(("<x>",), "<x>") not in lost(Choice((Literal("a<x>c"), Ref("t"))), t=told_apart, b=B, c=Literal("d"))
 
 
-def test_rules_that_are_one_lexeme_are_compared_whole():
+def test_rules_that_are_one_lexeme_are_compared_whole() -> None:
     """A rule that is written as one terminal is read in one piece."""
     assert lost(Choice((Ref("w"), AB)), "w", w=Sequence((A, B))) == set()
     assert lost(Choice((Sequence((Ref("w"), B)), Literal("abb"))), "w", w=Sequence((A, B))) == {Ref("w")}
 
 
-def test_json_is_told_apart_by_its_first_character():
+def test_json_is_told_apart_by_its_first_character() -> None:
     """No more is known of a value that the engine reads by its schema."""
     beside = Choice((Sequence((Ref("v"), A)), Literal("{}a")))
 
@@ -76,7 +76,7 @@ def test_json_is_told_apart_by_its_first_character():
     assert lost(Sequence((Ref("v"), Literal("7"))), v=OBJECT) == set()
 
 
-def test_recursive_rules_are_looked_into_once():
+def test_recursive_rules_are_looked_into_once() -> None:
     """A rule that is inside itself has the same places at every depth."""
     ended = Choice((A, Sequence((Literal("("), Ref("root"), Literal(")")))))
     listed = Choice((A, Sequence((Literal("("), Repeat(Sequence((A, Ref("root")))), Literal("ab)")))))

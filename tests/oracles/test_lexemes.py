@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from oracles import lexemes
+from oracles.lexemes import Clash, Ending, Json, Lexeme, Lexemes, alphabet, json_lexeme
 
-from unrender.dialects import lexemes
-from unrender.dialects.lexemes import Clash, Ending, Json, Lexeme, Lexemes, alphabet, json_lexeme
 from unrender.dialects.lowering.context_free import Stopped
+from unrender.messages.wire import JsonSchema
 from unrender.nodes import Chars, Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
 
 A, B, AB = Literal("a"), Literal("b"), Literal("ab")
@@ -153,6 +154,6 @@ def test_the_last_character_has_none_after_it() -> None:
         ({"type": "number"}, "-0123456789"),
     ],
 )
-def test_how_json_begins_follows_from_its_type(schema: object, first: str) -> None:
+def test_how_json_begins_follows_from_its_type(schema: JsonSchema | None, first: str) -> None:
     """Without a type, JSON begins as any value does."""
     assert json_lexeme(JsonValue(schema)) == Json(frozenset(first))

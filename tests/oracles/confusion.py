@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from unrender.dialects.lexemes import Ending, Lexeme, Lexemes, alphabet, json_lexeme
+from oracles.lexemes import Ending, Lexeme, Lexemes, alphabet, json_lexeme
+
 from unrender.dialects.lowering.context_free import Lowered, Stopped
 from unrender.errors import GrammarError
 from unrender.nodes import Choice, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence
