@@ -17,7 +17,7 @@ from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.code_value import CodeValueScanner
 from unrender.values.coercion import ANY, STRING, Kinds
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 from unrender.values.joined import JoinedScanner, is_list
 from unrender.values.json_strings import QuotedScanner
 from unrender.values.notations import Decoder, notation_of
@@ -205,7 +205,7 @@ def literal_style(codec: Codec, suffix: Finder | Follow, *, in_code: bool = Fals
 
 def _head_of(marker: str) -> str:
     """Return the beginning of `marker` that shows the end of a word before it: one letter may be in the word."""
-    return WORD.match(marker).group() if may_be_in_word(marker[0]) else marker[0]  # type: ignore[union-attr]
+    return marker[: end_of(WORD, marker, 0)] if may_be_in_word(marker[0]) else marker[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +312,14 @@ class Entries:
         assert call is not None
         if self.further is not None:
             return self._after_white_space(machine, self.further, first=call.count == 0)
-        at = SPACE.match(buffer, machine.at).end()  # type: ignore[union-attr]
+        at = end_of(SPACE, buffer, machine.at)
         separable = bool(self.separator) and call.separated < call.count
         begun = separable and self.separator.startswith(buffer[at : at + len(self.separator)])
         if begun and buffer.startswith(self.separator, at):
             call.separated = call.count
             machine.take(Role.LAYOUT, at)
             machine.take(Role.MARKER, at + len(self.separator))
-            at, begun = SPACE.match(buffer, machine.at).end(), False  # type: ignore[union-attr]
+            at, begun = end_of(SPACE, buffer, machine.at), False
         machine.take(Role.LAYOUT, at)
         if begun and not machine.final:
             return True

@@ -12,7 +12,7 @@ from unrender.machine.instructions import MAX_BLANK, SPACE
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 
 MAX_BROKEN = 256
 """Longest text between the brace of a broken call and its closing brace, in characters; longer text is content."""
@@ -83,7 +83,7 @@ class BrokenRun:
             return True
         closer = "}"
         while closer:
-            after = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
+            after = end_of(SPACE, buffer, end, end + MAX_BLANK)
             if not machine.final and (after == len(buffer) or self.closers.may_grow(buffer, after)):
                 return True
             closer = self.closers.at(buffer, after)
@@ -100,7 +100,7 @@ class BrokenRun:
         buffer, failed = machine.buffer, max(machine.at + 1, machine.failed_at)
         opened = buffer.find("{", machine.at, failed)
         if opened < 0:
-            opened = _WORD.match(buffer, failed).end()  # type: ignore[union-attr]
+            opened = end_of(_WORD, buffer, failed)
             if opened == len(buffer) and opened - failed < MAX_BROKEN and not machine.final:
                 return _UNDECIDED
             if not buffer.startswith("{", opened):

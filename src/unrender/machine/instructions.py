@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from unrender.machine.interpreter import Machine
 from unrender.machine.policy import CallsInReasoning
 from unrender.nodes import Role
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 from unrender.values.flow import Flow
 
 MAX_BLANK = 64
@@ -318,7 +318,7 @@ def take_space(machine: Machine) -> bool:
     buffer, at = machine.buffer, machine.at
     if at < len(buffer) and not buffer[at].isspace():
         return False
-    end = SPACE.match(buffer, at).end()  # type: ignore[union-attr]
+    end = end_of(SPACE, buffer, at)
     machine.take(Role.LAYOUT, end)
     return end == len(buffer) and not machine.final
 
@@ -376,7 +376,7 @@ class SealAtEnd:
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        machine.take(Role.LAYOUT, SPACE.match(buffer, machine.at).end())  # type: ignore[union-attr]
+        machine.take(Role.LAYOUT, end_of(SPACE, buffer, machine.at))
         if not machine.final and (machine.at == len(buffer) or self.markers.may_grow(buffer, machine.at)):
             return True
         if marker := self.markers.at(buffer, machine.at):

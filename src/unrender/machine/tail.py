@@ -12,7 +12,7 @@ from unrender.machine.instructions import MAX_BLANK, SPACE, tool_at
 from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 
 FENCE = "```"
 
@@ -44,7 +44,7 @@ class Tail:
         if not self.closers:
             self._complete(machine)
         buffer = machine.buffer
-        at = SPACE.match(buffer, machine.at, machine.at + MAX_BLANK).end()  # type: ignore[union-attr]
+        at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
         if at - machine.at == MAX_BLANK:
             return self._leave(machine, machine.at)
         if at >= len(buffer) and not machine.final:
@@ -76,7 +76,7 @@ class Tail:
         return not mark or mark in awaited or (mark == FENCE and machine.fenced)
 
     def _excess(self, machine: Machine, at: int, mark: str) -> bool:
-        after = SPACE.match(machine.buffer, at + 1, at + 1 + MAX_BLANK).end()  # type: ignore[union-attr]
+        after = end_of(SPACE, machine.buffer, at + 1, at + 1 + MAX_BLANK)
         if not machine.final and (after >= len(machine.buffer) or self.marks.may_grow(machine.buffer, after)):
             return True
         if len(self.marks.at(machine.buffer, after)) < 2:
@@ -113,7 +113,7 @@ class Tail:
     def _separator(self, machine: Machine, at: int, mark: str) -> bool:
         buffer = machine.buffer
         end = at + len(mark)
-        after = SPACE.match(buffer, end, end + MAX_BLANK).end()  # type: ignore[union-attr]
+        after = end_of(SPACE, buffer, end, end + MAX_BLANK)
         if after - end == MAX_BLANK:
             return self._leave(machine, at)
         if not machine.final and (after >= len(buffer) or self.marks.may_grow(buffer, after)):

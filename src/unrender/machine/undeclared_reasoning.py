@@ -13,7 +13,7 @@ from unrender.machine.instructions import MAX_BLANK, SPACE
 from unrender.machine.interpreter import Machine
 from unrender.machine.policy import UndeclaredReasoning
 from unrender.nodes import Role
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class OpenUndeclared:
 
     def step(self, machine: Machine) -> bool:
         buffer = machine.buffer
-        at = SPACE.match(buffer, machine.at, machine.at + MAX_BLANK).end()  # type: ignore[union-attr]
+        at = end_of(SPACE, buffer, machine.at, machine.at + MAX_BLANK)
         blank = at == len(buffer) and at - machine.at < MAX_BLANK
         if not machine.final and (blank or self.finder.may_grow(buffer, at)):
             return True

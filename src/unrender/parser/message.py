@@ -51,21 +51,20 @@ class MessageFold:
     def add(self, events: Iterable[Event]) -> None:
         """Take more events, in order."""
         for event in events:
-            kind = type(event)
-            if kind is ContentText:
-                self._content.write(event.text)  # type: ignore[union-attr]
-            elif kind is ArgumentsText:
-                self._arguments[event.index].write(event.text)  # type: ignore[union-attr]
-            elif kind is ReasoningText:
-                self._reasoning.write(event.text)  # type: ignore[union-attr]
-            elif kind is ToolCallStarted:
-                self._calls.append(event)  # type: ignore[arg-type]
+            if isinstance(event, ContentText):
+                self._content.write(event.text)
+            elif isinstance(event, ArgumentsText):
+                self._arguments[event.index].write(event.text)
+            elif isinstance(event, ReasoningText):
+                self._reasoning.write(event.text)
+            elif isinstance(event, ToolCallStarted):
+                self._calls.append(event)
                 self._arguments.append(StringIO())
                 self._statuses.append(CallStatus.OPEN)
-            elif kind is ToolCallFinished:
-                self._finish(event)  # type: ignore[arg-type]
-            elif kind is Malformed and event.call is not None:  # type: ignore[union-attr]
-                self._dead.append(event.call)  # type: ignore[union-attr]
+            elif isinstance(event, ToolCallFinished):
+                self._finish(event)
+            elif isinstance(event, Malformed) and event.call is not None:
+                self._dead.append(event.call)
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._statuses[event.index] = event.status

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from json.encoder import encode_basestring
 
+from unrender.values.finder import end_of
+
 MAX_WORD = 256
 """Longest number or bare word, in characters; longer ones are not values. JSON numbers rarely exceed 25."""
 MAY_GO_ON = re.compile(r" {0,4}\Z")
@@ -75,7 +77,7 @@ def read_escape(text: str, at: int, final: bool) -> tuple[int, str]:
 
 
 def _read_code_point(text: str, at: int, size: int, final: bool) -> tuple[int, str]:
-    end = _HEX.match(text, at + 2, at + 2 + size).end()  # type: ignore[union-attr]
+    end = end_of(_HEX, text, at + 2, at + 2 + size)
     if end == at + 2 + size:
         return end, "\\u" + text[at + 2 : end].rjust(4, "0")
     if not final and MAY_GO_ON.match(text, end):

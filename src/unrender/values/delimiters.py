@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from unrender.values.atoms import MAX_WORD
+from unrender.values.finder import end_of
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BLANK_REST = re.compile(r"\s*\Z")
@@ -25,7 +26,7 @@ def closing(text: str, at: int, close: str, ends: tuple[str, ...], *, final: boo
     size = len(text)
     found = text.find(close, at)
     while found >= 0 and len(close) == 1:
-        after = _SPACE.match(text, found + 1).end()  # type: ignore[union-attr]
+        after = end_of(_SPACE, text, found + 1)
         if _AFTER_QUOTE.match(text, found + 1) or text.startswith(ends, after):
             return found
         if found + 1 + MAX_WORD > size and _BLANK_REST.match(text, found + 1):

@@ -19,6 +19,12 @@ _LONG = 64
 """Characters from which on it pays to search for a first character."""
 
 
+def end_of(pattern: re.Pattern[str], text: str, start: int, limit: int = sys.maxsize) -> int:
+    """Return where the match of `pattern` at `start` ends; `start` where it does not match."""
+    found = pattern.match(text, start, limit)
+    return found.end() if found else start
+
+
 class Finder:
     """Searches for any of some literals. Of several at one place, it finds the longest. Immutable."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 
+from unrender.values.finder import end_of
 from unrender.values.scanner import LiteralScanner, LiteralStyle, Status
 
 _PLAIN = re.compile(r'[^"\\]*')
@@ -100,7 +101,7 @@ class _Inside:
 
 def _piece(text: str, at: int, *, final: bool) -> tuple[int, str]:
     """Read plain text or one escape: where it ends (`at` when it is not all there) and what it says."""
-    end = _PLAIN.match(text, at).end()  # type: ignore[union-attr]
+    end = end_of(_PLAIN, text, at)
     if end > at:
         return end, text[at:end]
     if len(text) - at < _LONGEST_ESCAPE and not final and not _certain(text, at):

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from unrender.values.atoms import MAX_WORD, MAY_GO_ON, escape, json_word, may_be_word, read_escape
 from unrender.values.delimiters import closing, closing_in_code
+from unrender.values.finder import end_of
 from unrender.values.flow import JSON_STRING
 from unrender.values.keys import duplicate_of
 from unrender.values.wellformed import (
@@ -213,7 +214,7 @@ class LiteralScanner:
         return at + len(quote), MORE
 
     def _word(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        end = WORD.match(text, at).end()  # type: ignore[union-attr]
+        end = end_of(WORD, text, at)
         if self.style.stops and not self.stack:
             end = min((found for stop in self.style.stops if (found := text.find(stop, at, end)) >= 0), default=end)
         word = text[at:end]
@@ -266,7 +267,7 @@ class LiteralScanner:
         return self._bare_key(text, at, pieces, final) if unquoted else (at, FAILED)
 
     def _bare_key(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
-        end = _BARE_KEY.match(text, at).end()  # type: ignore[union-attr]
+        end = end_of(_BARE_KEY, text, at)
         if end == at or end - at > MAX_WORD:
             return at, FAILED
         if not final and MAY_GO_ON.match(text, end):
@@ -313,7 +314,7 @@ class LiteralScanner:
     def _escaped_string(self, text: str, at: int, pieces: list[str], final: bool) -> tuple[int, Status]:
         plain = _PLAIN[self.quote]
         while True:
-            end = plain.match(text, at).end()  # type: ignore[union-attr]
+            end = end_of(plain, text, at)
             if end > at:
                 pieces.append(text[at:end])
             if end == len(text):
@@ -385,4 +386,4 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
 
 
 def _space_end(text: str, at: int) -> int:
-    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    return end_of(_SPACE, text, at)

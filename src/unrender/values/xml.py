@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from unrender.schema.shapes import Shape
 from unrender.values.atoms import escape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 from unrender.values.keys import duplicate_key
 from unrender.values.notations import Decoder
 from unrender.values.raw import decoded
@@ -156,7 +156,7 @@ def _elements(text: str, style: TagStyle) -> list[tuple[str, str]]:
     opener = re.compile(re.escape(style.open) + r"([^<>/]+)" + re.escape(style.end))
     elements: list[tuple[str, str]] = []
     at = 0
-    while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+    while (at := end_of(_SPACE, text, at)) < len(text):
         found = opener.match(text, at)
         end = _matching(text, style, found.group(1), found.end()) if found else -1
         if not found or end < 0:

@@ -136,16 +136,15 @@ class ChatSurface:
         return b"".join([self._delta(index, event) for event in events])
 
     def _delta(self, index: int, event: Event) -> bytes:
-        kind = type(event)
-        if kind is ContentText:
+        if isinstance(event, ContentText):
             before, after = self._splice(index, "content")
-        elif kind is ReasoningText:
+        elif isinstance(event, ReasoningText):
             before, after = self._splice(index, "reasoning")
-        elif kind is ArgumentsText and (index, event.index) not in self._inputs:  # type: ignore[union-attr]
-            before, after = self._splice(index, str(event.index))  # type: ignore[union-attr]
+        elif isinstance(event, ArgumentsText) and (index, event.index) not in self._inputs:
+            before, after = self._splice(index, str(event.index))
         else:
             return self._rare(index, event)
-        return before + quoted(event.text) + after  # type: ignore[union-attr]
+        return before + quoted(event.text) + after
 
     def _rare(self, index: int, event: Event) -> bytes:
         call: dict[str, Any]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unrender.machine.handmade.engine import MAX_DEPTH, MAX_NAME, Closed, Engine, Opened
 from unrender.nodes import Role
-from unrender.values.finder import Finder
+from unrender.values.finder import Finder, end_of
 from unrender.values.scanner import DONE, FAILED, LiteralScanner, LiteralStyle
 
 _SPACE = re.compile(r"\s*")
@@ -44,7 +44,7 @@ class Blank:
     """White space, if there is any."""
 
     def step(self, engine: Engine) -> bool:
-        end = _SPACE.match(engine.buffer, engine.at).end()  # type: ignore[union-attr]
+        end = end_of(_SPACE, engine.buffer, engine.at)
         engine.take(Role.LAYOUT, end - engine.at)
         if engine.at == len(engine.buffer) and not engine.final:
             return True
@@ -93,7 +93,7 @@ class Span:
         assert engine.stack is not None
         before = engine.stack.count
         limit = len(engine.buffer) if self.maximum == UNLIMITED else engine.at + self.maximum - before
-        size = self.pattern.match(engine.buffer, engine.at, limit).end() - engine.at  # type: ignore[union-attr]
+        size = end_of(self.pattern, engine.buffer, engine.at, limit) - engine.at
         engine.take(Role.MARKER, size)
         count = before + size
         if engine.at == len(engine.buffer) and count != self.maximum and not engine.final:
