@@ -33,6 +33,8 @@ import pytest
 from environment import ROOT
 from mutating import SOURCE, Mutant, Mutated, changed_in_place, mutants, mutated, name_of, outermost, places
 
+from unrender.cache import SHARED
+
 ARGUED = Path(__file__).with_suffix(".toml")
 BAR = 0.9
 """The share of mutants that unit tests have to kill."""
@@ -149,6 +151,7 @@ class Trials:
         for item in items:
             for cache in caches:
                 cache.cache_clear()
+            SHARED.clear()
             codes = set[CodeType]()
             sys.settrace(lambda frame, _event, _arg, codes=codes: codes.add(frame.f_code))  # type: ignore[misc]
             passes = self._passes(session, [item])

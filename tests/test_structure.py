@@ -201,6 +201,22 @@ def test_one_module_prints() -> None:
     assert {path: writers for path, writers in names.items() if writers} == {}
 
 
+OWN_CACHE = {"src/unrender/values/scanner.py"}
+"""Modules with a cache of a function of their own, by their reason there."""
+
+
+def test_a_process_has_one_cache() -> None:
+    """What is made from arguments is kept in `unrender.cache` alone; `functools.cache` is for what is made once."""
+    found = set()
+    for path in MODULES:
+        for function in functions(path):
+            names = {ast.unparse(item).partition("(")[0].rpartition(".")[2] for item in function.decorator_list}
+            if "lru_cache" in names or ("cache" in names and function.args.args and path.stem != "reading"):
+                found.add(relative(path))
+
+    assert found == OWN_CACHE
+
+
 def names_in(path: Path) -> set[str]:
     nodes = ast.walk(tree_of(path))
     return {getattr(node, "id", getattr(node, "attr", getattr(node, "name", ""))) for node in nodes}

@@ -2,6 +2,10 @@
 
 Strategy: values are kept under everything that decides them, so they never go stale. A value that is asked for by two
 threads at once may be made twice; they are equal, and one of them is kept.
+
+Rules: `SHARED` is the one cache of a process: whatever is made from a template, format, schema, grammar or request is
+kept there, within one budget, by `kept` or under a key of its own. Nobody changes what is in it. Tables that are made once,
+from nothing, are `functools.cache`s of functions without arguments.
 """
 
 from __future__ import annotations
@@ -10,16 +14,27 @@ import marshal
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import wraps
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
+P = ParamSpec("P")
 
 _lock = Lock()
 """One for all caches, held for moments."""
 # A forked child has only the thread that forked: if another one held the lock, the child would wait for it for ever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@dataclass(slots=True)
+class _Entry(Generic[Value]):
+    value: Value
+    weight: int
+    used: bool = False
+    """It was asked for since it was put, or since it was spared."""
 
 
 class Cache(Generic[Value]):
@@ -30,37 +45,43 @@ class Cache(Generic[Value]):
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Entry[Value]] = OrderedDict()
         self._weight = 0
 
     def get(self, key: Hashable) -> Value | None:
         """Return the value that is kept under `key`, or None."""
-        with _lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        # Only noted, not moved to the end: that would take a lock, and the key's hash once more, which is slow for a format.
+        found.used = True
+        return found.value
 
     def put(self, key: Hashable, value: Value, weight: int) -> None:
-        """Keep `value` under `key`. While the total is over the limit, drop the value that was unused for longest."""
+        """Keep `value` under `key`. While the total is over the limit, drop the oldest value; one that was used is spared once."""
         if weight > self.limit // 4:
             return
         with _lock:
-            _, before = self._kept.pop(key, (None, 0))
-            self._kept[key] = (value, weight)
-            self._weight += weight - before
+            before = self._kept.pop(key, None)
+            self._kept[key] = _Entry(value, weight)
+            self._weight += weight - (before.weight if before else 0)
             while self._weight > self.limit:
-                _, (_, dropped) = self._kept.popitem(last=False)
-                self._weight -= dropped
+                oldest, entry = self._kept.popitem(last=False)
+                if entry.used:
+                    entry.used = False
+                    self._kept[oldest] = entry
+                else:
+                    self._weight -= entry.weight
 
     def made(self, key: Hashable, make: Callable[[], Value], weigh: Callable[[Value], int]) -> Value:
         """Return the value of `key`; when none is kept, make it with `make`. Nothing is kept when `make` raises."""
-        found = self.get(key)
-        if found is None:
-            found = make()
-            self.put(key, found, weigh(found))
-        return found
+        found = self._kept.get(key)
+        if found is not None:
+            found.used = True
+            return found.value
+        value = make()
+        self.put(key, value, weigh(value))
+        return value
 
     def clear(self) -> None:
         """Forget everything."""
@@ -70,6 +91,29 @@ class Cache(Generic[Value]):
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+SHARED: Cache[Any] = Cache(limit=128_000_000)
+"""Weighed by bytes, roughly. Servers are given the same templates and tools again and again."""
+
+
+def kept(weigh: int | Callable[[Any], int]) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
+    """Return a decorator that keeps a function's results in `SHARED`; `weigh` is what one weighs.
+
+    Equal arguments give the same object, as long as it is kept.
+    """
+    weight: Callable[[Any], int] = (lambda _: weigh) if isinstance(weigh, int) else weigh
+
+    def decorated(function: Callable[P, Value]) -> Callable[P, Value]:
+        @wraps(function)
+        def known(*args: P.args, **kwargs: P.kwargs) -> Value:
+            key = (function, args, tuple(sorted(kwargs.items()))) if kwargs else (function, args)
+            found: Value = SHARED.made(key, lambda: function(*args, **kwargs), weight)
+            return found
+
+        return known
+
+    return decorated
 
 
 def content_key(value: Any) -> bytes:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from unrender.cache import Cache, content_key
+from unrender.cache import SHARED, Cache, content_key, kept
 
 
 def test_a_value_is_made_once():
@@ -50,6 +50,32 @@ def test_what_is_too_heavy_is_not_kept():
     cache.put("b", "bbb", 3)
 
     assert (cache.get("a"), cache.get("b")) == ("a", None)
+
+
+def test_results_of_functions_share_one_cache():
+    """Each under its function and arguments; None is a result as well."""
+    asked = []
+
+    @kept(10)
+    def first(text: str, *, times: int = 1) -> str | None:
+        asked.append(text)
+        return text * times or None
+
+    @kept(len)
+    def second(text: str) -> str:
+        return text + "!"
+
+    assert [first("a"), first("a"), second("a"), first("a", times=2), first("a", times=2)] == [
+        "a",
+        "a",
+        "a!",
+        "aa",
+        "aa",
+    ]
+    assert (first(""), first("")) == (None, None)
+    assert asked == ["a", "a", ""]
+    SHARED.clear()
+    assert (first("a"), asked[-1]) == ("a", "a")
 
 
 def test_what_making_raises_is_not_kept():
@@ -116,7 +142,7 @@ for _ in range(100):
     if not child:
         signal.alarm(5)
         cache.put("a", 1, 1)
-        os._exit(0 if cache.get("a") == 1 and cache._weight == sum(weight for _, weight in cache._kept.values()) else 1)
+        os._exit(0 if cache.get("a") == 1 and cache._weight == sum(entry.weight for entry in cache._kept.values()) else 1)
     ended.append(os.waitpid(child, 0)[1])
     if ended[-1]:
         break

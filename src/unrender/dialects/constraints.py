@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from unrender.cache import Cache
+from unrender.cache import SHARED
 from unrender.dialects.remainder import Answer, Dialect, Written, warn_of
 from unrender.dialects.triggers import Trigger
 from unrender.format import Format
@@ -16,9 +16,6 @@ from unrender.grammar.handmade import Identity
 from unrender.messages.wire import Request
 from unrender.nodes import Grammar
 from unrender.schema.weights import STANDARD, Budget
-
-_kept: Cache[Any] = Cache(limit=64_000_000)
-"""Weighed by characters."""
 
 
 def constraint(
@@ -59,4 +56,4 @@ def _cached(answer: Answer, what: str, make: Callable[[], Any], weigh: Callable[
     if request is None:
         return make()
     grammar = Identity(answer.handmade) if answer.handmade else None
-    return _kept.made((what, answer.format, grammar, request, answer.begun, answer.budget), make, weigh)
+    return SHARED.made(("constraint", what, answer.format, grammar, request, answer.begun, answer.budget), make, weigh)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
+from unrender.cache import kept
 from unrender.dialects.lowering.automaton import State, states
 from unrender.dialects.lowering.context_free import Stopped, lower
 from unrender.dialects.lowering.flattening import bounded_nesting
@@ -137,17 +137,8 @@ def _text(text: str) -> str:
     return written[0] if len(written) == 1 else f"({' '.join(written)})"
 
 
-_KEPT_RANGES = 64
-"""Longer classes are a client's own patterns; how they are written is not kept."""
-
-
+@kept(lambda text: 200 + 20 * len(text))
 def _class(ranges: Ranges, *, negated: bool) -> str:
-    write = _known_class if len(ranges) <= _KEPT_RANGES else _known_class.__wrapped__
-    return write(ranges, negated)
-
-
-@lru_cache(maxsize=1024)
-def _known_class(ranges: Ranges, negated: bool) -> str:
     if not ranges:
         return ANY if negated else '""'
     if ranges == (("^", "^"),) and not negated:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Protocol
+
+from unrender.cache import kept
 
 DIALECTS = {"llguidance": "lark", "xgrammar": "structural_tag"}
 """The libraries that mask, with the dialect that each takes; the first that is installed is preferred."""
@@ -37,13 +38,13 @@ def installed() -> str:
     return next((name for name in DIALECTS if importlib.util.find_spec(name)), "")
 
 
-@lru_cache(maxsize=4)
+@kept(8_000_000)
 def matcher_factory(library: str, tokenizer: Any, size: int) -> Callable[[str], Matcher]:
     """Return a function that makes a matcher from a grammar's text.
 
     `tokenizer` is a fast one of transformers; the model has `size` tokens. The text is in the library's dialect; a
     structural tag is JSON. Making a matcher raises `ValueError` or `RuntimeError` with the library's words when it
-    refuses the grammar. The latest four are kept.
+    refuses the grammar.
     """
     return _LIBRARIES[library](tokenizer, max(size, len(tokenizer)))
 

@@ -8,10 +8,11 @@ matched are markers. Users add folders of their own, whose files are checked as 
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from unrender.cache import kept
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats.declared import Declared, Signs, read_declared, read_declared_file, read_text_of
@@ -50,13 +51,13 @@ def texts_of_users() -> tuple[Text, ...]:
     return _texts(folders())
 
 
-@lru_cache(maxsize=8)
+@kept(100_000)
 def _texts(found: tuple[Path, ...]) -> tuple[Text, ...]:
     paths = [path for folder in found for path in sorted(folder.glob("*.json"))]
     return tuple((path, read_text_of(path)) for path in paths)
 
 
-@lru_cache(maxsize=8)
+@kept(200_000)
 def _all(texts: tuple[Text, ...]) -> tuple[Declared, ...]:
     known = {declared.name: declared for declared in _own()}
     for path, text in texts:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from enum import StrEnum
-from functools import lru_cache
 
 from unrender.errors import GrammarError
 from unrender.gateway.backends.backend import EngineCapabilities
@@ -17,11 +16,9 @@ from unrender.gateway.turns import Prepared
 from unrender.machine.policy import CallRelease, Policy
 from unrender.messages.wire import CallStatus, Message, Request, ToolChoice
 from unrender.schema.admission import admits
-from unrender.schema.reader import Reading, read_schema
+from unrender.schema.reader import read_schema
 
 _FORCED = (ToolChoice.REQUIRED, ToolChoice.NAMED)
-_READ = 64
-"""Schemas of responses that stay read."""
 _NO_CALL = "tool_choice: the model made no call, and no grammar made it"
 _NO_JSON = "response_format: the content is not JSON, and no grammar made it so"
 _WRONG = "response_format: the content is not what its schema admits, and no grammar made it so"
@@ -89,14 +86,8 @@ def _broken_promise(request: Request, message: Message) -> str:
         value = json.loads(message.content)
     except (ValueError, RecursionError):
         return _NO_JSON
-    reading = _reading(json.dumps(request.response_schema))
-    return "" if reading is None or admits(reading.shape, value, reading.definitions) else _WRONG
-
-
-@lru_cache(_READ)
-def _reading(schema: str) -> Reading | None:
-    """Return a schema's reading; None for one that is none, by which nothing is judged."""
     try:
-        return read_schema(json.loads(schema))
+        reading = read_schema(request.response_schema)
     except (GrammarError, RecursionError):
-        return None
+        return ""  # By a schema that is none nothing is judged.
+    return "" if admits(reading.shape, value, reading.definitions) else _WRONG

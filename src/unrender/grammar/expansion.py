@@ -21,7 +21,7 @@ from unrender.messages.wire import JsonSchema, Tool
 from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.schema import shapes
 from unrender.schema.reader import Reading, Unsupported, read_schema
-from unrender.schema.weights import STANDARD, Budget, Scale, Weight, within
+from unrender.schema.weights import STANDARD, Budget, Weight, within
 from unrender.schema.writer import Unwritable, write_schema
 from unrender.values.notations import JSON_LEXICON, PYTHON_LEXICON
 
@@ -119,7 +119,7 @@ class _Expander:
             reading = self.read(schema)
         except RecursionError:
             raise GrammarError("response schema: nested too deep; make it flatter") from None
-        if reason := Scale(reading).whole().too_much(self.budget):
+        if reason := reading.weight.too_much(self.budget):
             raise GrammarError(f"response schema: #: {reason}; simplify it")
         return reading
 

@@ -21,10 +21,10 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
+from unrender.cache import kept
 from unrender.chat_template import ChatTemplate
 from unrender.dialects.triggers import Trigger, TriggerKind
 from unrender.errors import GrammarError, MessageError, SchemaWarning, TemplateError
@@ -311,7 +311,7 @@ def _template_of(llama: Llama) -> ChatTemplate:
     return _template(source, _text_of(llama, llama.token_bos()), _text_of(llama, llama.token_eos()))
 
 
-@lru_cache(maxsize=16)
+@kept(1_000_000)
 def _template(source: str, bos: str, eos: str) -> ChatTemplate:
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
 

@@ -14,9 +14,9 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
+from unrender.cache import kept
 from unrender.chat_template import ChatTemplate
 from unrender.errors import GrammarError, SchemaWarning, TemplateError
 from unrender.files import named_path
@@ -39,7 +39,7 @@ TAIL = 1024
 _FREE = (ToolChoice.AUTO, ToolChoice.NONE)
 
 
-@lru_cache(maxsize=16)
+@kept(1_000_000)
 def engine_template(tokenizer: Any) -> ChatTemplate:
     """Return the template in the file that `UNRENDER_CHAT_TEMPLATE` names, else that of an engine's tokenizer.
 
@@ -56,7 +56,7 @@ def engine_template(tokenizer: Any) -> ChatTemplate:
     return chat_template(tokenizer)
 
 
-@lru_cache(maxsize=16)
+@kept(1_000_000)
 def own_template(source: str, bos: str, eos: str) -> ChatTemplate:
     """Return a request's own template."""
     return ChatTemplate.from_string(source, bos_token=bos, eos_token=eos)
@@ -231,7 +231,7 @@ class _Measured:
         return self.parser.feed(text)
 
 
-@lru_cache(maxsize=4)
+@kept(100_000)
 def _special_ids(tokenizer: Any) -> frozenset[int]:
     return special_ids_of(tokenizer)
 

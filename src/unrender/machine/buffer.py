@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -25,7 +25,7 @@ from unrender.nodes import Role
 from unrender.values.flow import Scanner, Taker
 
 
-@lru_cache(maxsize=16)
+@cache
 def _slots(kind: type) -> tuple[tuple[str, ...], attrgetter[tuple[Any, ...]]]:
     """Return the names of all that an object of this class holds, and what gets all of it."""
     names = tuple(name for part in kind.__mro__ for name in getattr(part, "__slots__", ()))

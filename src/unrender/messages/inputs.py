@@ -11,9 +11,9 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
+from unrender.cache import kept
 from unrender.errors import MessageError
 from unrender.messages.wire import Message
 
@@ -111,7 +111,7 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
     return function if schema is None else {**function, "parameters": schema}
 
 
-@lru_cache(maxsize=MAX_TOOLS)
+@kept(5_000)
 def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
     """Describe a pydantic model; it is asked again when it was built again."""
     schema = without_titles(model.model_json_schema())
@@ -119,7 +119,7 @@ def _of_model(model: Any, _built: int) -> Mapping[str, Any]:
     return {"type": "function", "function": {"name": model.__name__, "description": description, "parameters": schema}}
 
 
-@lru_cache(maxsize=MAX_TOOLS)
+@kept(5_000)
 def _of_function(function: Callable[..., Any], where: str, _doc: str | None, _hints: int) -> Mapping[str, Any]:
     """Describe a function once, as long as it keeps its docstring and its hints."""
     return _described(function, where)

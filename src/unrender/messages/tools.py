@@ -11,12 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrender.cache import Cache, content_key
+from unrender.cache import SHARED, content_key
 from unrender.messages.inputs import plain_tools
 from unrender.messages.wire import Tool, read_tools
-
-_offers: Cache[Offer] = Cache(limit=16_000_000)
-"""Weighed by characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +32,12 @@ def read_offer(tools: Any, *, repeats: bool = False) -> Offer:
     if tools is None:
         return Offer()
     key = content_key(tools)
-    found = _offers.get((key, repeats)) if key else None
+    found: Offer | None = SHARED.get(("offer", key, repeats)) if key else None
     if found is not None:
         return found
     offer = _read(tools, repeats=repeats)
     if key and offer.key:
-        _offers.put((key, repeats), offer, len(key) + len(offer.key))
+        SHARED.put(("offer", key, repeats), offer, len(key) + len(offer.key))
     return offer
 
 
@@ -53,4 +50,7 @@ def _read(tools: Any, *, repeats: bool) -> Offer:
     except ValueError:
         return Offer(plain=plain, tools=read)
     own = marshal.loads(written)  # noqa: S302 -- written just now
-    return _offers.made(written, lambda: Offer(plain=own, tools=read, key=written), lambda _: len(written))
+    made: Offer = SHARED.made(
+        ("offer", written), lambda: Offer(plain=own, tools=read, key=written), lambda _: len(written)
+    )
+    return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal
 
 from unrender.cache import content_key
@@ -90,7 +91,7 @@ class Message:
         return message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool:
     """A function that the model may call; `parameters` is the JSON Schema of its arguments, copied and frozen."""
 
@@ -98,19 +99,14 @@ class Tool:
     parameters: JsonSchema = field(default_factory=dict)
     description: str = ""
     strict: bool = False
-    _key: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", frozen(self.parameters))
 
-    @property
+    @cached_property
     def key(self) -> bytes:
         """Bytes for caches that differ for any two different tools; empty when `parameters` is not plain data."""
-        if self._key is None:
-            key = content_key((self.name, self.description, thawed(self.parameters), self.strict))
-            object.__setattr__(self, "_key", key)
-            return key
-        return self._key
+        return content_key((self.name, self.description, thawed(self.parameters), self.strict))
 
     @classmethod
     def from_openai(cls, tool: Any, *, where: str = "tool") -> Tool:
@@ -167,7 +163,7 @@ class ToolChoice(StrEnum):
     NAMED = "named"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """What may be said in one turn: the tools, whether one must be called, and the schema of the content.
 
@@ -181,7 +177,6 @@ class Request:
     parallel_tool_calls: bool = True
     response_schema: JsonSchema | None = None
     reasoning_format: Literal["auto", "none"] = "auto"
-    _key: Hashable | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.response_schema is not None:
@@ -197,14 +192,9 @@ class Request:
         """Whether an answer may hold at most one call."""
         return not self.parallel_tool_calls or self.tool_choice is ToolChoice.NAMED
 
-    @property
+    @cached_property
     def key(self) -> Hashable | None:
         """A value for caches that differs for any two different requests; None when a schema is not plain data."""
-        if self._key is None:
-            object.__setattr__(self, "_key", self._made_key())  # Nothing of a request can change, so its key cannot.
-        return self._key
-
-    def _made_key(self) -> Hashable | None:
         tools = None if self.tools is None else tuple(tool.key for tool in self.tools)
         schema = content_key(thawed(self.response_schema))
         if not schema or (tools and not all(tools)):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from unrender.cache import kept
 from unrender.errors import GrammarError
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Repeat, Sequence
 
@@ -50,7 +50,7 @@ class UnsupportedPattern(ValueError):
     """The pattern is a regular expression, but a grammar cannot express it."""
 
 
-@lru_cache(maxsize=512)
+@kept(10_000)
 def read_pattern(pattern: str) -> Node:
     """Return the node that generates every text in which `pattern` is found.
 
@@ -379,7 +379,7 @@ def matches(pattern: Node, text: str) -> bool:
     return _automaton(pattern).accepts(text)
 
 
-@lru_cache(maxsize=256)
+@kept(20_000)
 def _automaton(pattern: Node) -> _Automaton:
     automaton = _Automaton()
     automaton.start = automaton.closure([automaton.build(pattern, _ACCEPT)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property
 from itertools import pairwise
 from os.path import commonprefix
 
@@ -61,13 +61,12 @@ ANNOTATING_FORMATS = frozenset({"int32", "int64", "float", "double", "password",
 """OpenAPI's formats: notes to the reader, no constraints on the text."""
 
 
-@lru_cache(maxsize=64)
 def format_node(name: str) -> Node | None:
     """Return the node of a string format, or None when the format is unknown."""
     return read_pattern(f"^(?:{FORMATS[name]})$") if name in FORMATS else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Alphabet:
     """How the characters of a string are written between its quotes.
 
@@ -81,14 +80,14 @@ class Alphabet:
     """Any one character in any of its written forms; None: what `encode` makes of all characters."""
     coded: str = ""
     """How a control character is written by its number, e.g. `\\x{:02x}`; empty: as it is."""
-    table: Mapping[int, str] = field(init=False, repr=False, compare=False)
     classes: dict[Chars, Node] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Classes of characters as they are written here: most grammars use the same few."""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def table(self) -> Mapping[int, str]:
+        """The written form of each character, by its code, that is not written as it is."""
         controls = {code: self.coded.format(code) for code in range(_CONTROLS) if self.coded}
-        escapes = {ord(character): form for character, form in self.escapes}
-        object.__setattr__(self, "table", controls | escapes)
+        return controls | {ord(character): form for character, form in self.escapes}
 
     def character(self) -> Node:
         """Return the node of any one character."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
+from unrender.cache import kept
 from unrender.machine.events import ArgumentsText, ContentText, Event, Malformed, ReasoningText, ToolCallStarted
 from unrender.machine.leftovers import BrokenText
 from unrender.values.finder import Finder
@@ -18,7 +18,7 @@ _FIRST_STAND_IN = 0x10F000
 """Stand-ins are taken from the last private-use plane, which no model writes."""
 
 
-@lru_cache(maxsize=64)
+@kept(5_000)
 def _stand_ins(tokens: frozenset[str]) -> tuple[Finder, Mapping[str, str]]:
     """Return what finds the tokens, and a character that stands in for the first one of each."""
     finder = Finder(tokens)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
+from unrender.cache import kept
 from unrender.errors import GrammarError
 from unrender.format import Format
 from unrender.formats.declared import known_reasoning
@@ -32,7 +32,7 @@ def machine_for(format: Format, request: Request, *, strict: bool, ids: CallIds)
     return Machine(_program(format, request), request, strict=strict, ids=ids, roles=roles)
 
 
-@lru_cache(maxsize=64)
+@kept(100_000)
 def _handmade_program(made: Identity, ends: tuple[str, ...]) -> EngineProgram:
     return compile_combinators(stopped_at(made.grammar, ends), ends)
 
@@ -79,7 +79,7 @@ def _program(format: Format, request: Request) -> Program:
     return _cached_program(format, shape, tuple(names))
 
 
-@lru_cache(maxsize=256)
+@kept(100_000)
 def _cached_program(format: Format, shape: Request, names: tuple[str, ...]) -> Program:
     return _compiled(format, shape, names)
 

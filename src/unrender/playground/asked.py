@@ -7,9 +7,9 @@ the disk or on the net.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, TypeVar
 
+from unrender.cache import kept
 from unrender.chat_template import ChatTemplate
 from unrender.errors import UnrenderError
 from unrender.format import Format
@@ -62,7 +62,7 @@ def format_of(data: Mapping[str, Any]) -> Format:
     return Format.from_dict(given) if given else template_of(data).format
 
 
-@lru_cache(maxsize=8)
+@kept(1_000_000)
 def _template(source: str, bos_token: str, eos_token: str) -> ChatTemplate:
     return ChatTemplate.from_string(source, bos_token=bos_token, eos_token=eos_token, cache=False)
 

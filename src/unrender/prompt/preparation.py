@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from unrender import analysis
 from unrender.analysis import Analysis
 from unrender.analysis.stored import load, store
-from unrender.cache import Cache
+from unrender.cache import SHARED, kept
 from unrender.errors import MessageError
 from unrender.format import Format
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of
@@ -154,7 +153,7 @@ def writing(
     )
 
 
-@lru_cache(maxsize=256)
+@kept(50_000)
 def analysis_of(template: Template, bounds: Bounds | None = None, *, cache: bool = True) -> Analysis:
     """Return the analysis of a template within the bounds; equal templates share it.
 
@@ -180,7 +179,7 @@ class Planned:
     plan: Plan
 
 
-@lru_cache(maxsize=256)
+@kept(5_000)
 def _planned(
     template: Template, given: Format | None, tool_format: str, bounds: Bounds | None, *, offered: bool, cache: bool
 ) -> Planned:
@@ -191,19 +190,15 @@ def _planned(
     return Planned(format=format, ended=ended(format, template.eos_token), capabilities=found.capabilities, plan=plan)
 
 
-_injections: Cache[Injection] = Cache(limit=8_000_000)
-"""Descriptions of tools, weighed by characters."""
-
-
 def _injection(plan: Plan, offer: Offer, request: Request) -> Injection | None:
-    key = (plan, offer.key, request.key)
-    found = _injections.get(key) if plan.offers and offer.key else None
+    key = ("injection", plan, offer.key, request.key)
+    found: Injection | None = SHARED.get(key) if plan.offers and offer.key else None
     if found is None and (found := plan.offer(offer.plain, request)) and offer.key:
-        _injections.put(key, found, len(found.text))
+        SHARED.put(key, found, len(found.text))
     return found
 
 
-@lru_cache(maxsize=256)
+@kept(2_000)
 def ended(format: Format, eos_token: str) -> Format:
     """Return the format with an end-of-sequence token among the ends of a turn.
 
@@ -212,7 +207,7 @@ def ended(format: Format, eos_token: str) -> Format:
     return format.ended_by(eos_token)
 
 
-@lru_cache(maxsize=64)
+@kept(2_000)
 def with_tokens_of(format: Format, made: Identity) -> Format:
     """Return the format with the special tokens of a grammar made by hand, and those in its own ends of a turn."""
     from unrender.analysis.derivation import special_tokens  # noqa: PLC0415 -- loaded when it is used

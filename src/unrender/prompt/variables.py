@@ -8,9 +8,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from unrender.cache import kept
 from unrender.errors import MessageError, TemplateWarning
 from unrender.freezing import frozen
 from unrender.rendering.capabilities import Capabilities
@@ -44,7 +44,7 @@ class Variable:
     """Of some values that were tried, those that change the prompt of a short conversation."""
 
 
-@lru_cache(maxsize=64)
+@kept(4_000)
 def variables_of(template: Template, capabilities: Capabilities) -> Mapping[str, Variable]:
     """Return the variables that a template reads, by name, without those that every rendering has."""
     names = sorted(template.variables - _GIVEN - _FUNCTIONS - {capabilities.tools_variable})
@@ -108,7 +108,7 @@ def thinking_of(given: Mapping[str, Any], template: Template, capabilities: Capa
 _MISSING = object()
 
 
-@lru_cache(maxsize=128)
+@kept(200)
 def _default_thinking(template: Template, capabilities: Capabilities) -> bool | None:
     """Return what the template does when nobody says anything: what it writes then is what it writes for on, or for off."""
     left_out, on, off = _switched(template, capabilities)

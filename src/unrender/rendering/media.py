@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from unrender.cache import kept
 from unrender.errors import MessageError
 from unrender.rendering.capabilities import Capabilities
 from unrender.rendering.shape import shape_context
@@ -85,7 +85,7 @@ def _part(name: str, kind: str, value: Any) -> dict[str, Any]:
     return {"type": name, name: {"url": value} if name.endswith("_url") else value, kind: value}
 
 
-@lru_cache(maxsize=256)
+@kept(500)
 def _forms_shown(template: Template, capabilities: Capabilities, kind: str) -> tuple[str, ...]:
     """Return the types of parts of this kind that the template shows."""
     types = (form.format(kind) for form in _FORMS)

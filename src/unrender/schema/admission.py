@@ -9,11 +9,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from itertools import chain, repeat
 from math import isfinite
 from typing import Any
 
+from unrender.cache import kept
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes
 from unrender.schema.shapes import Object, Reference, Shape, Text, alternatives
@@ -126,7 +126,7 @@ def _admits_scalar(shape: Shape, value: Any) -> bool:
     return False
 
 
-@lru_cache(maxsize=4096)
+@kept(lambda text: 200 + 2 * len(text))
 def _canonical_text(text: str) -> str:
     return canonical(json.loads(text))
 

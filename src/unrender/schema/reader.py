@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
-from unrender.cache import Cache, content_key
+from unrender.cache import SHARED, content_key
 from unrender.errors import GrammarError
 from unrender.freezing import FrozenDict, thawed
 from unrender.messages.wire import JsonSchema
@@ -29,6 +30,7 @@ from unrender.schema.kinds import finite_definitions, without_endless
 from unrender.schema.places import MAX_DEPTH, Context, Place, is_deep, pointer
 from unrender.schema.references import References
 from unrender.schema.shapes import Anything, Constant, Nothing, Reference, Shape, union
+from unrender.schema.weights import Scale, Weight
 
 MAX_STEPS = 50_000
 """Conjuncts that are read for one schema."""
@@ -54,15 +56,18 @@ class Unsupported:
         return f"{tool}{self.path}: {self.keyword} is not enforced: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """A schema in the form of shapes."""
 
     shape: Shape
     definitions: Mapping[str, Shape]
     unsupported: tuple[Unsupported, ...]
-    weight: Any = field(default=None, init=False, repr=False, compare=False)
-    """What it takes to be written, once `budget.Scale` has found that."""
+
+    @cached_property
+    def weight(self) -> Weight:
+        """What it takes to be written."""
+        return Scale(self).whole()
 
 
 def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#") -> Reading:
@@ -76,7 +81,7 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
     """
     schema = thawed(schema) if isinstance(schema, FrozenDict) else schema
     key = content_key(schema)
-    found = _readings.get((key, longest, at)) if key else None
+    found: Reading | None = SHARED.get(("schema", key, longest, at)) if key else None
     if found is None:
         reader = _Reader(References(schema), longest)
         found = _read(reader, at)
@@ -87,13 +92,11 @@ def read_schema(schema: JsonSchema, *, longest: int | None = None, at: str = "#"
 
 def _keep(found: Reading, place: tuple[bytes, int | None, str], weight: int) -> None:
     key, longest, at = place
-    _readings.put(place, found, weight)
+    SHARED.put(("schema", *place), found, weight)
     if longest is not None and not found.unsupported:  # All lengths are counted already.
-        _readings.put((key, None, at), found, weight)
+        SHARED.put(("schema", key, None, at), found, weight)
 
 
-_readings: Cache[Reading] = Cache(limit=32_000_000)
-"""Weighed by bytes, roughly: servers are given the same tools again, in other company and for other dialects."""
 _BYTES = 10
 """Bytes that the shapes take for each byte of a schema's names, values and patterns."""
 _BYTES_PER_STEP = 400

@@ -13,13 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
 from unrender.schema.integers import numeric
-from unrender.schema.reader import Reading
 from unrender.schema.shapes import Array, Integer, Number, Object, Property, Shape, Text, Union
+
+if TYPE_CHECKING:
+    from unrender.schema.reader import Reading
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _MOST_RANGES = 200_000
@@ -127,15 +130,11 @@ class Scale:
         return replace(weight, depth=0)
 
     def whole(self) -> Weight:
-        """Return the weight of everything in the schema. It is computed once for each schema."""
-        known: Weight | None = self.reading.weight
-        if known is not None:
-            return known
+        """Return the weight of everything in the schema; `Reading.weight` keeps it."""
         weight = self.weigh(self.reading.shape)
         for shape in self.reading.definitions.values():
             below = self.weigh(shape)
             weight = replace(weight.above(below), depth=max(weight.depth, below.depth))
-        object.__setattr__(self.reading, "weight", weight)
         return weight
 
 
@@ -144,18 +143,17 @@ def within(reading: Reading, budget: Budget, report: Callable[[str, str], None])
 
     `report` is called with the path of each wider part and the reason.
     """
-    scale = Scale(reading)
-    weight = scale.whole()
+    weight = reading.weight
     if not weight.too_much(budget):
         return reading, weight
     if isinstance(reading.shape, Object):
-        properties = tuple(_narrowed(reading.shape, scale, budget, report))
+        properties = tuple(_narrowed(reading.shape, Scale(reading), budget, report))
         reading = replace(reading, shape=replace(reading.shape, properties=properties))
-        weight = Scale(reading).whole()
+        weight = reading.weight
     if reason := weight.too_much(budget):
         report("#", f"{reason}; any arguments may be given")
         reading = replace(reading, shape=_ANY_OBJECT, definitions={})
-        weight = Scale(reading).whole()
+        weight = reading.weight
     return reading, weight
 
 

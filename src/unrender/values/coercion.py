@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from unrender.cache import SHARED
 from unrender.errors import GrammarError
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
@@ -25,7 +26,7 @@ ANY: frozenset[str] = frozenset()
 """No statement about the type."""
 STRING = frozenset(("string",))
 MAX_KNOWN = 256
-"""Tools whose schemas stay read."""
+"""Arguments of a tool whose types stay known."""
 
 
 class Kinds(frozenset[str]):
@@ -65,23 +66,30 @@ class ArgumentTypes:
     argument whose schema is invalid may have any type.
     """
 
-    __slots__ = ("_tool",)
+    __slots__ = ("_arguments", "_tool")
 
     def __init__(self, tool: Tool | None) -> None:
         self._tool = tool
+        self._arguments: _Arguments | None = None
+
+    def __reduce__(self) -> tuple[type[ArgumentTypes], tuple[Tool | None]]:
+        return ArgumentTypes, (self._tool,)
 
     def schema(self, key: str) -> Shape | None:
         """Return the shape of the argument `key`, or None when the tool's schema does not mention it."""
-        return shapes.Text() if self._tool is None else _known(self._tool).shape(key)
+        known = self._known
+        return shapes.Text() if known is None else known.shape(key)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all arguments of the tool; empty when it may have others than its schema names."""
-        return () if self._tool is None else _known(self._tool).names
+        known = self._known
+        return () if known is None else known.names
 
     def types(self, key: str) -> frozenset[str]:
         """Return the JSON types that the argument `key` may have; empty for any."""
-        return STRING if self._tool is None else _known(self._tool).types(key)
+        known = self._known
+        return STRING if known is None else known.types(key)
 
     def types_of(self, shape: Shape | None) -> frozenset[str]:
         """Return the JSON types that `shape`, a part of this tool's parameters, allows; empty for any."""
@@ -93,7 +101,15 @@ class ArgumentTypes:
 
     @property
     def _reading(self) -> Reading:
-        return _UNKNOWN if self._tool is None else _known(self._tool).reading
+        known = self._known
+        return _UNKNOWN if known is None else known.reading
+
+    @property
+    def _known(self) -> _Arguments | None:
+        """What is known of the tool's schema; None without a tool."""
+        if self._arguments is None and self._tool is not None:
+            self._arguments = _arguments_of(self._tool)
+        return self._arguments
 
 
 _UNKNOWN = Reading(shape=shapes.Anything(), definitions={}, unsupported=())
@@ -148,16 +164,10 @@ def _names(reading: Reading) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-_tools: dict[int, _Arguments] = {}
-
-
-def _known(tool: Tool) -> _Arguments:
-    # Schemas are not hashable; the tool is kept beside its reading, so its id is not used again.
-    found = _tools.get(id(tool))
-    if found is None:
-        if len(_tools) >= MAX_KNOWN:
-            _tools.clear()
-        found = _tools[id(tool)] = _Arguments(tool)
+def _arguments_of(tool: Tool) -> _Arguments:
+    if not tool.key:
+        return _Arguments(tool)
+    found: _Arguments = SHARED.made(("arguments", tool.key), lambda: _Arguments(tool), lambda _: 1_000 + len(tool.key))
     return found
 
 

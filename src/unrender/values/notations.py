@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import lru_cache, partial
+from functools import partial
 from typing import assert_never
 
+from unrender.cache import kept
 from unrender.format import Codec, Containers, Strings, Typing, Words
 from unrender.format.entities import unescape, unescaped_until
 from unrender.nodes.texts import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, RAW, Alphabet
@@ -149,7 +150,7 @@ class _Containers:
     losses: tuple[Loss, ...] = ()
 
 
-@lru_cache(maxsize=256)
+@kept(5_000)
 def notation_of(codec: Codec) -> Notation:
     """Return the notation of `codec`.
 

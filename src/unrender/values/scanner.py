@@ -365,6 +365,8 @@ _STEPS = {
 }
 
 
+# What a model writes decides nothing about later requests, and these texts are short: they are no part of the shared cache,
+# which would take as long as reading them anew.
 @lru_cache(maxsize=4096)
 def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int, str, str, str] | None:
     """Return the JSON that `text` is, how much of it is decided, and state, brackets and comma after it.

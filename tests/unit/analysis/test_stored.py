@@ -14,10 +14,10 @@ import pytest
 from unrender import ChatTemplate, analysis
 from unrender.analysis import stored
 from unrender.analysis.result import Analysis, Evidence, Shown
+from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats.locations import VARIABLE as OWN_FORMATS
-from unrender.prompt import preparation
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
 
@@ -30,9 +30,9 @@ SHOWN = Shown(what="content", text="Hi")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv(stored.VARIABLE, str(tmp_path / "kept"))
-    preparation.analysis_of.cache_clear()
+    SHARED.clear()
     yield tmp_path / "kept"
-    preparation.analysis_of.cache_clear()
+    SHARED.clear()
 
 
 def files(folder):
@@ -41,8 +41,7 @@ def files(folder):
 
 def forget(monkeypatch, *, refuse=False):
     """Forget what this process knows; `refuse` makes analysing anything an error."""
-    preparation.analysis_of.cache_clear()
-    preparation._planned.cache_clear()
+    SHARED.clear()
     if refuse:
 
         def analyzed(template):
@@ -261,7 +260,7 @@ def test_the_cache_cannot_be_where_a_pipe_is(tmp_path, monkeypatch):
     (tmp_path / "closed").mkdir(mode=0o500)
     for name in ("pipe", "closed", "closed/below", "x" * 5000, "~nobody-has-this-name/kept"):
         monkeypatch.setenv(stored.VARIABLE, name if "~" in name else str(tmp_path / name))
-        preparation.analysis_of.cache_clear()
+        SHARED.clear()
         assert ChatTemplate.from_string(SOURCE).format.version
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+
+from unrender.cache import kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class State:
     blocked: str
 
 
-@lru_cache(maxsize=256)
+@kept(lambda found: 300 * len(found))
 def states(stops: tuple[str, ...], alive: tuple[str, ...]) -> tuple[State, ...]:
     """Return the states of the text before the first of `stops`, the start first.
 
