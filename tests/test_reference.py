@@ -12,6 +12,7 @@ import environment
 import format_schema
 import glossary
 import jsonschema
+import limits_table
 import lint_rules
 import public_api
 import pytest
@@ -71,6 +72,13 @@ def test_lint_reference_is_current() -> None:
     current = lint_rules.PAGE.read_text(encoding="utf-8") == lint_rules.text()
 
     assert current, "the rules have changed: run `python scripts/lint_rules.py`"
+
+
+def test_limits_reference_is_current() -> None:
+    """docs/reference/limits.md is what scripts/limits_table.py writes."""
+    current = limits_table.PAGE.read_text(encoding="utf-8") == limits_table.text()
+
+    assert current, "a limit has changed: run `python scripts/limits_table.py`"
 
 
 def test_glossary_is_current() -> None:

@@ -18,6 +18,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 LONGEST_FILE = 600
+"""A module is as long as its subject."""
 LONGEST_FUNCTION = 40
 """Lines from the first statement after the docstring to the last."""
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc", "core"}
@@ -199,6 +200,35 @@ def test_one_module_prints() -> None:
     names = {relative(path): names_in(path) & WRITERS for path in others}
 
     assert {path: writers for path, writers in names.items() if writers} == {}
+
+
+OWN_LIMITS = {
+    "src/unrender/gateway/backends/connection.py",
+    "src/unrender/gateway/config.py",
+    "src/unrender/schema/admission.py",
+    "src/unrender/machine/handmade/engine.py",
+    "src/unrender/machine/saved.py",
+}
+"""Modules with numbers that only their own checks know."""
+LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST|DEEPEST)(_[A-Z_]+)?")
+
+
+def test_limits_are_in_one_table() -> None:
+    """A number that bounds something has its name, unit and reason in `unrender.limits`."""
+    found = set()
+    for path in MODULES:
+        for node in tree_of(path).body:
+            name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+            if LIMIT_NAME.fullmatch(name) and isinstance(node, ast.Assign) and is_number(node.value):
+                found.add(relative(path))
+
+    assert found - OWN_LIMITS == set()
+
+
+def is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return is_number(node.left) and is_number(node.right)
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
 OWN_CACHE = {"src/unrender/values/scanner.py"}

@@ -19,6 +19,8 @@ from functools import wraps
 from threading import Lock
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from unrender.limits import CACHE_BYTES
+
 Value = TypeVar("Value")
 P = ParamSpec("P")
 
@@ -93,7 +95,7 @@ class Cache(Generic[Value]):
         return len(self._kept)
 
 
-SHARED: Cache[Any] = Cache(limit=128_000_000)
+SHARED: Cache[Any] = Cache(limit=CACHE_BYTES)
 """Weighed by bytes, roughly. Servers are given the same templates and tools again and again."""
 
 

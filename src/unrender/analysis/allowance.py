@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unrender.limits import (
+    ANALYSIS_CHARACTERS,
+    ANALYSIS_EXHAUSTED,
+    ANALYSIS_RENDERINGS,
+    ANALYSIS_SECONDS,
+    PROBE_CHARACTERS,
+    PROBE_ITEMS,
+    PROBE_SECONDS,
+    PROBE_STEPS,
+)
 from unrender.rendering.cost import Limits, now
 from unrender.rendering.template import Rendering
 
@@ -16,20 +26,18 @@ from unrender.rendering.template import Rendering
 class Allowance:
     """What the analysis of one template may cost altogether."""
 
-    renderings: int = 400
+    renderings: int = ANALYSIS_RENDERINGS
     """Probes that are rendered."""
-    characters: int = 3_000_000
+    characters: int = ANALYSIS_CHARACTERS
     """Characters of all renderings together, which are kept in memory."""
-    seconds: float = 3.0
+    seconds: float = ANALYSIS_SECONDS
     """Processor time of the thread, from the first probe on."""
-    exhausted: int = 2
+    exhausted: int = ANALYSIS_EXHAUSTED
     """Renderings that may run into their own limits; all others would as well."""
-    each: Limits = Limits(steps=50_000, characters=100_000, items=10_000, seconds=0.25)  # noqa: RUF009 -- frozen
+    each: Limits = Limits(  # noqa: RUF009 -- frozen
+        steps=PROBE_STEPS, characters=PROBE_CHARACTERS, items=PROBE_ITEMS, seconds=PROBE_SECONDS
+    )
     """What one rendering may cost."""
-
-
-MOST_NAMES = 100
-"""Variables, fields or markers of one kind that are tried, in order of how likely they are; the largest known count is 30."""
 
 
 class Spent:

@@ -33,6 +33,7 @@ from unrender.files import named_path, read_regular, user_folder
 from unrender.format import Format
 from unrender.format.data import decode, encode
 from unrender.formats import texts_of_users
+from unrender.limits import LARGEST_JSON_FILE, MOST_FOLDER_ENTRIES, MOST_STORED_ANALYSES
 from unrender.rendering.capabilities import Capabilities
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
@@ -40,12 +41,6 @@ from unrender.version import __version__
 
 VARIABLE = "UNRENDER_CACHE"
 """A folder to keep analyses in, or `off`."""
-MOST_FILES = 256
-"""Analyses that are kept; beyond that, those that were written first go."""
-LARGEST_FILE = 1_000_000
-"""Bytes of a file that is read or written."""
-MOST_ENTRIES = 10_000
-"""Entries of the folder that are looked at when files are removed: it may be full of other people's."""
 _OFF = frozenset({"off", "0", "false", "no"})
 _OURS = re.compile(r"unrender-[0-9a-f]{40}(\.json|-\w+\.tmp)")
 """The names of our files; what a stopped process left ends in `.tmp`."""
@@ -70,7 +65,7 @@ def load(template: Template) -> Analysis | None:
     """Return the stored analysis of a template; None when nothing is stored, or when it cannot be trusted."""
     try:
         path = _path(template)
-        return None if path is None else _read(json.loads(read_regular(path, most=LARGEST_FILE)))
+        return None if path is None else _read(json.loads(read_regular(path, most=LARGEST_JSON_FILE)))
     except (OSError, ValueError, RecursionError, FormatError):
         return None
 
@@ -82,7 +77,7 @@ def store(template: Template, analysis: Analysis) -> None:
     text = json.dumps(_written(analysis), ensure_ascii=True)
     try:
         path = _path(template)
-        if path is None or len(text) > LARGEST_FILE:
+        if path is None or len(text) > LARGEST_JSON_FILE:
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(path, text)
@@ -163,9 +158,9 @@ def _is_free(path: Path) -> bool:
 def _prune(folder: Path) -> None:
     """Remove the oldest of our files beyond the number that is kept."""
     with os.scandir(folder) as entries:
-        ours = [entry for entry in islice(entries, MOST_ENTRIES) if _OURS.fullmatch(entry.name)]
+        ours = [entry for entry in islice(entries, MOST_FOLDER_ENTRIES) if _OURS.fullmatch(entry.name)]
     files = [entry for entry in ours if entry.is_file(follow_symlinks=False)]
-    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MOST_FILES]:
+    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-MOST_STORED_ANALYSES]:
         if _begins_as_ours(Path(file.path)):
             Path(file.path).unlink(missing_ok=True)
 

@@ -19,12 +19,11 @@ from typing import IO, Any, cast
 
 from unrender.batch.failure import BatchError
 from unrender.files import STANDARD
+from unrender.limits import LONGEST_BATCH_LINE
 
 _ROWS = 500
 _BYTES = 4_000_000
 """What a piece holds at most; a longer line is a piece of its own."""
-_LONGEST_LINE = 64_000_000
-"""Bytes; a longer line is not kept, and is a bad row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,12 +156,12 @@ def _position(path: str, raw: IO[bytes]) -> int:
 
 def _bounded(stream: IO[bytes]) -> Iterator[bytes | None]:
     """Yield lines, None for one that is too long."""
-    while line := stream.readline(_LONGEST_LINE):
-        if line.endswith(b"\n") or len(line) < _LONGEST_LINE:
+    while line := stream.readline(LONGEST_BATCH_LINE):
+        if line.endswith(b"\n") or len(line) < LONGEST_BATCH_LINE:
             yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = stream.readline(_LONGEST_LINE)
+            line = stream.readline(LONGEST_BATCH_LINE)
         yield None
 
 

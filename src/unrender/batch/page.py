@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from unrender.batch.audit import Audit, Example, Loss
+from unrender.limits import MOST_DRAWN
 from unrender.printable import printable_lines
 
-_MOST = 30
-"""Tools and reasons that are drawn."""
 _BAR, _ROW, _LABEL, _NUMBER = 380, 24, 300, 150
 """Pixels: the longest bar, the height of a row, and the room at either side."""
 _GOOD, _BAD = "#2a7f62", "#c0392b"
@@ -49,7 +48,7 @@ def audit_page(audit: Audit, title: str) -> str:
     if losses:
         parts += ["<h2>Examples</h2>\n", *(_examples(name, audit.examples.get(name, ())) for name, _ in losses)]
     if audit.unreadable:
-        rows = [(reason, n, "") for reason, n in audit.unreadable.most_common(_MOST)]
+        rows = [(reason, n, "") for reason, n in audit.unreadable.most_common(MOST_DRAWN)]
         parts += ["<h2>Rows that could not be compared</h2>\n", _table(("why", "rows", ""), rows)]
     return "".join([*parts, "</body>\n</html>\n"])
 
@@ -65,7 +64,7 @@ def _sentence(audit: Audit) -> str:
 
 
 def _tools(audit: Audit) -> Iterator[str]:
-    tools = [(name, audit.wrong[name], total) for name, total in audit.calls.most_common(_MOST)]
+    tools = [(name, audit.wrong[name], total) for name, total in audit.calls.most_common(MOST_DRAWN)]
     yield _bars([(name, wrong, total - wrong) for name, wrong, total in tools], max(total for *_, total in tools))
     yield _table(
         ("tool", "calls", "lost or changed"), [(name, n, f"{wrong:,} ({_share(wrong, n)})") for name, wrong, n in tools]

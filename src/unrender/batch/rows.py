@@ -17,6 +17,7 @@ from unrender.cache import Cache, content_key
 from unrender.chat_template import ChatTemplate
 from unrender.errors import MessageError
 from unrender.format import Format
+from unrender.limits import LONGEST_PROMPT_TAIL, MOST_WARNINGS
 from unrender.machine.events import Malformed
 from unrender.machine.ids import IdMaker, id_from, id_maker
 from unrender.machine.policy import Policy
@@ -27,12 +28,8 @@ from unrender.parser.streaming import Parser
 
 _PARSERS = 1_000
 """Parsers that are kept, each for other tools or another beginning."""
-_TAIL = 4_096
-"""Characters of a prompt that can show what it has begun."""
 _QUOTED = 80
 """Characters of the model's text that a warning repeats."""
-_MOST_WARNINGS = 20
-"""Warnings of one answer; a hostile one could cause any number."""
 
 
 class Status(StrEnum):
@@ -113,7 +110,7 @@ class RowReader:
         ids = _ids(self._format, row.text)
         if row.messages is not None:
             return self._rendered(row, ids)
-        begun = self._begun if row.prompt is None else prefill(self._format, row.prompt[-_TAIL:])
+        begun = self._begun if row.prompt is None else prefill(self._format, row.prompt[-LONGEST_PROMPT_TAIL:])
         key = (_tools_key(row.tools), begun, row.prompt is None)
         parser = self._parsers.get(key)
         if parser is None:
@@ -159,13 +156,13 @@ def _reading(message: Message, broken: Sequence[Malformed], finish_reason: str |
         status = Status.TRUNCATED if finish_reason == "length" else Status.COMPLETE
         return Reading(message=message, status=status)
     cut_off = finish_reason == "length" or any(call.status is CallStatus.TRUNCATED for call in dead)
-    told = [_told(event) for event in broken[:_MOST_WARNINGS]]
-    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in dead[:_MOST_WARNINGS]]
+    told = [_told(event) for event in broken[:MOST_WARNINGS]]
+    told += [f"the call of {call.name[:_QUOTED]!r} is {call.status}" for call in dead[:MOST_WARNINGS]]
     return Reading(
         message=message,
         status=Status.TRUNCATED if cut_off else Status.MALFORMED,
-        reasons=tuple(event.expected for event in broken[:_MOST_WARNINGS]),
-        warnings=tuple(told[:_MOST_WARNINGS]),
+        reasons=tuple(event.expected for event in broken[:MOST_WARNINGS]),
+        warnings=tuple(told[:MOST_WARNINGS]),
     )
 
 

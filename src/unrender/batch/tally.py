@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unrender.batch.rows import Reading
+from unrender.limits import LONGEST_COUNTED_NAME, MOST_COUNTED_NAMES
 
-_MOST_NAMES = 1_000
-_LONGEST_NAME = 200
 REST = "(others)"
 
 
@@ -90,9 +89,9 @@ def count(counter: Counter[str], names: Iterable[str], times: int = 1) -> None:
 
 def _within(name: str, known: Mapping[str, Any]) -> str:
     name = named(name)
-    return name if name in known or len(known) < _MOST_NAMES else REST
+    return name if name in known or len(known) < MOST_COUNTED_NAMES else REST
 
 
 def named(name: str) -> str:
     """Return the name under which something is counted: a name that is too long is cut."""
-    return name[:_LONGEST_NAME]
+    return name[:LONGEST_COUNTED_NAME]

@@ -17,10 +17,8 @@ from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.read import column_option, jobs_option, pace, tools_option
 from unrender.cli.terminal import print_json, progress
 from unrender.files import STANDARD
+from unrender.limits import MOST_SUMMED
 from unrender.printable import printable_line
-
-_MOST = 10
-"""Tools and reasons that are printed."""
 
 
 @click.command(short_help="Show what a server lost of its answers.")
@@ -97,13 +95,13 @@ def _show(found: Audit) -> None:
         print_table(("", "answers", "share", ""), rows)
     if found.calls:
         print_heading("Calls", f"{found.calls.total():,}, {found.wrong.total():,} lost or changed")
-        tools = found.calls.most_common(_MOST)
+        tools = found.calls.most_common(MOST_SUMMED)
         print_table(
             ("tool", "calls", "wrong", ""), [(name, f"{n:,}", f"{found.wrong[name]:,}", "") for name, n in tools]
         )
     if found.unreadable:
         print_heading("Rows that could not be compared")
-        print_rows([(f"{times:,}", reason) for reason, times in found.unreadable.most_common(_MOST)])
+        print_rows([(f"{times:,}", reason) for reason, times in found.unreadable.most_common(MOST_SUMMED)])
 
 
 def _share(part: int, whole: int) -> str:

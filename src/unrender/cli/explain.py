@@ -32,6 +32,7 @@ from unrender.cli.terminal import (
 )
 from unrender.explain import Explanation, Line, explain, listing
 from unrender.format import ToolMode
+from unrender.limits import LONGEST_STRETCH, MOST_STRETCHES
 from unrender.nodes import Role
 from unrender.parser.streaming import Span
 
@@ -39,10 +40,6 @@ _STYLES = {"marker": MARKER_STYLE, "malformed": RED, "name": BOLD_CYAN, "argumen
 _SHOWN_AS = {Role.LAYOUT: "marker", Role.MARKER: "marker"}
 """White space between markers is shown with them."""
 _STOPPED = "^ stopped"
-_MOST = 1000
-"""Stretches that are shown."""
-_LONGEST = 240
-"""Characters of one stretch that are shown; of longer ones the beginning and the end."""
 
 
 @click.command(short_help="Say why an output was read so.")
@@ -77,7 +74,7 @@ def _show(explanation: Explanation, template: ChatTemplate) -> None:
     print_line((_summary(explanation), BOLD))
     print_heading("Output", f"{len(explanation.output)} characters, as they were read")
     stretches = _stretches(explanation)
-    for label, text in islice(stretches, _MOST):
+    for label, text in islice(stretches, MOST_STRETCHES):
         _print_stretch(label, text)
     if next(stretches, None):
         print_line(INDENT, "… and more; --json has all")
@@ -140,7 +137,7 @@ def _pieces(spans: Sequence[Span], stops: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _print_stretch(label: str, text: str) -> None:
-    quoted = text if label == _STOPPED else repr(shortened(text, _LONGEST))
+    quoted = text if label == _STOPPED else repr(shortened(text, LONGEST_STRETCH))
     columns, first = max(width() - len(INDENT) - 12, NARROWEST), True
     for at in range(0, len(quoted), columns):
         name = label.ljust(12) if first else " " * 12

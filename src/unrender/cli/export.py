@@ -18,11 +18,10 @@ from unrender.cli.paths import InputPath
 from unrender.cli.terminal import print_json, remark
 from unrender.cli.verify import finding_row
 from unrender.export.response_template import Exported, Target, read_response_template
+from unrender.limits import LONGEST_PRINTED_VALUE
 from unrender.verify.export import check_export
 
 _KEY = "response_template"
-_LONGEST = 300
-"""Characters of a value that are printed: what is read wrongly is often the whole prompt."""
 
 
 @click.command(short_help="Write the format for other parsers.")
@@ -120,4 +119,4 @@ def _differences(ours: str, theirs: str) -> Iterator[Row]:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+    return text if len(text) <= LONGEST_PRINTED_VALUE else text[:LONGEST_PRINTED_VALUE] + " …"

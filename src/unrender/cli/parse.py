@@ -15,11 +15,9 @@ from unrender.cli.inputs import BadInput, json_option
 from unrender.cli.output import event_data, event_line, unfinished
 from unrender.cli.paths import claim_standard_input
 from unrender.cli.terminal import print_json, print_line, remark
+from unrender.limits import READ_AT_MOST
 from unrender.machine.events import Event, Malformed
 from unrender.parser.streaming import Parser
-
-READ_AT_MOST = 65536
-"""Bytes; what arrives earlier is parsed earlier."""
 
 
 @click.command(short_help="Turn output into a message.")

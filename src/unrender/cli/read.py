@@ -18,9 +18,8 @@ from unrender.cli.output import print_heading, print_rows, print_table
 from unrender.cli.paths import InputPath, OutputPath
 from unrender.cli.terminal import aside, print_json, progress
 from unrender.files import STANDARD
+from unrender.limits import MOST_SUMMED
 
-_MOST = 10
-"""Reasons and tools that the summary names."""
 _ROLES = ("text", "prompt", "messages", "tools", "finish_reason")
 
 
@@ -136,7 +135,9 @@ def _show(tally: Tally, output: str) -> None:
         print_heading("Calls", f"{sum(calls.total() for calls in tally.calls.values()):,}")
         rows = sorted(tally.calls.items(), key=lambda item: -item[1].total())
         head = ("tool", "complete", "truncated", "invalid", "")
-        print_table(head, [(name, *(f"{calls[kind]:,}" for kind in head[1:4]), "") for name, calls in rows[:_MOST]])
+        print_table(
+            head, [(name, *(f"{calls[kind]:,}" for kind in head[1:4]), "") for name, calls in rows[:MOST_SUMMED]]
+        )
     for title, reasons in (("Malformed: what was expected", tally.reasons), ("Unreadable rows", tally.refusals)):
         if reasons:
             print_heading(title)
@@ -150,5 +151,5 @@ def _statuses(tally: Tally) -> Iterator[Row]:
 
 
 def _commonest(reasons: Counter[str]) -> Iterator[Row]:
-    for reason, count in reasons.most_common(_MOST):
+    for reason, count in reasons.most_common(MOST_SUMMED):
         yield f"{count:,}", reason

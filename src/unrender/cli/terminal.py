@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unrender.files import naming
+from unrender.limits import LONGEST_REMARK
 from unrender.printable import ascii_json, printable_json, printable_line, printable_lines
 
 Piece = tuple[str, str]
@@ -30,8 +31,6 @@ NO_STYLE, BOLD, DIM, RED, GREEN, CYAN, BOLD_CYAN = "", "1", "2", "31", "32", "36
 
 NARROWEST = 20
 """Columns that a folded text keeps, however narrow the terminal is."""
-_LONGEST_REMARK = 2000
-"""Characters of an error or a remark that are printed: a hostile one must not bury what else was said."""
 
 _PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
 
@@ -112,7 +111,7 @@ def print_document(text: str) -> None:
 
 def remark(text: str) -> None:
     """Print a line to standard error."""
-    _write(sys.stderr, printable_line(shortened(text, _LONGEST_REMARK)) + "\n")
+    _write(sys.stderr, printable_line(shortened(text, LONGEST_REMARK)) + "\n")
 
 
 def remark_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -16,7 +16,7 @@ from unrender.dialects.lowering.context_free import Lowered, Stopped, longer_sto
 from unrender.dialects.lowering.flattening import bounded_nesting
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.grammar.spelling import MAX_SPACE
+from unrender.limits import MAX_SPACE
 from unrender.nodes import (
     Chars,
     Choice,

@@ -21,6 +21,7 @@ from unrender.format import Format, Slot
 from unrender.grammar.assemble import answer_grammar, calls_of, ending, generated_calls
 from unrender.grammar.expansion import Expansion, Values, expand
 from unrender.grammar.handmade import ends_of, stopped_at, written_for
+from unrender.limits import MAX_RESUME_STEPS
 from unrender.messages.wire import Request
 from unrender.nodes import Call, Calls, Chars, Choice, Grammar, Literal, Node, Ref, Sequence, Until, walk
 from unrender.schema.reader import Unsupported
@@ -240,10 +241,6 @@ def _opening(call: Call) -> str:
     return "" if isinstance(first, Slot) else first
 
 
-MAX_STEPS = 1_000_000
-"""Steps to read what the prompt has begun; each character of free text may be the last, so it takes one at least."""
-
-
 def resume_after(grammar: Grammar, begun: str) -> Grammar:
     """Return the grammar of what may follow `begun`. Raises `GrammarError` when no answer begins with it.
 
@@ -270,10 +267,10 @@ def resume_any(grammar: Grammar, begun: Iterable[str]) -> Grammar | None:
 def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
     """Yield what is left of `rest` after `text`, once for each way to read it.
 
-    Raises `GrammarError` after `MAX_STEPS` steps.
+    Raises `GrammarError` after `MAX_RESUME_STEPS` steps.
     """
     waiting: list[tuple[Rest, int]] = [(rest, 0)]
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_RESUME_STEPS):
         if not waiting:
             return
         rest, at = waiting.pop()
@@ -282,7 +279,7 @@ def _after(rest: Rest, text: str, rules: Mapping[str, Node]) -> Iterator[Rest]:
         elif rest:
             waiting.extend(reversed(list(_ways(rest[0], rest[1:], text, at, rules))))
     raise GrammarError(
-        f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_STEPS} steps to read"
+        f"the prompt begins the answer with {text!r:.80}, which takes more than {MAX_RESUME_STEPS} steps to read"
     )
 
 

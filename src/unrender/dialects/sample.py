@@ -22,6 +22,7 @@ from itertools import islice
 from unrender.dialects.lowering.context_free import Lowered, Stopped, lower, references
 from unrender.dialects.lowering.flattening import bounded_nesting
 from unrender.errors import GrammarError
+from unrender.limits import LONGEST_SAMPLE, MOST_BRACES, MOST_OBJECT_PIECES, SAMPLE_STEPS
 from unrender.nodes import (
     MARKS,
     Chars,
@@ -39,9 +40,6 @@ from unrender.nodes import (
     rewrite,
 )
 from unrender.nodes.patterns import Ranges, complement
-
-BUDGET = 400
-"""Steps after which every choice is for the shortest way out."""
 
 _WORDS = (
     *("hello", "world", "the", "weather", "in", "Paris", "is", "7", "degrees", "true", "null", "None", "02134", "3.5"),
@@ -64,8 +62,6 @@ _WORDS = (
 )
 _LETTERS = "aeiorstnXYZ0179 "
 _ODD = "\"'\\<>&{}[]/:,\n\té東😀"
-LONGEST = 1_000_000
-"""Characters that a drawn text may have; schemas can ask for strings that are longer."""
 
 _REDRAWS = 20
 """Times that a text is drawn again because an object of it has a key twice."""
@@ -93,7 +89,7 @@ class Sample:
     parts: tuple[Part, ...]
 
 
-def sample_text(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
+def sample_text(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> str:
     """Return the text of a `draw`.
 
     >>> sample_text(Grammar(Choice((Literal("yes"), Literal("no")))), seed=1) in ("yes", "no")
@@ -103,7 +99,7 @@ def sample_text(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> str:
 
 
 @bounded_nesting
-def draw(grammar: Grammar, seed: int, *, budget: int = BUDGET) -> Sample:
+def draw(grammar: Grammar, seed: int, *, budget: int = SAMPLE_STEPS) -> Sample:
     """Return a random text of an expanded grammar, with its parts; the same for the same seed.
 
     `budget` bounds the size: about as many choices are made freely. Raises `GrammarError` when the grammar has no
@@ -175,9 +171,9 @@ class _Walk:
             text.append(piece)
             waiting.extend(reversed(following))
             self.length += len(piece)
-            if self.length > LONGEST:
+            if self.length > LONGEST_SAMPLE:
                 raise GrammarError(
-                    f"sample: longer than {LONGEST} characters; some text of the grammar must be that long"
+                    f"sample: longer than {LONGEST_SAMPLE} characters; some text of the grammar must be that long"
                 )
         return "".join(text)
 
@@ -222,8 +218,8 @@ class _Walk:
         return self.bounded(self.draw.randint(low, most if high is None else min(high, most)))
 
     def bounded(self, count: int) -> int:
-        if count > LONGEST:
-            raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST} characters")
+        if count > LONGEST_SAMPLE:
+            raise GrammarError(f"sample: {count} repetitions; a text may have {LONGEST_SAMPLE} characters")
         return count
 
     def characters(self, node: Chars) -> str:
@@ -330,10 +326,6 @@ def _rule_cost(node: Node | Stopped, costs: Mapping[str, int]) -> int:
 
 
 _PIECE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^"'{}\[\],:]+|.""", re.DOTALL)
-_MOST = 200
-"""Braces of one text that are looked at."""
-_LONGEST = 5_000
-"""Pieces of one object that are looked at."""
 
 
 def repeats_a_key(text: str) -> bool:
@@ -342,14 +334,14 @@ def repeats_a_key(text: str) -> bool:
     >>> [repeats_a_key(text) for text in ('{"a": {"b": 1}, "b": 2}', '[{a: 1, "b": ",", a: 2}]')]
     [False, True]
     """
-    starts = [i for i, character in enumerate(text) if character == "{"][:_MOST]
+    starts = [i for i, character in enumerate(text) if character == "{"][:MOST_BRACES]
     return any(_repeats(text, start) for start in starts)
 
 
 def _repeats(text: str, start: int) -> bool:
     keys: set[str] = set()
     depth, key = 0, ""
-    for found in islice(_PIECE.finditer(text, start), _LONGEST):
+    for found in islice(_PIECE.finditer(text, start), MOST_OBJECT_PIECES):
         piece = found.group()
         if piece in ("{", "["):
             depth += 1

@@ -17,13 +17,12 @@ from unrender.dialects.gbnf import text_pieces, write_gbnf, write_rules
 from unrender.dialects.lowering.context_free import Stopped, longer_stops, lower, reachable, references
 from unrender.dialects.lowering.flattening import bounded_nesting
 from unrender.grammar.expansion import Expansion, Values, expand
-from unrender.grammar.spelling import MAX_SPACE, schema_grammar
+from unrender.grammar.spelling import schema_grammar
+from unrender.limits import MAX_SPACE, MAX_TAG_DEPTH
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import Choice, Grammar, JsonValue, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 
 Tag = dict[str, Any]
-MAX_DEPTH = 64
-"""A tag that would be nested deeper is handed over as EBNF: readers of JSON have limits of their own."""
 _PART = 25
 """Characters of a tree for each part of a schema besides its names and values, at least: `{"x": {"type": "string"}}, `."""
 SHORT = 8_000
@@ -74,7 +73,7 @@ def _leaves_first(rules: Mapping[str, Node | Stopped], root: str, plain: frozens
             above.discard(name)
             order[name] = None
             path.pop()
-        elif following in above or len(path) > MAX_DEPTH:
+        elif following in above or len(path) > MAX_TAG_DEPTH:
             return None
         elif following not in order:
             above.add(following)

@@ -11,13 +11,11 @@ from enum import Enum
 from itertools import islice
 from typing import Any
 
+from unrender.limits import MOST_SHOWN_LITERALS
 from unrender.parser.streaming import Parser
 from unrender.values.finder import Finder
 from unrender.values.flow import Flow
 from unrender.values.unmarked_ends import Follow
-
-_MOST = 12
-"""Literals, and other items of one field, that are shown; then how many more there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +57,16 @@ def _is_default(field: Field[Any], value: Any) -> bool:
 
 def _items(opening: str, closing: str) -> Callable[[Any], str]:
     def show(values: Any) -> str:
-        found = [_shown(value) for value in islice(values, _MOST)]
-        more = [f"and {len(values) - _MOST} more"] if len(values) > _MOST else []
+        found = [_shown(value) for value in islice(values, MOST_SHOWN_LITERALS)]
+        more = [f"and {len(values) - MOST_SHOWN_LITERALS} more"] if len(values) > MOST_SHOWN_LITERALS else []
         return opening + ", ".join([*found, *more]) + closing
 
     return show
 
 
 def _table(table: Mapping[Any, Any]) -> str:
-    found = [f"{_shown(key)}: {_shown(value)}" for key, value in islice(table.items(), _MOST)]
-    more = [f"and {len(table) - _MOST} more"] if len(table) > _MOST else []
+    found = [f"{_shown(key)}: {_shown(value)}" for key, value in islice(table.items(), MOST_SHOWN_LITERALS)]
+    more = [f"and {len(table) - MOST_SHOWN_LITERALS} more"] if len(table) > MOST_SHOWN_LITERALS else []
     return "{" + ", ".join([*found, *more]) + "}"
 
 

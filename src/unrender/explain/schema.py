@@ -13,17 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from unrender.errors import GrammarError
+from unrender.limits import MAX_COMPLAINT_DEPTH, MAX_COMPLAINTS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
 from unrender.schema.admission import Definitions, admits, admits_text
 from unrender.schema.kinds import kind_of, kinds_of, options_of
 from unrender.schema.reader import read_schema
 from unrender.schema.shapes import Object, Shape
-
-MAX_COMPLAINTS = 20
-"""Sentences about one call."""
-MAX_DEPTH = 32
-"""How deep arguments are looked at."""
 
 
 def complaints(arguments: Any, tool: Tool) -> Iterator[str]:
@@ -66,7 +62,7 @@ class _Checker:
             yield f"{_named(path)} should be {_wanted(near or options, self.definitions)}, found {value!r:.60}"
 
     def parts(self, shape: Shape, value: Any, path: Path) -> Iterator[str]:
-        if len(path) < MAX_DEPTH:
+        if len(path) < MAX_COMPLAINT_DEPTH:
             if isinstance(shape, Object) and isinstance(value, Mapping):
                 yield from self.object(shape, value, path)
             elif isinstance(shape, shapes.Array) and isinstance(value, list):

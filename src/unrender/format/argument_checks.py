@@ -10,9 +10,7 @@ from unrender.format.entities import unescape
 from unrender.format.parts import Arguments, CallSyntax, Skeleton, Slot, ToolMode
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literals
-
-MAX_INDENT = 16
-"""Most spaces per level of pretty-printed JSON."""
+from unrender.limits import MAX_INDENT
 
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")

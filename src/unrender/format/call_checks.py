@@ -10,13 +10,8 @@ from unrender.format.argument_checks import check_arguments
 from unrender.format.parts import CallSyntax, Slot, ToolMode
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literal
+from unrender.limits import LONGEST_ID, MAX_ENVELOPE_DEPTH, MAX_INDEX
 
-MAX_INDEX = 1_000_000
-"""Largest number of the first call."""
-MAX_DEPTH = 8
-"""Most keys of an envelope's path."""
-LONGEST_ID = 64
-"""Most letters and digits of an id."""
 _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT, Slot.ANY)
 
 
@@ -108,8 +103,8 @@ def _envelope(tools: CallSyntax, where: str) -> Iterator[Problem]:
     envelope = tools.envelope
     paths = {name: getattr(envelope, name) for name in _PATHS}
     for name, path in paths.items():
-        if len(path) > MAX_DEPTH:
-            yield f"{where}.{name}", f"expected at most {MAX_DEPTH} keys, found {len(path)}"
+        if len(path) > MAX_ENVELOPE_DEPTH:
+            yield f"{where}.{name}", f"expected at most {MAX_ENVELOPE_DEPTH} keys, found {len(path)}"
     written = _filled(tools)
     if written is None:
         yield where.replace(".envelope", ".function"), "expected the parts to make up one JSON object"

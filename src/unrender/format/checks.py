@@ -18,20 +18,11 @@ from unrender.format.call_checks import check_tools, is_marked
 from unrender.format.conflicts import JOINTS, check_answer, check_fences, check_syntax
 from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, TurnTexts
 from unrender.format.problems import Problem
+from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
 
 if TYPE_CHECKING:
     from unrender.format import Format
 
-MAX_MARKER = 1_000
-"""Longest marker, or other text of a Format, in characters."""
-MAX_LAYOUT = 32
-"""Longest white space at either end of a marker, in characters."""
-MAX_REASON = 4_000
-"""Longest `why`, in characters."""
-MAX_ITEMS = 128
-"""Most entries of a list: headers, ends, spellings, ignored and preserved markers, other syntaxes."""
-MAX_TEXT = 16_000
-"""Characters of all markers of a Format together."""
 
 _RESERVED = re.compile("[\0\ud800-\udfff\ue000\ufdd0-\ufdef\U0010f000-\U0010ffff]")
 """NUL, at which engines end a text, surrogates, which no text holds, and the stand-ins of analysis, sampler and parser."""

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from unrender.format.parts import Arguments, Part, Skeleton, Slot
 from unrender.format.problems import Problem
-
-MAX_PARTS = 32
-"""Most parts of a skeleton."""
+from unrender.limits import MAX_PARTS
 
 
 def check_skeleton(parts: Skeleton, known: Sequence[Slot], where: str) -> Iterator[Problem]:

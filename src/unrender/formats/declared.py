@@ -16,9 +16,8 @@ from typing import Any
 from unrender.errors import FormatError
 from unrender.files import read_regular
 from unrender.format import Format, Reasoning, ReasoningMode
+from unrender.limits import LARGEST_JSON_FILE
 
-LARGEST_FILE = 1_000_000
-"""Bytes of a user's file; the library's own have at most a few thousand."""
 _KEYS = {"name", "why", "format", "evidence"}
 
 
@@ -76,7 +75,7 @@ def read_declared_file(path: Path) -> Declared:
 def read_text_of(path: Path) -> str:
     """Return what is in a user's file. Raises `FormatError`, naming the file, when it cannot be read."""
     try:
-        return read_regular(path, most=LARGEST_FILE).decode()
+        return read_regular(path, most=LARGEST_JSON_FILE).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: expected a readable file of UTF-8 text: {error}") from None
 

@@ -6,13 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_CHOICES = 16
-MOST_STOPS = 16
-"""Stop texts of one request."""
-MOST_MESSAGES = 10_000
-MOST_TOKENS = 10_000_000
-MOST_TOP_LOGPROBS = 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:

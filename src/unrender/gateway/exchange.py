@@ -25,13 +25,12 @@ from unrender.gateway.record import Record
 from unrender.gateway.stream import EventStream, Headers, Send
 from unrender.gateway.surfaces.surface import Api, Head, Surface
 from unrender.gateway.turns import Prepared
+from unrender.limits import LONGEST_WARNING_HEADER
 
 _log = logging.getLogger("unrender.gateway")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-_LONGEST_HEADER = 1000
-"""Characters of warnings that a header repeats; the body has them whole."""
 _FORWARDED = ("traceparent", "tracestate")
 """Headers that go on to the engine, unless they hold what no header may."""
 _PLAIN = re.compile(r"[ -~]{1,512}")
@@ -270,4 +269,4 @@ def _warnings(ask: Ask, model: Model, prepared: Prepared) -> list[str]:
 def _header(text: str) -> bytes:
     """Return a text as the value of a header: ASCII, on one line, and not too long."""
     plain = "".join(character if " " <= character <= "~" else "?" for character in text)
-    return plain[:_LONGEST_HEADER].encode()
+    return plain[:LONGEST_WARNING_HEADER].encode()

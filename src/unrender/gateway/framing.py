@@ -17,11 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-MOST_HEAD = 16_384
-"""Bytes of a request line and its headers."""
-MOST_HEADERS = 100
-_LONGEST_SIZE = 18
-"""Bytes of a chunk's size with its line end."""
+from unrender.limits import LONGEST_CHUNK_SIZE, LONGEST_HEAD_OF_REQUEST, MOST_HEADERS
 
 _FIRST = re.compile(rb"[A-Z]")
 _LINE = re.compile(rb"([A-Z]{1,20}) (/[!\"$-~]*|\*) HTTP/1\.([01])")
@@ -79,10 +75,10 @@ class Framing:
         return data[:at]
 
     def _head(self, data: bytes, at: int) -> int:
-        end = data.find(b"\r\n\r\n", at, at + MOST_HEAD)
+        end = data.find(b"\r\n\r\n", at, at + LONGEST_HEAD_OF_REQUEST)
         if end < 0:
-            if len(data) - at >= MOST_HEAD:
-                raise _Wrong(f"expected a head of at most {MOST_HEAD} bytes", 431)
+            if len(data) - at >= LONGEST_HEAD_OF_REQUEST:
+                raise _Wrong(f"expected a head of at most {LONGEST_HEAD_OF_REQUEST} bytes", 431)
             if data.count(b"\n", at) != data.count(b"\r\n", at) or not _FIRST.match(data, at):
                 raise _Wrong('expected "METHOD /path HTTP/1.1", and lines that end with CR LF')
             return 0
@@ -115,8 +111,8 @@ class Framing:
         return taken
 
     def _size(self, data: bytes, at: int) -> int:
-        end = data.find(b"\r\n", at, at + _LONGEST_SIZE)
-        found = data[at : end if end >= 0 else at + _LONGEST_SIZE]
+        end = data.find(b"\r\n", at, at + LONGEST_CHUNK_SIZE)
+        found = data[at : end if end >= 0 else at + LONGEST_CHUNK_SIZE]
         if not _SIZE.fullmatch(found.removesuffix(b"\r") if end < 0 else found):
             raise _Wrong("expected the size of a chunk, and nothing else on its line")
         if end < 0:

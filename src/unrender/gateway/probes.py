@@ -17,13 +17,12 @@ from unrender.gateway.ask import Ask
 from unrender.gateway.backends.backend import Backend, EngineError, EngineGrammar, Job
 from unrender.gateway.failure import Failure
 from unrender.gateway.turns import Turns
+from unrender.limits import MOST_PROBE_TOKENS
 from unrender.parser.completions import Usage
 from unrender.turn import Turn
 
 WORD = "unrender"
 """What a constrained answer is; nobody would say it otherwise."""
-_LIMIT = 16
-"""Tokens of a probe's answer."""
 _FEW = 2
 """Tokens of an answer that is one special token, and the end."""
 _SECONDS = 30
@@ -93,7 +92,7 @@ def _kept(marker: str, text: str, usage: Usage | None) -> bool | None:
 
 
 async def _answer(turn: Turn, backend: Backend, grammar: EngineGrammar | None) -> tuple[str, Usage | None]:
-    limit = 1 if grammar is None else _LIMIT
+    limit = 1 if grammar is None else MOST_PROBE_TOKENS
     job = Job(turn=turn, request_id="unrender-probe", grammar=grammar, limit=limit, sampling={"temperature": 0.0})
     texts: list[str] = []
     usage = None

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unrender.gateway.failure import Failure, Kind, invalid
+from unrender.limits import MOST_LISTED
 
 _OFF = "answers are not stored; send the conversation itself"
-_MOST_LISTED = 100
 _Key = tuple[bytes, str]
 """Whose it is, and its id."""
 
@@ -130,8 +130,8 @@ class Stored:
             items.reverse()
         ids = [item["id"] for item in items]
         after, limit = query.get("after"), query.get("limit", "20")
-        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= _MOST_LISTED:
-            raise invalid(f"limit: expected an integer from 1 to {_MOST_LISTED}, found {limit!r:.80}", param="limit")
+        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= MOST_LISTED:
+            raise invalid(f"limit: expected an integer from 1 to {MOST_LISTED}, found {limit!r:.80}", param="limit")
         if after is not None and after not in ids:
             raise invalid(f"after: expected the id of an item, found {after!r:.80}", param="after")
         begin = 0 if after is None else ids.index(after) + 1

@@ -26,11 +26,10 @@ from unrender.gateway.backends.backend import EngineCapabilities, EngineGrammar
 from unrender.gateway.failure import Failure, invalid
 from unrender.gateway.workers import Workers
 from unrender.grammar import Grammar, content, rest
+from unrender.limits import MOST_GRAMMARS
 from unrender.messages.wire import Request, ToolChoice
 from unrender.turn import Turn
 
-MOST_GRAMMARS = 256
-"""Grammars that are kept for one model."""
 _RESERVED = frozenset(
     name
     for name, parameter in signature(ChatTemplate.prepare).parameters.items()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from unrender.format import Arguments, Slot
+from unrender.limits import MOST_EXCLUDED_NAMES
 from unrender.nodes import Call, Chars, Literal, Node, Optional, Ref, Repeat, Sequence, Until, rewrite
 from unrender.schema import shapes
 from unrender.schema.kinds import kinds_of
@@ -96,10 +97,6 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
     return rewrite(node, lambda found: Ref(names[found.rule]) if isinstance(found, Ref) else found)
 
 
-_MOST_NAMES = 16
-"""Arguments whose names raw text is kept free of; where there are more, it is kept free of what begins any argument."""
-
-
 def after_arguments(call: Call) -> tuple[str, ...]:
     """Return the texts that may follow the last argument of a call, without white space around them."""
     function = call.function
@@ -120,7 +117,7 @@ def next_arguments(arguments: Arguments, objects: Iterable[Object]) -> tuple[str
     objects = list(objects)
     names = dict.fromkeys(item.name for shape in objects for item in shape.properties)
     known = arguments.open_ended and not arguments.in_code and not any(shape.extra for shape in objects)
-    if not known or not 0 < len(names) <= _MOST_NAMES:
+    if not known or not 0 < len(names) <= MOST_EXCLUDED_NAMES:
         return (apart,) if apart else ()
     after = arguments.entry[arguments.entry.index(Slot.KEY) + 1]
     return tuple(f"{apart}{name}{'' if isinstance(after, Slot) else after}" for name in names)

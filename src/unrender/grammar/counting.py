@@ -14,10 +14,9 @@ from enum import StrEnum
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.rules import Rules
+from unrender.limits import MOST_ROUNDS
 from unrender.nodes import Choice, Grammar, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
 
-MOST_ROUNDS = 32
-"""Rounds of a repetition that are written out one by one, to count the calls in them."""
 EMPTY = Literal("")
 NEVER = Choice(())
 """Matches nothing."""

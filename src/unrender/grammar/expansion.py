@@ -17,6 +17,7 @@ from unrender.grammar.argument_rules import CallContext
 from unrender.grammar.call_rules import call_node
 from unrender.grammar.rules import Rules
 from unrender.grammar.spelling import Speller
+from unrender.limits import MAX_REPEATS
 from unrender.messages.wire import JsonSchema, Tool
 from unrender.nodes import Call, Choice, Grammar, JsonValue, Node, Optional, Repeat, Sequence
 from unrender.schema import shapes
@@ -33,10 +34,6 @@ class Values(StrEnum):
     """Nodes, character by character."""
     NATIVE = "native"
     """A `JsonValue` whose schema holds only what engines that read JSON Schema agree on."""
-
-
-MAX_REPEATS = 1000
-"""Longer strings and lists are not counted where the rule is spelled out: engines refuse more repetitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unrender.grammar.rules import Rules
+from unrender.limits import MAX_SPACE
 from unrender.messages.wire import JsonSchema
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 from unrender.nodes.patterns import choice
@@ -25,8 +26,6 @@ from unrender.schema.shapes import Object, Shape, Text
 from unrender.values.notations import JSON_LEXICON, Lexicon, Quotes
 
 EMPTY = Literal("")
-MAX_SPACE = 32
-"""White space between two tokens of JSON: enough for any indentation, and a model cannot run on for ever."""
 
 _SPACE = Chars((("\t", "\n"), ("\r", "\r"), (" ", " ")), minimum=0, maximum=MAX_SPACE)
 

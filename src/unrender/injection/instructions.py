@@ -14,6 +14,7 @@ from typing import Any
 
 from unrender.format import Arguments, CallSyntax, Slot, Typing
 from unrender.injection.history import RESULT_CLOSE, RESULT_OPEN
+from unrender.limits import DEEPEST_EXAMPLE
 from unrender.messages.wire import ToolChoice
 from unrender.values.encode import encode_calls
 from unrender.values.notations import notation_of
@@ -28,8 +29,6 @@ _WORDS = {
     Slot.TYPE: "TYPE",
 }
 _BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
-_DEEPEST = 4
-"""Levels of an example's nested values; deeper ones are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +168,7 @@ def _named(text: str) -> str:
 def _example_object(schema: Any, depth: int) -> dict[str, Any]:
     """Return values for what is required, or for one property when nothing is."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping) or depth > _DEEPEST:
+    if not isinstance(properties, Mapping) or depth > DEEPEST_EXAMPLE:
         return {}
     required = [name for name in properties if name in _values(schema, "required")]
     return {name: _example_value(properties[name], depth + 1) for name in required or list(properties)[:1]}
@@ -190,7 +189,7 @@ def _example_value(schema: Any, depth: int) -> Any:
     if kind == "object":
         return _example_object(schema, depth)
     if kind == "array":
-        return [_example_value(schema.get("items"), depth + 1)] if depth < _DEEPEST else []
+        return [_example_value(schema.get("items"), depth + 1)] if depth < DEEPEST_EXAMPLE else []
     return _BY_TYPE.get(kind, _BY_TYPE["string"]) if isinstance(kind, str) else _BY_TYPE["string"]
 
 

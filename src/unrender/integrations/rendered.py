@@ -23,6 +23,7 @@ from unrender.files import named_path
 from unrender.format import Reasoning
 from unrender.integrations.tokens import Decoder, TokenParser, special_ids_of
 from unrender.integrations.transformers import chat_template
+from unrender.limits import TAIL_TOKENS
 from unrender.machine.events import Event
 from unrender.messages.wire import Request, ToolChoice
 from unrender.nodes import Role
@@ -34,8 +35,6 @@ from unrender.turn import Turn
 
 TEMPLATE = "UNRENDER_CHAT_TEMPLATE"
 """The environment variable that names a template's file, for engines that were given one, or models that have none."""
-TAIL = 1024
-"""Tokens of a prompt that are looked at: more than a header and what a generation prompt writes after it."""
 _FREE = (ToolChoice.AUTO, ToolChoice.NONE)
 
 
@@ -99,7 +98,7 @@ def rendered_turn(
     )
 
 
-def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL) -> str:
+def tail_text(tokenizer: Decoder, ids: Sequence[int], most: int = TAIL_TOKENS) -> str:
     """Return the text of a prompt's last `most` tokens."""
     late = list(ids[-most:])
     return tokenizer.decode(late, skip_special_tokens=False) if late else ""

@@ -18,6 +18,7 @@ from typing import Any
 from unrender.errors import GrammarError, MessageError
 from unrender.integrations.registration import above, require
 from unrender.integrations.rendered import closing_tag, constraint_of, engine_template, opened, rendered_turn, said
+from unrender.limits import TAIL_CHARACTERS
 from unrender.machine.events import ArgumentsText, ContentText, Event, ToolCallFinished, ToolCallStarted
 from unrender.turn import Turn
 
@@ -32,8 +33,6 @@ _USED = {
 }
 """All of SGLang that is used, by module."""
 _OfCall = ToolCallStarted | ArgumentsText | ToolCallFinished
-_TAIL = 16_384
-"""Characters of a prompt that are looked at."""
 
 
 def register() -> None:
@@ -110,13 +109,13 @@ class _ReasoningDetector:
         self._template = template
         self._stream_reasoning, self._nonempty = stream_reasoning, force_nonempty_content
         self._feeds_tools, self._continued = tool_call_parser_active, continue_final_message
-        self._prefix, self._tools = prefix[-_TAIL:], _functions(tools) if tool_call_parser_active else []
+        self._prefix, self._tools = prefix[-TAIL_CHARACTERS:], _functions(tools) if tool_call_parser_active else []
         self._parser = self._new_parser()
         self._thought, self._spoke = "", False
 
     def starts_message(self, prefix: str) -> bool:
         """Return whether the prompt has begun nothing of the answer, which may then skip reasoning."""
-        return not rendered_turn(self._template, prefix[-_TAIL:]).begun.strip()
+        return not rendered_turn(self._template, prefix[-TAIL_CHARACTERS:]).begun.strip()
 
     def answer_opener(self, prefix: str) -> str:
         """Return what opens an answer that is not reasoning: nothing that could be added to a prompt."""
@@ -208,7 +207,7 @@ class _ToolDetector:
         importlib.import_module("sglang.srt.function_call.base_format_detector").BaseFormatDetector.__init__(self)
         del constrained  # One grammar, one reading: nothing is read differently under it.
         self._template = engine_template(tokenizer)
-        self._prefix, self._tools = prefix[-_TAIL:], _functions(tools)
+        self._prefix, self._tools = prefix[-TAIL_CHARACTERS:], _functions(tools)
         self.tool_close_literals: list[str] = []
         self.incomplete_tool_call_indices: set[int] = set()
         self._parser: Any = None

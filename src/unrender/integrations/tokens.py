@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
+from unrender.limits import MAX_HELD
 from unrender.machine.events import Event
 from unrender.messages.wire import Message
 from unrender.parser.streaming import Parser
 
-MAX_HELD = 8
-"""Tokens held for a character that is not all there; no character of UTF-8 takes more than four."""
 _HALF = "\ufffd"
 """What decoders write for half a character."""
 

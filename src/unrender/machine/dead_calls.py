@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from unrender.machine.instructions import MAX_BLANK, SPACE
+from unrender.limits import MAX_BLANK, MAX_BROKEN
+from unrender.machine.instructions import SPACE
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
 
-MAX_BROKEN = 256
-"""Longest text between the brace of a broken call and its closing brace, in characters; longer text is content."""
 _WORD = re.compile(rf"[^\s{{}}]{{0,{MAX_BROKEN}}}")
 _NOWHERE, _UNDECIDED = -1, -2
 

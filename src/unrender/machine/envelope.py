@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unrender.format import CallSyntax, Envelope, Slot
+from unrender.limits import MAX_NAME
 from unrender.machine.arguments import run_scanner
-from unrender.machine.instructions import MAX_NAME, take_space
+from unrender.machine.instructions import take_space
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder

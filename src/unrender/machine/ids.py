@@ -14,6 +14,7 @@ from functools import partial
 from itertools import count
 
 from unrender.format import CallSyntax, Part, Slot
+from unrender.limits import MOST_REFUSED_IDS
 
 IdMaker = Callable[[int, str], str]
 """The position of a call in the conversation, counted from 0, and the tool's name → its id."""
@@ -22,8 +23,6 @@ _PAIRS = tuple(first + second for second in _ALPHABET for first in _ALPHABET)
 _LENGTH = 9
 """The strictest form that templates ask of an id: nine letters and digits."""
 _IDS = len(_ALPHABET) ** _LENGTH
-_MOST_REFUSED = 100
-"""Ids of a caller's maker that are taken already, in a row; then a random one is given."""
 
 
 def random_id(_position: int, _name: str) -> str:
@@ -104,5 +103,5 @@ class CallIds:
     def _offered(self, index: int, name: str, written: str) -> Iterable[str]:
         yield written
         first = self.offset + index
-        yield from (self.make(first + more, name) for more in range(_MOST_REFUSED))
+        yield from (self.make(first + more, name) for more in range(MOST_REFUSED_IDS))
         yield from (random_id(more, name) for more in count())

@@ -9,17 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from unrender.limits import MAX_BLANK, MAX_NAME
 from unrender.machine.interpreter import Machine
 from unrender.machine.policy import CallsInReasoning
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
 from unrender.values.flow import Flow
-
-MAX_BLANK = 64
-"""White space held back at a boundary, in characters; more of it is content."""
-
-MAX_NAME = 1200
-"""Longest tool or argument name, in characters."""
 
 SPACE = re.compile(r"\s*")
 BACKQUOTES = "```"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Protocol, Self
 
 from unrender.errors import MalformedOutput
+from unrender.limits import FREE_REREADS
 from unrender.machine.events import (
     ArgumentsText,
     ContentText,
@@ -42,8 +43,6 @@ from unrender.values.flow import Scanner
 
 ABANDONED = 1 << 30
 """Counts as more closing markers than any call has: none is missed."""
-FREE_REREADS = 8_192
-"""Characters that may be read again for nothing, beside as many as the output has; then what breaks off is text as it is."""
 
 
 OR = " or "

@@ -9,16 +9,11 @@ import re
 from dataclasses import dataclass
 
 from unrender.format import Slot
-from unrender.machine.instructions import MAX_NAME, take_literal
+from unrender.limits import MAX_NAME, MAX_STOPS, MAX_WORDS
+from unrender.machine.instructions import take_literal
 from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder
-
-MAX_WORDS = 128
-"""Longest run of words in a call's header that say nothing to the parser, in characters."""
-
-MAX_STOPS = 16
-"""Places inside one word where it may end, that are tried."""
 
 _NAME_END = re.compile(r"""[\s"'{}\[\]()<>,=]""")
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.machine.instructions import MAX_BLANK, SPACE, tool_at
+from unrender.limits import MAX_BLANK
+from unrender.machine.instructions import SPACE, tool_at
 from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.messages.wire import CallStatus
 from unrender.nodes import Role

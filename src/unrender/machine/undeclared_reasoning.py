@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unrender.machine.instructions import MAX_BLANK, SPACE
+from unrender.limits import MAX_BLANK
+from unrender.machine.instructions import SPACE
 from unrender.machine.interpreter import Machine
 from unrender.machine.policy import UndeclaredReasoning
 from unrender.nodes import Role

@@ -15,10 +15,9 @@ from typing import Any
 
 from unrender.cache import kept
 from unrender.errors import MessageError
+from unrender.limits import MAX_TOOLS
 from unrender.messages.wire import Message
 
-MAX_TOOLS = 4096
-"""More tools than any prompt holds."""
 _SCHEMA_NAMES = ("parameters", "input_schema", "inputSchema")
 """What OpenAI, Anthropic and MCP call a tool's JSON Schema."""
 _CUSTOM = "a call of it is free text; offer a function with one text as its parameter"

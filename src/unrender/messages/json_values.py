@@ -9,11 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from unrender.errors import MessageError
+from unrender.limits import DEEPEST_VALUE, MOST_VALUES
 
-DEEPEST = 500
-"""Levels of lists and objects inside each other in a message, a tool or a schema."""
-MOST_VALUES = 1_000_000
-"""Lists and objects in a conversation, or in one tool."""
 _Place = tuple["_Place | None", Any]
 """A key, after the place of what holds it."""
 _SCALARS = (str, int, float, type(None))
@@ -28,7 +25,7 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
     """
     level: list[tuple[Any, _Place | None]] = [(value, None)]
     total = 0
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST_VALUE):
         deeper: list[tuple[Any, _Place | None]] = []
         for holder, place in level:
             for key, item in _items(holder):
@@ -47,7 +44,7 @@ def check_values(value: Any, *, where: str, only_json: bool = True) -> None:
         if not deeper:
             return
         level = deeper
-    _refuse(level[0][1], where, f"expected at most {DEEPEST} levels of lists and objects, found more")
+    _refuse(level[0][1], where, f"expected at most {DEEPEST_VALUE} levels of lists and objects, found more")
 
 
 def _items(holder: Any) -> Iterable[tuple[Any, Any]]:

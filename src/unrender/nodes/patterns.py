@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from unrender.cache import kept
 from unrender.errors import GrammarError
+from unrender.limits import MAX_GROUPS, MAX_KNOWN_STATES, MAX_PATTERN, MAX_QUANTIFIER_DIGITS, MAX_REPETITIONS, MAX_WORK
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Repeat, Sequence
 
 Ranges = tuple[tuple[str, str], ...]
@@ -37,13 +38,6 @@ _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None
 _HEX = frozenset("0123456789ABCDEFabcdef")
 _SURROGATES = (0xD800, 0xDFFF)
 _END = 0x110000
-MAX_PATTERN = 10_000
-"""Characters of a pattern, and of what it says with its repetitions written out."""
-MAX_REPETITIONS = 1_000
-"""The highest number in a quantifier: engines refuse more."""
-MAX_GROUPS = 32
-"""How deep groups may be nested."""
-_MAX_DIGITS = 9
 
 
 class UnsupportedPattern(ValueError):
@@ -206,7 +200,7 @@ class _Reader:
         start = self.position
         while self.peek() and self.peek() in "0123456789":
             self.position += 1
-        digits = self.pattern[start : self.position].lstrip("0")[: _MAX_DIGITS + 1]
+        digits = self.pattern[start : self.position].lstrip("0")[: MAX_QUANTIFIER_DIGITS + 1]
         return int(digits or "0") if self.position > start else None
 
     def atom(self) -> _Item:
@@ -364,10 +358,6 @@ def _escape(character: str) -> str:
     return f"\\{character}" if character in _SPECIAL else character
 
 
-MAX_WORK = 2_000_000
-"""Steps between states for one text; a text that needs more counts as matched."""
-_MAX_CACHED = 1_000
-
 States = frozenset[int]
 
 
@@ -410,7 +400,7 @@ class _Automaton:
             states = following[character]
             if not states:
                 return False
-        if len(self.known) > _MAX_CACHED:
+        if len(self.known) > MAX_KNOWN_STATES:
             self.known.clear()
         return _ACCEPT in states
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from os.path import commonprefix
 
+from unrender.limits import MAX_EXCLUDED_WORD, MOST_CLASSES
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Repeat, Sequence, walk
 from unrender.nodes.patterns import Ranges, choice, complement, read_pattern
 
@@ -199,13 +200,9 @@ def _encode_class(node: Chars, alphabet: Alphabet) -> Node:
     found = alphabet.classes.get(node)
     if found is None:
         found = _written_class(node, alphabet)
-        if len(alphabet.classes) < _MOST_CLASSES:
+        if len(alphabet.classes) < MOST_CLASSES:
             alphabet.classes[node] = found
     return found
-
-
-_MOST_CLASSES = 512
-"""Classes of characters that are remembered for an alphabet."""
 
 
 def _written_class(node: Chars, alphabet: Alphabet) -> Node:
@@ -244,21 +241,17 @@ def between(character: Node, minimum: int, maximum: int | None) -> Node:
     return Repeat(character, minimum, maximum)
 
 
-MAX_WORD = 100
-"""Longer words are not told apart from others."""
-
-
 def all_but(words: Iterable[str], alphabet: Alphabet) -> Node:
     """Return the node of every text except `words`, as written in `alphabet`.
 
-    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_WORD` are not
+    Escapes that would spell a forbidden word in another way are left out. Words longer than `MAX_EXCLUDED_WORD` are not
     excluded.
     """
     return _all_but(_told_apart(words), 0, alphabet)
 
 
 def _told_apart(words: Iterable[str]) -> list[str]:
-    return sorted({word for word in words if len(word) <= MAX_WORD})
+    return sorted({word for word in words if len(word) <= MAX_EXCLUDED_WORD})
 
 
 def branches(words: Iterable[str]) -> int:

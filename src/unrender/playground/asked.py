@@ -13,12 +13,11 @@ from unrender.cache import kept
 from unrender.chat_template import ChatTemplate
 from unrender.errors import UnrenderError
 from unrender.format import Format
+from unrender.limits import LONGEST_PLAYGROUND_TEXT
 from unrender.turn import Turn
 
 Kind = TypeVar("Kind")
 
-LONGEST = 1_000_000
-"""Characters of any text that is sent."""
 _WORDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 _QUESTION: list[Any] = [{"role": "user", "content": "Hello"}]
 _THINKING: Mapping[str, Mapping[str, bool]] = {
@@ -36,15 +35,15 @@ class BadQuestion(UnrenderError):
 def field(data: Mapping[str, Any], name: str, kind: type[Kind], default: Kind) -> Kind:
     """Return a field of the question; `default` if it is missing or null.
 
-    Raises `BadQuestion`, naming the field, when it has another type, or is a text of more than `LONGEST` characters.
+    Raises `BadQuestion`, naming the field, when it has another type, or is a text of more than `LONGEST_PLAYGROUND_TEXT` characters.
     """
     value = data.get(name)
     if value is None:
         return default
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise BadQuestion(f"{name}: expected {_WORDS[kind]}, found {value!r:.80}")
-    if isinstance(value, str) and len(value) > LONGEST:
-        raise BadQuestion(f"{name}: expected at most {LONGEST} characters, found {len(value)}")
+    if isinstance(value, str) and len(value) > LONGEST_PLAYGROUND_TEXT:
+        raise BadQuestion(f"{name}: expected at most {LONGEST_PLAYGROUND_TEXT} characters, found {len(value)}")
     return value
 
 

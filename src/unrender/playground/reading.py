@@ -10,13 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from unrender.limits import MOST_FILM_STEPS
 from unrender.machine.events import Event
 from unrender.machine.ids import numbered_id
 from unrender.parser.completions import deltas
 from unrender.turn import Turn
-
-MOST = 5_000
-"""Steps of a film."""
 
 
 def film(turn: Turn, text: str, chunk: int) -> dict[str, Any]:
@@ -24,7 +22,7 @@ def film(turn: Turn, text: str, chunk: int) -> dict[str, Any]:
 
     No text raises an error.
     """
-    size = max(chunk, 1, -(-len(text) // MOST))
+    size = max(chunk, 1, -(-len(text) // MOST_FILM_STEPS))
     return _film(turn, [text[at : at + size] for at in range(0, len(text), size)]) | {"chunk": size}
 
 
@@ -33,7 +31,7 @@ def recorded(turn: Turn, chunks: Sequence[str]) -> dict[str, Any]:
 
     If there are too many chunks, neighbours are joined.
     """
-    together = max(1, -(-len(chunks) // MOST))
+    together = max(1, -(-len(chunks) // MOST_FILM_STEPS))
     return _film(turn, ["".join(chunks[at : at + together]) for at in range(0, len(chunks), together)]) | {"chunk": 0}
 
 

@@ -23,10 +23,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unrender.chat_template import ChatTemplate
+from unrender.limits import LONGEST_BODY
 from unrender.playground.questions import answer
 
-LONGEST_BODY = 8_000_000
-"""Bytes of a question."""
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """Names under which the page may be asked for; others are another site's, pointed at this machine."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -12,6 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from unrender.limits import (
+    DEEPEST_VALUE,
+    RENDERING_CHARACTERS,
+    RENDERING_ITEMS,
+    RENDERING_SECONDS,
+    RENDERING_STEPS,
+    TEMPLATE_CHARACTERS,
+    TEMPLATE_NODES,
+    TEMPLATE_SCOPES,
+)
 from unrender.rendering.printing import inside
 
 _BULK = 50_000
@@ -22,8 +32,6 @@ _ITEM = 8
 """Characters that an item of a list counts as."""
 _NODE = 12
 """Characters that an inner value counts as: it costs more time than its text."""
-_DEEPEST = 500
-"""Levels of values inside values. Hashing deeper ones overflows Python's stack, which ends the process."""
 
 # Where the clock of a thread is missing (WebAssembly), the wall's has to do.
 now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
@@ -33,19 +41,19 @@ now: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 class Limits:
     """Limits for one rendering. The defaults leave room for a conversation of some million tokens."""
 
-    steps: int = 2_000_000
+    steps: int = RENDERING_STEPS
     """Rounds of loops, calls, filters, look-ups and outputs."""
-    characters: int = 10_000_000
+    characters: int = RENDERING_CHARACTERS
     """Characters of the output, and of any text made on the way; all texts together may be ten times as long."""
-    items: int = 200_000
+    items: int = RENDERING_ITEMS
     """Items of any list made on the way; all lists together may be 25 times as long."""
-    seconds: float = 1.0
+    seconds: float = RENDERING_SECONDS
     """Processor time of the rendering thread, so that a busy machine changes nothing."""
-    source: int = 200_000
+    source: int = TEMPLATE_CHARACTERS
     """Characters of the template itself."""
-    nodes: int = 30_000
+    nodes: int = TEMPLATE_NODES
     """Expressions and statements of the template. Jinja's compiler needs about a second for so many."""
-    scopes: int = 500_000
+    scopes: int = TEMPLATE_SCOPES
     """Statements that open a scope or a branch, times names: for each, the compiler looks at all names."""
 
 
@@ -133,8 +141,8 @@ class Budget:
             if total + _NODE * len(deeper) > limit:
                 raise Exhausted(f"the template makes a text of more than {limit} characters")
             depth, level = depth + 1, deeper
-            if depth > _DEEPEST and level:
-                raise Exhausted(f"the template nests values more than {_DEEPEST} levels deep")
+            if depth > DEEPEST_VALUE and level:
+                raise Exhausted(f"the template nests values more than {DEEPEST_VALUE} levels deep")
         self._work(total)
         return total
 

@@ -13,16 +13,11 @@ from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from unrender.errors import TemplateError
+from unrender.limits import DEEPEST_GGUF_ARRAY, LONGEST_GGUF_STRING, MOST_GGUF_VALUES
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _STRING, _ARRAY = 8, 9
-_LONGEST_STRING = 64_000_000
-"""Bytes of a string that is read."""
-_MOST_VALUES = 5_000_000
-"""Pairs and items of arrays that are read or skipped one by one; the largest vocabularies need a fifth."""
-_DEEPEST_ARRAY = 4
-"""Arrays in arrays; known files have none."""
 _NUMBERS: Mapping[int, str] = MappingProxyType(
     {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 )
@@ -90,10 +85,10 @@ class _Reader:
 
     def _count(self, depth: int) -> None:
         self._values += 1
-        if self._values > _MOST_VALUES:
-            raise TemplateError(f"{self._path}: expected at most {_MOST_VALUES} values in the GGUF metadata")
-        if depth > _DEEPEST_ARRAY:
-            raise TemplateError(f"{self._path}: expected at most {_DEEPEST_ARRAY} arrays inside each other")
+        if self._values > MOST_GGUF_VALUES:
+            raise TemplateError(f"{self._path}: expected at most {MOST_GGUF_VALUES} values in the GGUF metadata")
+        if depth > DEEPEST_GGUF_ARRAY:
+            raise TemplateError(f"{self._path}: expected at most {DEEPEST_GGUF_ARRAY} arrays inside each other")
 
     def _code(self, kind: int) -> str:
         if kind not in _NUMBERS:
@@ -107,8 +102,10 @@ class _Reader:
     def _string(self) -> str:
         length = self._number("Q")
         self._check(length)
-        if length > _LONGEST_STRING:
-            raise TemplateError(f"{self._path}: expected strings of at most {_LONGEST_STRING} bytes, found {length}")
+        if length > LONGEST_GGUF_STRING:
+            raise TemplateError(
+                f"{self._path}: expected strings of at most {LONGEST_GGUF_STRING} bytes, found {length}"
+            )
         return self._take(length).decode("utf-8", "replace")
 
     def _pass(self, count: int) -> None:

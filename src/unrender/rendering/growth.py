@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from unrender.limits import (
+    LONGEST_INTEGER,
+    LONGEST_SLOW_LIST,
+    LONGEST_SLOW_TEXT,
+    MOST_ODD_KEYS,
+    MOST_ROUNDED_DIGITS,
+    MOST_TEXT_COMPARISONS,
+)
 from unrender.rendering.cost import Budget, Exhausted
 from unrender.rendering.formatting import percent_widths
 
 TEXT = (str, bytes, bytearray)
-_LONGEST_INTEGER = 8192  # bits; Python itself refuses to print much longer ones
-_LONGEST_SLOW_TEXT = 100_000  # characters; what searches or wraps needs microseconds for each
-_LONGEST_SLOW_LIST = 400_000  # weight; sorting compares everything inside
-_MOST_COMPARISONS = 100_000_000  # of characters, where a text is searched naively
-_MOST_ODD_KEYS = 5_000  # hashed in one go; numbers and tuples can be chosen so that their hashes collide
-_MOST_DIGITS = 1_000  # to which a number is rounded
 
-_INTEGER_ERROR = f"the template makes an integer of more than {_LONGEST_INTEGER} bits"
+_INTEGER_ERROR = f"the template makes an integer of more than {LONGEST_INTEGER} bits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def guard_result(budget: Budget, result: Any) -> None:
 
 def guard_integer(value: int) -> None:
     """Refuse an integer that is so long that calculating with it takes time."""
-    if value.bit_length() > _LONGEST_INTEGER:
+    if value.bit_length() > LONGEST_INTEGER:
         raise Exhausted(_INTEGER_ERROR)
 
 
@@ -98,14 +100,14 @@ def guard_keys(budget: Budget, asked: Asked) -> None:
             odd += sum(not isinstance(pair[0], str) for pair in items if isinstance(pair, list | tuple) and pair)
         elif isinstance(items, Mapping):
             odd += sum(not isinstance(key, str) for key in items)
-    if odd > _MOST_ODD_KEYS:
-        raise Exhausted(f"the template hashes more than {_MOST_ODD_KEYS} keys that are not text at once")
+    if odd > MOST_ODD_KEYS:
+        raise Exhausted(f"the template hashes more than {MOST_ODD_KEYS} keys that are not text at once")
 
 
 def guard_comparisons(text: str | bytes | bytearray, part: Any) -> None:
     """Refuse to search a long text for a long part."""
-    if isinstance(part, TEXT) and len(text) * len(part) > _MOST_COMPARISONS:
-        raise Exhausted(f"the template compares more than {_MOST_COMPARISONS} characters at once")
+    if isinstance(part, TEXT) and len(text) * len(part) > MOST_TEXT_COMPARISONS:
+        raise Exhausted(f"the template compares more than {MOST_TEXT_COMPARISONS} characters at once")
 
 
 def guard_padding(budget: Budget, asked: Asked) -> None:
@@ -139,8 +141,8 @@ def guard_percent(budget: Budget, asked: Asked) -> None:
 def guard_slow_text(budget: Budget, asked: Asked) -> None:
     """Guard filters and methods that take microseconds for each character."""
     size = budget.weigh(asked.value)
-    if size > _LONGEST_SLOW_TEXT:
-        raise Exhausted(f"the template searches a text of more than {_LONGEST_SLOW_TEXT} characters")
+    if size > LONGEST_SLOW_TEXT:
+        raise Exhausted(f"the template searches a text of more than {LONGEST_SLOW_TEXT} characters")
     budget.text(size * (1 + sum(len(item) for item in asked.given if isinstance(item, str))))
 
 
@@ -153,8 +155,8 @@ def guard_numeric(value: Any) -> None:
 def guard_slow_list(budget: Budget, asked: Asked) -> None:
     """Guard filters and methods that sort or compare items."""
     _guard_items(budget, asked)
-    if budget.weigh(asked.value) > _LONGEST_SLOW_LIST:
-        raise Exhausted(f"the template compares more than {_LONGEST_SLOW_LIST} characters of list items")
+    if budget.weigh(asked.value) > LONGEST_SLOW_LIST:
+        raise Exhausted(f"the template compares more than {LONGEST_SLOW_LIST} characters of list items")
 
 
 def count_of(text: str | bytes | bytearray, part: Any) -> int:
@@ -169,7 +171,7 @@ def count_of(text: str | bytes | bytearray, part: Any) -> int:
 def _guard_integers(operator: str, left: int, right: int) -> None:
     bits, more = left.bit_length(), right.bit_length()
     made = {"**": bits * right, "*": bits + more}.get(operator, 1 + max(bits, more))
-    if made > _LONGEST_INTEGER:
+    if made > LONGEST_INTEGER:
         raise Exhausted(_INTEGER_ERROR)
 
 
@@ -195,8 +197,8 @@ def _guard_items(budget: Budget, asked: Asked) -> None:
     """Guard what walks over items in one go, or splits the name of an attribute."""
     if isinstance(asked.value, Sized):
         budget.items(len(asked.value))
-    if any(isinstance(item, str) and len(item) > _LONGEST_SLOW_TEXT for item in asked.given):
-        raise Exhausted(f"the template looks up a name of more than {_LONGEST_SLOW_TEXT} characters")
+    if any(isinstance(item, str) and len(item) > LONGEST_SLOW_TEXT for item in asked.given):
+        raise Exhausted(f"the template looks up a name of more than {LONGEST_SLOW_TEXT} characters")
 
 
 def _guard_unique(budget: Budget, asked: Asked) -> None:
@@ -215,8 +217,8 @@ def _guard_batches(budget: Budget, asked: Asked) -> None:
 def _guard_round(budget: Budget, asked: Asked) -> None:
     guard_numeric(asked.value)
     budget.step()
-    if any(isinstance(item, int) and abs(item) > _MOST_DIGITS for item in asked.given):
-        raise Exhausted(f"the template rounds to more than {_MOST_DIGITS} digits")
+    if any(isinstance(item, int) and abs(item) > MOST_ROUNDED_DIGITS for item in asked.given):
+        raise Exhausted(f"the template rounds to more than {MOST_ROUNDED_DIGITS} digits")
 
 
 def _flat(values: list[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from unrender.errors import TemplateError
 from unrender.freezing import frozen
+from unrender.limits import LARGEST_TEMPLATE_FILE, LONGEST_HUB_ERROR, LONGEST_PATH
 from unrender.rendering import gguf
 
 _log = logging.getLogger("unrender.template")
@@ -32,10 +33,6 @@ _PLACES = ("processor_config.json", "chat_template.json", _CONFIG)
 _HUB_FILES = (*_PLACES, _TOKENS, _JINJA, f"{_MORE}/*.jinja")
 _GGUF_TEMPLATE = "tokenizer.chat_template"
 _GGUF_TOKENS = "tokenizer.ggml.tokens"
-_LARGEST_FILE = 64_000_000
-"""Bytes of a file that is read whole."""
-_LONGEST_NAME = 200
-"""Characters of a path that an error repeats."""
 _GGUF_IDS = ("tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id")
 
 
@@ -217,13 +214,13 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _short(path: Path) -> str:
     name = str(path)
-    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    return name if len(name) <= LONGEST_PATH else f"{name[:LONGEST_PATH]}…"
 
 
 def _read(path: Path) -> str:
     size = path.stat().st_size
-    if size > _LARGEST_FILE:
-        raise TemplateError(f"{path}: expected at most {_LARGEST_FILE} bytes, found {size}")
+    if size > LARGEST_TEMPLATE_FILE:
+        raise TemplateError(f"{path}: expected at most {LARGEST_TEMPLATE_FILE} bytes, found {size}")
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -254,10 +251,6 @@ def _looks_like_id(name: str) -> bool:
     return is_id and Path(name).suffix not in (".jinja", ".json", ".gguf")
 
 
-_LONGEST_ERROR = 300
-"""Characters of what the hub's client says that are told; it says it in many lines."""
-
-
 def _download(name: str) -> Path:
     try:
         import huggingface_hub  # noqa: PLC0415 -- an extra
@@ -268,5 +261,5 @@ def _download(name: str) -> Path:
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(_HUB_FILES)))
     except Exception as error:  # the hub's client raises many kinds, from HTTP to the file system
-        said = " ".join(str(error).split())[:_LONGEST_ERROR]
+        said = " ".join(str(error).split())[:LONGEST_HUB_ERROR]
         raise TemplateError(f"{name}: no such file or directory, and not readable from the hub: {said}") from error

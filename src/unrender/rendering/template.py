@@ -26,15 +26,13 @@ from typing import Any
 import jinja2
 
 from unrender.errors import MessageError, TemplateError
-from unrender.messages.json_values import DEEPEST, MOST_VALUES
+from unrender.limits import DEEPEST_VALUE, LONGEST_TEMPLATE_ERROR, MOST_VALUES
 from unrender.rendering.cost import Budget, Exhausted, Limits
 from unrender.rendering.facts import Facts
 from unrender.rendering.printing import without_addresses
 from unrender.rendering.sandbox import Sandbox
 
 _TOO_DEEP = "the template is nested or recurses too deeply"
-_LONGEST_ERROR = 2000
-"""Characters of an error that are kept: a template may raise with any text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,8 +250,8 @@ def _careful_copy(value: Any, where: str) -> Any:
     count = 0
     while waiting:
         holder, key, depth = waiting.pop()
-        if depth > DEEPEST:
-            raise MessageError(f"{where}: expected at most {DEEPEST} levels of lists and objects, found more")
+        if depth > DEEPEST_VALUE:
+            raise MessageError(f"{where}: expected at most {DEEPEST_VALUE} levels of lists and objects, found more")
         count += 1
         if count > MOST_VALUES:
             raise MessageError(f"{where}: expected at most {MOST_VALUES} lists and objects, found more")
@@ -282,4 +280,4 @@ def _copied_alone(item: Any, where: str) -> Any:
 
 
 def _shortened(message: str) -> str:
-    return message if len(message) <= _LONGEST_ERROR else f"{message[:_LONGEST_ERROR]}…"
+    return message if len(message) <= LONGEST_TEMPLATE_ERROR else f"{message[:LONGEST_TEMPLATE_ERROR]}…"

@@ -14,17 +14,12 @@ from math import isfinite
 from typing import Any
 
 from unrender.cache import kept
+from unrender.limits import MAX_COMPARISONS, MAX_JUDGED, MAX_VALUE_DEPTH
 from unrender.nodes.patterns import matches
 from unrender.schema import shapes
 from unrender.schema.shapes import Object, Reference, Shape, Text, alternatives
 
 Definitions = Mapping[str, Shape]
-MAX_JUDGED = 100_000
-"""Shapes that are compared with one value and its parts; beyond that everything is admitted."""
-MAX_VALUE_DEPTH = 64
-"""How deep a value is looked at."""
-MAX_COMPARISONS = 10_000
-"""Pairs of alternatives that are compared to tell two shapes apart."""
 _MAX_EXACT = 2**63
 
 

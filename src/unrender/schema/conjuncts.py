@@ -11,11 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from unrender.errors import GrammarError
+from unrender.limits import MAX_BREAKS, MAX_COMPLEMENT_DEPTH
 from unrender.schema.places import Place, pointer, shown
 from unrender.schema.references import References
-
-MAX_BREAKS = 64
-"""Ways to break a schema that are written down."""
 
 Report = Callable[[str, str, str], None]
 
@@ -126,8 +124,6 @@ ABSENT = "\0absent"
 """Our own keyword: the names of properties that an object must not have."""
 MEMBERS = "\0members"
 """Our own keyword: properties that an object must have; it declares none, so the object stays open."""
-MAX_DEPTH = 16
-"""How deep a schema is broken."""
 
 ITEMS = "\0items"
 """Our own keyword: the first items of a list, like `prefixItems`; it evaluates none."""
@@ -150,7 +146,7 @@ def complement(schema: Any, depth: int = 0) -> list[Any] | None:
     """
     if isinstance(schema, bool):
         return [] if schema else [True]
-    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+    if not isinstance(schema, Mapping) or depth > MAX_COMPLEMENT_DEPTH:
         return None
     if is_listing(schema):
         return [{"not": schema}]

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
+from unrender.limits import LARGEST_MODULUS, MAX_INTEGER_DIGITS
 from unrender.nodes import Chars, Choice, Literal, Node, Optional, Ref, Sequence
 from unrender.nodes.patterns import choice
 from unrender.schema.shapes import Integer, Number
 
-MAX_DIGITS = 18
-"""Digits of a number without bounds: what every engine's 64-bit integers hold, and no model runs on for ever."""
-
 _ENUMERABLE = 256
 """A range with at most this many multiples is written out."""
-_LARGEST_MODULUS = 64
 _NONZERO = Chars((("1", "9"),))
 
 
@@ -51,7 +48,7 @@ def _natural(low: int, high: int | None) -> list[Node]:
 
 
 def _unbounded(low: int) -> list[Node]:
-    most = max(MAX_DIGITS, len(str(low)) + 1)
+    most = max(MAX_INTEGER_DIGITS, len(str(low)) + 1)
     if low == 0:
         return [Literal("0"), Sequence((_NONZERO, _digits(0, most - 1)))]
     width = len(str(low))
@@ -98,13 +95,13 @@ class MultipleRules:
 
 def multiples(shape: Integer) -> MultipleRules | None:
     """Return the multiples of `shape.multiple` within its bounds; None when a grammar cannot express them."""
-    step, most = shape.multiple, 10**MAX_DIGITS - 1
+    step, most = shape.multiple, 10**MAX_INTEGER_DIGITS - 1
     low = None if shape.minimum is not None and shape.minimum <= -most else shape.minimum
     high = None if shape.maximum is not None and shape.maximum >= most else shape.maximum
     if low is not None and high is not None and (high - low) // step < _ENUMERABLE:
         values = range(-(-low // step) * step, high + 1, step)
         return MultipleRules(choice([Literal(str(value)) for value in values]), {}) if values else None
-    if step > _LARGEST_MODULUS or high is not None or low not in (None, 0, 1):
+    if step > LARGEST_MODULUS or high is not None or low not in (None, 0, 1):
         return None
     return _remainders(step, zero=low != 1, negative=low is None)
 
@@ -135,7 +132,7 @@ def numeric(shape: Integer | Number) -> MultipleRules:
 def number_node(shape: Number) -> Node:
     """Return the node of all numbers that obey the bounds. With bounds, it has no exponents."""
     if shape.fractional:
-        return _fractional(shape.places or MAX_DIGITS)
+        return _fractional(shape.places or MAX_INTEGER_DIGITS)
     if shape.minimum is None and shape.maximum is None:
         return _free_number(shape.places)
     options: list[Node] = []
@@ -157,8 +154,8 @@ def number_node(shape: Number) -> Node:
 
 
 def _free_number(places: int | None) -> Node:
-    whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_DIGITS - 1)))))
-    fraction = Optional(Sequence((Literal("."), _digits(1, places or MAX_DIGITS))))
+    whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_INTEGER_DIGITS - 1)))))
+    fraction = Optional(Sequence((Literal("."), _digits(1, places or MAX_INTEGER_DIGITS))))
     exponent = Optional(
         Sequence((Chars((("E", "E"), ("e", "e"))), Optional(Chars((("+", "+"), ("-", "-")))), _digits(1, 2)))
     )
@@ -168,13 +165,13 @@ def _free_number(places: int | None) -> Node:
 
 def _fractional(places: int) -> Node:
     """Return the node of the numbers that are not whole: some digit after the point is not zero."""
-    whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_DIGITS - 1)))))
+    whole = Choice((Literal("0"), Sequence((_NONZERO, _digits(0, MAX_INTEGER_DIGITS - 1)))))
     return Sequence((Optional(Literal("-")), whole, Literal("."), _not_zero(places, places)))
 
 
 def _not_zero(digits: int, most: int) -> Node:
     """Return up to `digits` digits that are not all zero; a few more where no schema asks for the `most` there may be."""
-    if most >= MAX_DIGITS:
+    if most >= MAX_INTEGER_DIGITS:
         return Sequence((Chars((("0", "0"),), minimum=0, maximum=digits - 1), _NONZERO, _digits(0, digits - 1)))
     zeros = [(Literal("0" * count),) if count else () for count in range(digits)]
     return choice([Sequence((*before, _NONZERO, _digits(0, digits - at - 1))) for at, before in enumerate(zeros)])
@@ -202,7 +199,7 @@ def _magnitudes(low: _Edge, high: _Edge | None, places: int | None) -> list[Node
     """Return nodes for the numbers from `low` to `high`, neither negative: at the edges, and strictly between them."""
     if high is not None and (high.value < low.value or (high.value == low.value and (low.open or high.open))):
         return []
-    most = places or MAX_DIGITS
+    most = places or MAX_INTEGER_DIGITS
     if high is not None and high.whole == low.whole:
         tail = _fraction_between(low, high, most)
         return [Sequence((Literal(str(low.whole)), tail))] if tail is not None else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unrender.limits import MAX_ARRANGED, MAX_RANGE
 from unrender.messages.wire import JsonSchema
 from unrender.schema import shapes
 from unrender.schema.admission import canonical
@@ -15,11 +16,6 @@ from unrender.schema.conjuncts import ITEMS, complement
 from unrender.schema.kinds import TYPES, kinds_of
 from unrender.schema.places import Context, Excluded, Place, Places, shown, size_of
 from unrender.schema.shapes import Array, Contained, Nothing, Shape, alternatives, union
-
-MAX_ARRANGED = 256
-"""Items of all the lists without doubles that are written out."""
-MAX_RANGE = 8
-"""Whole numbers between two bounds that count as few."""
 
 
 def read_array(places: Places, _excluded: Excluded, context: Context) -> Shape:

@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unrender.errors import GrammarError
+from unrender.limits import MAX_EXCLUDED_WORD, MAX_KEY_PATTERNS
 from unrender.nodes import Choice, Literal, Node, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, choice, matches, read_pattern
-from unrender.nodes.texts import MAX_WORD
 from unrender.schema import shapes
 from unrender.schema.admission import admits
 from unrender.schema.conjuncts import ABSENT, MEMBERS
 from unrender.schema.places import Context, Excluded, Place, Places, pointer, shown, size_of
 from unrender.schema.scalars import read_text
 from unrender.schema.shapes import Anything, Nothing, Property, Shape, Text, alternatives, union
-
-MAX_KEY_PATTERNS = 64
-"""Patterns of `patternProperties` that are read for one object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +208,8 @@ def _key_shape(places: Places, context: Context) -> Shape | None:
 
 def _keys(places: Places, names: frozenset[str], context: Context) -> Text:
     """Return the shape of the keys that are not declared."""
-    if any(len(name) > MAX_WORD for name in names):
-        reason = f"names of more than {MAX_WORD} characters may be repeated"
+    if any(len(name) > MAX_EXCLUDED_WORD for name in names):
+        reason = f"names of more than {MAX_EXCLUDED_WORD} characters may be repeated"
         context.report(places[0].path, "additionalProperties", reason)
     shape = _key_shape(places, context)
     if shape is None or isinstance(shape, Anything):

@@ -13,13 +13,9 @@ from typing import Any
 from urllib.parse import urljoin
 
 from unrender.errors import GrammarError
+from unrender.limits import MAX_COUNT, MAX_SCHEMA_DEPTH
 from unrender.messages.wire import JsonSchema
 from unrender.schema.shapes import Shape
-
-MAX_DEPTH = 48
-"""How deep schemas and listed values are nested at most; engines' own JSON readers end soon after twice as many levels."""
-MAX_DIGITS = 40
-"""Digits of a number in a schema, before the point."""
 
 
 def shown(value: Any) -> str:
@@ -171,7 +167,7 @@ class Excluded:
 def _check_json(value: Any, path: str) -> None:
     """Raise `GrammarError` unless `value` is JSON data; what is nested too deep is not looked at."""
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_SCHEMA_DEPTH + 1):
         for item in level:
             if not _is_json(item):
                 raise GrammarError(f"{path}: expected JSON, found {shown(item)}")
@@ -199,9 +195,9 @@ def _parts(value: Any) -> list[Any]:
 
 
 def is_deep(value: Any) -> bool:
-    """Return whether `value` is nested deeper than `MAX_DEPTH`."""
+    """Return whether `value` is nested deeper than `MAX_SCHEMA_DEPTH`."""
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_SCHEMA_DEPTH):
         level = [part for item in level for part in _parts(item)]
         if not level:
             return False
@@ -239,7 +235,3 @@ def _counted_to(place: Place, keyword: str, value: int, context: Context) -> int
         return value
     context.report(place.path, keyword, f"no more than {longest} repetitions are counted")
     return None
-
-
-MAX_COUNT = 10**9
-"""Repetitions that are counted where an engine does it by itself."""

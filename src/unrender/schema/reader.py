@@ -22,24 +22,22 @@ from typing import Any
 from unrender.cache import SHARED, content_key
 from unrender.errors import GrammarError
 from unrender.freezing import FrozenDict, thawed
+from unrender.limits import (
+    MAX_ALTERNATIVES,
+    MAX_CONJUNCTS,
+    MAX_CONJUNCTS_READ,
+    MAX_EXCLUSIVE_BRANCHES,
+    MAX_SCHEMA_DEPTH,
+)
 from unrender.messages.wire import JsonSchema
 from unrender.schema.admission import admits, as_json, canonical, exclusive
 from unrender.schema.conjuncts import ANNOTATIONS, unfolded
 from unrender.schema.keywords import leaf, negation, without_scalar
 from unrender.schema.kinds import finite_definitions, without_endless
-from unrender.schema.places import MAX_DEPTH, Context, Place, is_deep, pointer
+from unrender.schema.places import Context, Place, is_deep, pointer
 from unrender.schema.references import References
 from unrender.schema.shapes import Anything, Constant, Nothing, Reference, Shape, union
 from unrender.schema.weights import Scale, Weight
-
-MAX_STEPS = 50_000
-"""Conjuncts that are read for one schema."""
-MAX_CONJUNCTS = 200
-"""Subschemas that hold for one value."""
-MAX_APART = 8
-"""Branches of a `oneOf` that are told apart by breaking all others."""
-MAX_ALTERNATIVES = 256
-"""Combinations of the branches of several conjuncts. The branches of a single `anyOf` are not limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,9 +163,13 @@ class _Reader:
 
     def over_budget(self) -> str:
         """Return why nothing more is read; empty as long as there is a budget."""
-        if self.depth > MAX_DEPTH:
-            return f"it is nested deeper than {MAX_DEPTH} levels"
-        return f"the whole schema unfolds into more than {MAX_STEPS} parts" if self.count >= MAX_STEPS else ""
+        if self.depth > MAX_SCHEMA_DEPTH:
+            return f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels"
+        return (
+            f"the whole schema unfolds into more than {MAX_CONJUNCTS_READ} parts"
+            if self.count >= MAX_CONJUNCTS_READ
+            else ""
+        )
 
     def read_once(self, key: _Key, places: tuple[Place, ...]) -> Shape:
         self.count += max(len(places), 1)
@@ -261,7 +263,7 @@ class _Reader:
         if keyword == "anyOf" or exclusive(options, self.definitions):
             return union(options)
         broken = [without_scalar(option) for option in listed]
-        if len(broken) > MAX_APART or None in broken:
+        if len(broken) > MAX_EXCLUSIVE_BRANCHES or None in broken:
             self.report(place.path, "oneOf", "its branches may overlap; it is read as anyOf")
             return union(options)
         return union([self.alone(others, listed, broken, at) for at in range(len(listed))])
@@ -278,7 +280,7 @@ class _Reader:
         if isinstance(rest, Reference) and rest.name not in self.definitions:
             self.report(places[0].path, "$ref", "its values are listed inside of what it refers to")
         if any(map(is_deep, values)):
-            self.report(places[0].path, "enum", f"a value is nested deeper than {MAX_DEPTH} levels")
+            self.report(places[0].path, "enum", f"a value is nested deeper than {MAX_SCHEMA_DEPTH} levels")
             return rest
         kept = [Constant(as_json(value)) for value in values if admits(rest, value, self.definitions)]
         return union(list[Shape](kept))

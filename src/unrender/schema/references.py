@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from unrender.errors import GrammarError
+from unrender.limits import MAX_INDEX_DIGITS
 from unrender.messages.wire import JsonSchema
 from unrender.schema.places import Place, base_of, entered, joined, shown, step_text
 
@@ -148,14 +149,12 @@ def _pointed(resource: Place, fragment: str, reference: str, place: Place) -> Pl
 
 
 _MISSING = object()
-_MAX_INDEX = 9
-"""Digits of an index."""
 
 
 def _stepped(target: Any, name: str) -> Any:
     if isinstance(target, Mapping):
         return target.get(name, _MISSING)
-    if isinstance(target, list | tuple) and name.isascii() and name.isdecimal() and len(name) <= _MAX_INDEX:
+    if isinstance(target, list | tuple) and name.isascii() and name.isdecimal() and len(name) <= MAX_INDEX_DIGITS:
         return target[int(name)] if int(name) < len(target) else _MISSING
     return _MISSING
 

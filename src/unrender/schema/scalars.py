@@ -9,12 +9,13 @@ from fractions import Fraction
 from math import ceil, floor, lcm
 
 from unrender.errors import GrammarError
+from unrender.limits import MAX_EXCLUDED_WORD, MAX_FORBIDDEN, MAX_SCHEMA_DIGITS, MAX_STEP
 from unrender.nodes import Chars, Node, Repeat, Sequence
 from unrender.nodes.patterns import UnsupportedPattern, matches, read_pattern
-from unrender.nodes.texts import ANNOTATING_FORMATS, MAX_WORD, format_node
+from unrender.nodes.texts import ANNOTATING_FORMATS, format_node
 from unrender.schema import shapes
 from unrender.schema.integers import multiples
-from unrender.schema.places import MAX_DIGITS, Context, Excluded, Place, Places, bounds_of, pointer, shown, size_of
+from unrender.schema.places import Context, Excluded, Place, Places, bounds_of, pointer, shown, size_of
 from unrender.schema.shapes import Nothing, Shape, Text, union
 
 
@@ -50,9 +51,7 @@ class _Bounds:
         return self.low > self.high or (self.low == self.high and (self.open_low or self.open_high))
 
 
-_HUGE = 10**MAX_DIGITS
-MAX_STEP = 10_000
-"""The largest `multipleOf`: engines count in as many states."""
+_HUGE = 10**MAX_SCHEMA_DIGITS
 
 
 def _bounds(places: Places, context: Context) -> _Bounds:
@@ -72,10 +71,10 @@ def _edges(places: Places, inclusive: str, outward: int, context: Context) -> It
             if abs(value) < _HUGE:
                 yield Decimal(str(value)), keyword == exclusive or place.get(exclusive) is True
             elif (value > 0) == (outward > 0):
-                context.report(place.path, keyword, f"numbers of more than {MAX_DIGITS} digits are not compared")
+                context.report(place.path, keyword, f"numbers of more than {MAX_SCHEMA_DIGITS} digits are not compared")
             else:
                 raise GrammarError(
-                    f"{pointer(place.path)}/{keyword}: expected a number of at most {MAX_DIGITS} digits, found {shown(value)}"
+                    f"{pointer(place.path)}/{keyword}: expected a number of at most {MAX_SCHEMA_DIGITS} digits, found {shown(value)}"
                 )
 
 
@@ -185,14 +184,10 @@ def _beside(shape: shapes.Number, values: list[Decimal]) -> list[shapes.Number]:
     ]
 
 
-MAX_FORBIDDEN = 32
-"""Numbers that are left out one by one."""
-
-
 def _forbidden(places: Places, excluded: Excluded, context: Context) -> list[Decimal]:
     """Return the numbers that `not` forbids one by one, in order."""
     texts = [text for text in excluded.values if text[0] in "-0123456789"]
-    if len(texts) > MAX_FORBIDDEN or any(len(text) > MAX_DIGITS for text in texts):
+    if len(texts) > MAX_FORBIDDEN or any(len(text) > MAX_SCHEMA_DIGITS for text in texts):
         context.report(places[0].path, "not", f"no more than {MAX_FORBIDDEN} numbers are excluded, none of them long")
         return []
     return sorted(map(Decimal, texts))
@@ -203,8 +198,8 @@ def read_text(places: Places, excluded: Excluded, context: Context) -> Shape:
     least, most = size_of(places, "minLength", "maxLength", context)
     if most is not None and least > most:
         return Nothing()
-    for place in places if any(len(word) > MAX_WORD for word in excluded.words) else ():
-        context.report(place.path, "not", f"words of more than {MAX_WORD} characters are not told apart")
+    for place in places if any(len(word) > MAX_EXCLUDED_WORD for word in excluded.words) else ():
+        context.report(place.path, "not", f"words of more than {MAX_EXCLUDED_WORD} characters are not told apart")
     sources = [(place, keyword, node) for place in places for keyword, node in _text_nodes(place, context)]
     for place, keyword, _ in sources[1:]:
         context.report(place.path, keyword, "another pattern or format holds for the same string")

@@ -15,6 +15,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from unrender.limits import (
+    GRAMMAR_CHARACTERS,
+    GRAMMAR_PARTS,
+    GRAMMAR_STEPS,
+    MOST_RANGES,
+    TOOL_CHARACTERS,
+    TOOL_DEPTH,
+    TOOL_PARTS,
+)
 from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
@@ -25,8 +34,6 @@ if TYPE_CHECKING:
     from unrender.schema.reader import Reading
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
-_MOST_RANGES = 200_000
-"""Parts of ranges that are written to weigh one schema: more than the standard budget allows all tools."""
 _PARTS_PER_BRANCH = 10
 """Parts that tell a text from a word at one of its characters: any other one, in all its spellings, and then any text."""
 _ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
@@ -39,17 +46,17 @@ class Budget:
     Exceeding one gives a `GrammarError`, or a wider tool and a `SchemaWarning`.
     """
 
-    tool_parts: int = 50_000
+    tool_parts: int = TOOL_PARTS
     """Shapes, values and places in patterns that one tool's schema may unfold into; a response schema may as well."""
-    tool_characters: int = 500_000
+    tool_characters: int = TOOL_CHARACTERS
     """Characters of the names, values and patterns in one tool's schema."""
-    depth: int = 64
+    depth: int = TOOL_DEPTH
     """How deep a tool's lists and objects may be nested; of a schema less is read."""
-    parts: int = 100_000
+    parts: int = GRAMMAR_PARTS
     """The parts of all tools of a request together."""
-    characters: int = 2_000_000
+    characters: int = GRAMMAR_CHARACTERS
     """The characters of all tools of a request together."""
-    steps: int = 1_000_000
+    steps: int = GRAMMAR_STEPS
     """Steps to join free text with what may follow it."""
 
 
@@ -120,7 +127,7 @@ class Scale:
 
         To write it is the only way to know; when that has shown enough to be too much, the others are not written.
         """
-        if shape in (Integer(), Number()) or self.ranges > _MOST_RANGES:
+        if shape in (Integer(), Number()) or self.ranges > MOST_RANGES:
             return Weight()
         written = numeric(shape)
         weight = _pattern(written.node)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from unrender.limits import MAX_INTEGER_DIGITS
 from unrender.nodes.patterns import write_pattern
 from unrender.schema import shapes
-from unrender.schema.integers import MAX_DIGITS
 from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Shape, Text
 
-_LARGEST = 10**MAX_DIGITS - 1
+_LARGEST = 10**MAX_INTEGER_DIGITS - 1
 
 
 class Unwritable(ValueError):

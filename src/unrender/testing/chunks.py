@@ -9,10 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 
+from unrender.limits import MOST_PAIRS
 from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText
 
-MOST_PAIRS = 500
-"""Places at which a text is cut in two; a longer text is cut at so many places, spread evenly."""
 _RANDOM_SIZES = (3, 12, 60)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from json.encoder import encode_basestring
 
+from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
-MAX_WORD = 256
-"""Longest number or bare word, in characters; longer ones are not values. JSON numbers rarely exceed 25."""
 MAY_GO_ON = re.compile(r" {0,4}\Z")
 """At the end of the buffer: what is there may go on."""
 _HEX = re.compile(r"[0-9a-fA-F]*")

@@ -13,6 +13,7 @@ from typing import Any
 
 from unrender.cache import SHARED
 from unrender.errors import GrammarError
+from unrender.limits import MAX_KNOWN_ARGUMENTS
 from unrender.messages.wire import Tool
 from unrender.schema import shapes
 from unrender.schema.admission import admits
@@ -25,8 +26,6 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle, Status
 ANY: frozenset[str] = frozenset()
 """No statement about the type."""
 STRING = frozenset(("string",))
-MAX_KNOWN = 256
-"""Arguments of a tool whose types stay known."""
 
 
 class Kinds(frozenset[str]):
@@ -139,7 +138,7 @@ class _Arguments:
         return Reading(shape=named, definitions=part.definitions, unsupported=())
 
     def types(self, key: str) -> frozenset[str]:
-        if len(self._types) > MAX_KNOWN:
+        if len(self._types) > MAX_KNOWN_ARGUMENTS:
             self._types.clear()
         if key not in self._types:
             shape = self.shape(key)

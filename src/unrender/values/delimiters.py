@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from unrender.values.atoms import MAX_WORD
+from unrender.limits import MAX_WORD
 from unrender.values.finder import end_of
 
 _SPACE = re.compile(r"[ \t\n\r]*")

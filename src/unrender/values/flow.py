@@ -16,8 +16,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-DEEPEST = 12
-"""Characters of a literal that are looked at: what agrees in so many is left to the instructions."""
+from unrender.limits import LONGEST_HEAD
 
 
 class Taker(Protocol):
@@ -78,7 +77,7 @@ class Flow:
         _plant(heads, last, whole=False)
         options = [f"[{re.escape(characters)}]"] if characters else []
         ends = re.compile("|".join([*options, *_branches(heads)]) or r"(?!)").search
-        options += [re.escape(literal[:DEEPEST]) for literal in literals if literal]
+        options += [re.escape(literal[:LONGEST_HEAD]) for literal in literals if literal]
         self._whole = re.compile("|".join(options) or r"(?!)").search
         self._ends = ends
         return ends(text)
@@ -100,9 +99,9 @@ class Flow:
 def _plant(heads: dict[str, Any], literal: str, *, whole: bool) -> None:
     """Add a literal to a tree of characters; the key "" is where a whole one ends."""
     node = heads
-    for character in literal[:DEEPEST]:
+    for character in literal[:LONGEST_HEAD]:
         node = node.setdefault(character, {})
-    if whole or len(literal) > DEEPEST:
+    if whole or len(literal) > LONGEST_HEAD:
         node[""] = {}
 
 

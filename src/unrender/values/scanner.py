@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from unrender.values.atoms import MAX_WORD, MAY_GO_ON, escape, json_word, may_be_word, read_escape
+from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
+from unrender.values.atoms import MAY_GO_ON, escape, json_word, may_be_word, read_escape
 from unrender.values.delimiters import closing, closing_in_code
 from unrender.values.finder import end_of
 from unrender.values.flow import JSON_STRING
@@ -35,8 +36,6 @@ from unrender.values.wellformed import (
 
 _REPEATED = 24
 """Characters of a text that may come again in the same place: a few of a model's tokens."""
-MAX_DEPTH = 512
-"""Deepest nesting of lists and objects; Python's own json module gives up near 1,000."""
 
 
 class Status(IntEnum):
@@ -157,11 +156,11 @@ class LiteralScanner:
             return False
         if self.state in (STRING, KEY_STRING):
             return self.quote == '"' and self.style.quote_open != '"'
-        return 0 < len(self.stack) <= MAX_DEPTH - LEVELS
+        return 0 < len(self.stack) <= MAX_PARSED_DEPTH - LEVELS
 
     def _well_formed(self, text: str, start: int, pieces: list[str]) -> int:
         """Take JSON as it is; what is none, or not all there, is left to the single steps."""
-        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_DEPTH - LEVELS)
+        at, state, stack, comma, keys = well_formed(text, start, self.state, self.stack, MAX_PARSED_DEPTH - LEVELS)
         if at == start:
             return start
         self.keys += keys
@@ -199,7 +198,7 @@ class LiteralScanner:
         return self._word(text, at, pieces, final)
 
     def _open(self, char: str, at: int, pieces: list[str]) -> tuple[int, Status]:
-        if len(self.stack) >= MAX_DEPTH:
+        if len(self.stack) >= MAX_PARSED_DEPTH:
             return at, FAILED
         self._flush_comma(pieces)
         self.stack += char
@@ -373,7 +372,7 @@ def _taken(text: str, state: int, stack: str, comma: str) -> tuple[str, int, int
 
     Models write the same few characters between their values again and again, in the same places.
     """
-    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_DEPTH - LEVELS)
+    at, state, stack, last, keys = well_formed(text, 0, state, stack, MAX_PARSED_DEPTH - LEVELS)
     if state == END:
         return None
     taken = ""

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import dropwhile, takewhile
 
 from unrender.format import CallSyntax, Part, Slot
+from unrender.limits import MOST_FOLLOWING_NAMES
 from unrender.values.finder import Finder
 
 _GAP = r"\s{0,64}+"
@@ -24,8 +25,6 @@ _LENGTHS = {_GAP: 64, _NAME: 64, _BLANK: 1}
 _FENCE = "```"
 END = "the end of the output"
 """What ends a value that nothing follows."""
-MOST_NAMES = 256
-"""Arguments whose names are looked for; where a tool has more, any name counts."""
 
 
 class Follow:
@@ -60,10 +59,10 @@ class Follow:
 
     def among(self, names: tuple[str, ...]) -> Follow:
         """Return a finder for arguments with these names; in code, an argument may have any name."""
-        if self.in_code or not 0 < len(names) <= MOST_NAMES:
+        if self.in_code or not 0 < len(names) <= MOST_FOLLOWING_NAMES:
             return self
         if names not in self._named:
-            if len(self._named) >= MOST_NAMES:
+            if len(self._named) >= MOST_FOLLOWING_NAMES:
                 self._named.clear()
             self._named[names] = Follow(self.syntax, self.ends, names)
         return self._named[names]

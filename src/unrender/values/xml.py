@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from unrender.limits import MAX_PARSED_DEPTH
 from unrender.schema.shapes import Shape
 from unrender.values.atoms import escape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
@@ -18,7 +19,7 @@ from unrender.values.finder import Finder, end_of
 from unrender.values.keys import duplicate_key
 from unrender.values.notations import Decoder
 from unrender.values.raw import decoded
-from unrender.values.scanner import MAX_DEPTH, Status
+from unrender.values.scanner import Status
 
 _SPACE = re.compile(r"\s*")
 
@@ -111,7 +112,7 @@ class XmlScanner:
 
 def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | None, depth: int = 0) -> str:
     """Return the inside of an element as JSON text."""
-    elements = _elements(text, style) if style.item and depth < MAX_DEPTH // 8 else []
+    elements = _elements(text, style) if style.item and depth < MAX_PARSED_DEPTH // 8 else []
     match _kind([name for name, _ in elements], style, types, schema):
         case "array":
             inner = types.inner(schema, None)

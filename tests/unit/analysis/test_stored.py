@@ -18,6 +18,7 @@ from unrender.cache import SHARED
 from unrender.errors import FormatError
 from unrender.format import Format
 from unrender.formats.locations import VARIABLE as OWN_FORMATS
+from unrender.limits import LARGEST_JSON_FILE
 from unrender.rendering.cost import Limits
 from unrender.rendering.template import Template
 
@@ -101,7 +102,7 @@ DAMAGE = {
     "a broken invariant": lambda text: json.dumps(
         {**json.loads(text), "format": {"version": 1, "tools": {"mode": "json_native"}}}
     ),
-    "too large": lambda text: text + " " * stored.LARGEST_FILE,
+    "too large": lambda text: text + " " * LARGEST_JSON_FILE,
 }
 
 
@@ -180,7 +181,7 @@ def test_an_analysis_that_stopped_early_is_not_kept(folder):
 
 def test_the_number_of_files_is_bounded(folder, monkeypatch):
     """Those that were written first go."""
-    monkeypatch.setattr(stored, "MOST_FILES", 3)
+    monkeypatch.setattr(stored, "MOST_STORED_ANALYSES", 3)
     found = analysis.analyze(Template(SOURCE))
     for number in range(6):
         stored.store(Template(SOURCE + str(number)), found)
@@ -210,7 +211,7 @@ LEFT = {
 
 def test_only_its_own_files_are_removed(folder, monkeypatch):
     """What is too much and has our names and our first words goes; whatever others keep in the folder stays."""
-    monkeypatch.setattr(stored, "MOST_FILES", 1)
+    monkeypatch.setattr(stored, "MOST_STORED_ANALYSES", 1)
     folder.mkdir()
     for name, text in {**FOREIGN, **LEFT}.items():
         (folder / name).write_text(text)
@@ -242,7 +243,7 @@ IN_THE_WAY = {
 @pytest.mark.timeout(30)
 def test_whatever_has_an_entrys_name_does_no_harm(folder, monkeypatch, put):
     """The result is that without a cache; nothing waits, nothing is read whole, and what is not our file stays."""
-    monkeypatch.setattr(stored, "MOST_FILES", 0)
+    monkeypatch.setattr(stored, "MOST_STORED_ANALYSES", 0)
     folder.mkdir()
     (folder / "precious.json").write_text("{}")
     path = stored._path(Template(SOURCE))

@@ -109,7 +109,7 @@ def test_bad_rows_stand_aside(reader):
 
 def test_too_long_lines_are_bad_rows(reader, monkeypatch):
     """A line beyond the limit is passed over, and what follows is read."""
-    monkeypatch.setattr(files, "_LONGEST_LINE", 500)
+    monkeypatch.setattr(files, "LONGEST_BATCH_LINE", 500)
     Path("a.jsonl").write_text(f"{line(0)}\n{'x' * 2000}\n{line(1)}\n", encoding="utf-8")
     read_files(reader, ["a.jsonl"], "out.jsonl", keep=["id"])
 

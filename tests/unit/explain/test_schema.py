@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from unrender.explain.schema import MAX_COMPLAINTS, complaints
+from unrender.explain.schema import complaints
+from unrender.limits import MAX_COMPLAINTS
 from unrender.messages.wire import Tool
 
 SCHEMA = {

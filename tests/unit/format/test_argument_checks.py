@@ -20,7 +20,8 @@ from unrender.format import (
     Typing,
     Words,
 )
-from unrender.format.argument_checks import MAX_INDENT, check_arguments
+from unrender.format.argument_checks import check_arguments
+from unrender.limits import MAX_INDENT
 
 RAW = Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)
 TYPES = (("string", "s"), *((kind, "o") for kind in ("number", "boolean", "null", "object", "array")))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from unrender.format import Arguments, CallSyntax, Codec, Envelope, Part, Slot, Strings, ToolMode, Typing
-from unrender.format.call_checks import MAX_DEPTH, MAX_INDEX, check_tools, is_marked
+from unrender.format.call_checks import check_tools, is_marked
+from unrender.limits import MAX_ENVELOPE_DEPTH, MAX_INDEX
 
 CALLS = CallSyntax(
     mode=ToolMode.TAG_WITH_JSON, call_start="<call>", function=("<fn=", Slot.NAME, ">", Slot.ARGUMENTS, "</fn>")
@@ -265,6 +266,6 @@ def test_a_bracket_opens_a_list_of_calls(changes: dict[str, str], found: list[st
 
 def test_paths_are_bounded() -> None:
     """A longer one is named, and that the function shows another."""
-    for size, found in ((MAX_DEPTH, 1), (MAX_DEPTH + 1, 2)):
+    for size, found in ((MAX_ENVELOPE_DEPTH, 1), (MAX_ENVELOPE_DEPTH + 1, 2)):
         fields = replace(OBJECT.envelope or Envelope(), name_field=("a",) * size)
         assert refused(OBJECT, envelope=fields) == ["envelope.name_field"] * found

@@ -11,7 +11,7 @@ from properties.families import ARRAY, FAMILIES, JSON_WITH_IDS, REQUEST, TAG_AND
 
 from unrender.errors import FormatError
 from unrender.format import Format, TurnTexts
-from unrender.format.checks import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
+from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_TEXT
 from unrender.parser.streaming import Parser
 
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "key", "value", "type")}

@@ -7,7 +7,6 @@ import pytest
 from unrender.format import Arguments, Skeleton, Slot
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import (
-    MAX_PARTS,
     check_after_words,
     check_once,
     check_skeleton,
@@ -15,6 +14,7 @@ from unrender.format.skeleton_checks import (
     literal,
     literals,
 )
+from unrender.limits import MAX_PARTS
 
 NAME, ARGUMENTS, ID, INDEX, COUNT = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT
 KEY, VALUE, ANY, TYPE = Slot.KEY, Slot.VALUE, Slot.ANY, Slot.TYPE

@@ -8,7 +8,8 @@ import h11
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unrender.gateway.framing import MOST_HEAD, MOST_HEADERS, Framing
+from unrender.gateway.framing import Framing
+from unrender.limits import LONGEST_HEAD_OF_REQUEST, MOST_HEADERS
 
 VALUES = st.text("ab,;= \t\x80é", max_size=6).map(lambda text: text.strip(" \t"))
 BODIES = st.binary(max_size=40)
@@ -90,7 +91,7 @@ def test_large_heads_are_refused():
     """A head has a bound, in bytes and in headers; both are told apart from what is wrong."""
     long, many = Framing(), Framing()
 
-    long.take(b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * MOST_HEAD)
+    long.take(b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * LONGEST_HEAD_OF_REQUEST)
     many.take(b"GET / HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * MOST_HEADERS + b"\r\n")
 
     assert long.refused is not None

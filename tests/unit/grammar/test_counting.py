@@ -29,7 +29,8 @@ from unrender.grammar import (
     until,
     zero_or_more,
 )
-from unrender.grammar.counting import MOST_ROUNDS, Count, counted
+from unrender.grammar.counting import Count, counted
+from unrender.limits import MOST_ROUNDS
 
 CALL = tag(Role.CALL, "c")
 MEANT = {

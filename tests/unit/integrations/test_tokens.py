@@ -9,7 +9,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from unrender import ChatTemplate, ContentText, ToolCallStarted
-from unrender.integrations.tokens import MAX_HELD, TokenParser, special_ids_of
+from unrender.integrations.tokens import TokenParser, special_ids_of
+from unrender.limits import MAX_HELD
 
 SOURCE = """{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}
 {%- for call in m.tool_calls or [] -%}

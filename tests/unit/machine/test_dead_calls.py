@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from stepping import machine_at, step, taken
 
+from unrender.limits import FREE_REREADS
 from unrender.machine.dead_calls import BrokenRun, TextRun
 from unrender.machine.events import ContentText, ReasoningText
-from unrender.machine.interpreter import FREE_REREADS, Machine
+from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
 from unrender.values.finder import Finder

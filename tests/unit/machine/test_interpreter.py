@@ -8,6 +8,7 @@ import pytest
 from stepping import FAILED, HERE, TOOLS, machine_at, taken
 
 from unrender.errors import MalformedOutput
+from unrender.limits import FREE_REREADS
 from unrender.machine.events import (
     ArgumentsText,
     ContentText,
@@ -17,7 +18,7 @@ from unrender.machine.events import (
 )
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.instructions import Halt, Jump, Lit
-from unrender.machine.interpreter import ABANDONED, FREE_REREADS, Machine
+from unrender.machine.interpreter import ABANDONED, Machine
 from unrender.machine.ledger import Ledger
 from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, ToolCall, ToolChoice

@@ -11,7 +11,8 @@ from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, Field
 
 from unrender.errors import MessageError
-from unrender.messages.inputs import MAX_TOOLS, plain_messages, plain_response_format, plain_tool, plain_tools
+from unrender.limits import MAX_TOOLS
+from unrender.messages.inputs import plain_messages, plain_response_format, plain_tool, plain_tools
 from unrender.messages.wire import Message
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}

@@ -8,7 +8,8 @@ from types import MappingProxyType
 import pytest
 
 from unrender.errors import MessageError
-from unrender.messages.json_values import DEEPEST, check_values
+from unrender.limits import DEEPEST_VALUE
+from unrender.messages.json_values import check_values
 
 
 def nested(levels: int) -> list[object]:
@@ -26,7 +27,7 @@ def nested(levels: int) -> list[object]:
         datetime.now(UTC),
         {"a": [1, 2.5, True, None, ("x",)]},
         MappingProxyType({"a": {}}),
-        nested(DEEPEST),
+        nested(DEEPEST_VALUE),
     ],
 )
 def test_json_is_let_through(value: object) -> None:
@@ -38,7 +39,7 @@ WRONG = {
     "not JSON": ({"a": [{1}]}, "here.a[0]: expected JSON, found set"),
     "a key that is not text": ({"a": [{"b": {5: 1}}]}, "here.a[0].b: expected text as keys, found 5"),
     "too deep": (
-        nested(DEEPEST + 1),
+        nested(DEEPEST_VALUE + 1),
         f"here{'[0]' * 6}…: expected at most 500 levels of lists and objects, found more",
     ),
     "a long way": (
@@ -71,7 +72,7 @@ def test_other_values_pass_where_json_is_not_asked_for() -> None:
     check_values([datetime.now(UTC), {5: "five"}], where="here", only_json=False)
 
     with pytest.raises(MessageError, match="at most 500 levels"):
-        check_values(nested(DEEPEST + 1), where="here", only_json=False)
+        check_values(nested(DEEPEST_VALUE + 1), where="here", only_json=False)
 
 
 def test_lists_and_objects_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

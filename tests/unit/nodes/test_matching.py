@@ -62,7 +62,7 @@ def test_what_costs_too_much_counts_as_matched(monkeypatch):
 
 def test_the_cache_is_bounded(monkeypatch):
     """Many different texts leave no more sets of states after than the bound."""
-    monkeypatch.setattr(matching, "_MAX_CACHED", 3)
+    monkeypatch.setattr(matching, "MAX_KNOWN_STATES", 3)
     pattern = read_pattern("^.{0,20}x$")
 
     assert [matches(pattern, letter * 9 + "x") for letter in string.ascii_letters] == [True] * 52

@@ -6,8 +6,8 @@ import pytest
 
 from unrender.errors import FormatError, TemplateError
 from unrender.format import Format
+from unrender.limits import LONGEST_PLAYGROUND_TEXT
 from unrender.playground.asked import (
-    LONGEST,
     BadQuestion,
     choices,
     conversation,
@@ -33,7 +33,7 @@ SOURCE = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"
         (False, bool, True, False),
         ([1], list, [], [1]),
         ({"a": 1}, dict, {}, {"a": 1}),
-        ("x" * LONGEST, str, "", "x" * LONGEST),
+        ("x" * LONGEST_PLAYGROUND_TEXT, str, "", "x" * LONGEST_PLAYGROUND_TEXT),
     ],
     ids=str,
 )
@@ -57,7 +57,7 @@ def test_a_field_that_is_left_out():
         (1, bool, "a: expected true or false, found 1"),
         ({}, list, "a: expected a list, found {}"),
         ([], dict, r"a: expected an object, found \[\]"),
-        ("x" * (LONGEST + 1), str, "a: expected at most 1000000 characters, found 1000001"),
+        ("x" * (LONGEST_PLAYGROUND_TEXT + 1), str, "a: expected at most 1000000 characters, found 1000001"),
         (["x" * 200], str, r"a: expected a text, found \['x{78}$"),
     ],
     ids=["number", "text", "true", "half", "one", "object", "list", "long", "quoted"],

@@ -42,7 +42,7 @@ def test_a_film_has_a_step_for_each_chunk(chunk, size, steps):
 @pytest.mark.parametrize(("most", "size", "steps"), [(5, 1, 6), (4, 2, 4), (2, 3, 3), (1, 5, 2)])
 def test_a_film_has_so_many_steps_at_most(monkeypatch, most, size, steps):
     """A long output is fed in larger chunks."""
-    monkeypatch.setattr(reading, "MOST", most)
+    monkeypatch.setattr(reading, "MOST_FILM_STEPS", most)
     shown = film(turn(), "abcde", 1)
 
     assert (shown["chunk"], len(shown["steps"])) == (size, steps)
@@ -51,7 +51,7 @@ def test_a_film_has_so_many_steps_at_most(monkeypatch, most, size, steps):
 @pytest.mark.parametrize(("most", "steps"), [(9, [1, 3, 6, 6]), (3, [1, 3, 6, 6]), (2, [3, 6, 6]), (1, [6, 6])])
 def test_a_recorded_stream_keeps_its_chunks(monkeypatch, most, steps):
     """Neighbours are joined where there are too many."""
-    monkeypatch.setattr(reading, "MOST", most)
+    monkeypatch.setattr(reading, "MOST_FILM_STEPS", most)
     shown = recorded(turn(), ["a", "bc", "def"])
 
     assert (shown["chunk"], fed(shown)) == (0, steps)

@@ -11,7 +11,8 @@ import httpx2
 import pytest
 
 from unrender import ChatTemplate
-from unrender.playground.server import LONGEST_BODY, app
+from unrender.limits import LONGEST_BODY
+from unrender.playground.server import app
 
 PAGE = files("unrender.playground").joinpath("page")
 SOURCE = "{{ messages[0].content }}"

@@ -589,7 +589,7 @@ def test_one_level_more_may_be_anything():
 @pytest.mark.parametrize(("steps", "losses"), [(4, []), (3, ["the whole schema unfolds into more than 3 parts"])])
 def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
     """Each place that is read counts, scalars too; beyond the budget it may be anything."""
-    monkeypatch.setattr(json_schema, "MAX_STEPS", steps)
+    monkeypatch.setattr(json_schema, "MAX_CONJUNCTS_READ", steps)
     properties = {"a": {"type": "string"}, "b": {"minLength": 1}, "c": {"minLength": 2}}
     schema = {"type": "object", "properties": properties, "title": f"{steps} steps"}
 
@@ -598,7 +598,7 @@ def test_the_parts_of_a_schema_are_counted(monkeypatch, steps, losses):
 
 def test_listed_values_are_counted(monkeypatch):
     """Ten values cost as much as reading one place."""
-    monkeypatch.setattr(json_schema, "MAX_STEPS", 14)
+    monkeypatch.setattr(json_schema, "MAX_CONJUNCTS_READ", 14)
     few, many = ({"properties": {"a": {"enum": list(range(n))}, "b": {"minLength": 1}}} for n in (109, 111))
 
     assert read_schema(few).unsupported == ()

@@ -238,7 +238,7 @@ def test_what_is_no_schema_is_an_error_that_names_the_place(schema, message):
 
 def test_a_schema_that_explodes_is_cut_off(monkeypatch):
     """Nested alternatives do not blow up: the rest may be anything, and that is reported."""
-    monkeypatch.setattr("unrender.schema.reader.MAX_STEPS", 50)
+    monkeypatch.setattr("unrender.schema.reader.MAX_CONJUNCTS_READ", 50)
     branches = [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(12)]
 
     assert "schema" in {keyword for _, keyword in reported({"type": "string", "allOf": branches})}

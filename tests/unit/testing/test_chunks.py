@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from unrender import ArgumentsText, ContentText, ReasoningText
+from unrender.limits import MOST_PAIRS
 from unrender.testing import splits
-from unrender.testing.chunks import MOST_PAIRS, merged, pairs, pieces, random_pieces
+from unrender.testing.chunks import merged, pairs, pieces, random_pieces
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "one two three", "é😀\n" * 40])

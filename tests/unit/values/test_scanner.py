@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splitting import splits
 
-from unrender.values.atoms import MAX_WORD, may_be_word
-from unrender.values.scanner import MAX_DEPTH, LiteralScanner, LiteralStyle, Status
+from unrender.limits import MAX_PARSED_DEPTH, MAX_WORD
+from unrender.values.atoms import may_be_word
+from unrender.values.scanner import LiteralScanner, LiteralStyle, Status
 
 LENIENT = LiteralStyle()
 STRICT = LiteralStyle(strict=True)
@@ -119,7 +120,7 @@ def test_a_quote_ends_a_verbatim_string_only_where_a_value_can_end(text: str, ex
         "[1;2]",
         "hello",
         "{1: 2}",
-        "[" * (MAX_DEPTH + 1),
+        "[" * (MAX_PARSED_DEPTH + 1),
         "9" * (MAX_WORD + 1),
     ],
 )
@@ -297,7 +298,7 @@ def test_delimiters_of_several_characters_are_for_bare_keys_inside_lists() -> No
     assert LiteralScanner(BARE).scan('[<|"|>a<|"|>]', 0, final=False) == (13, '["a"]', Status.DONE)
 
 
-@pytest.mark.parametrize(("depth", "status"), [(MAX_DEPTH, Status.MORE), (MAX_DEPTH + 1, Status.FAILED)])
+@pytest.mark.parametrize(("depth", "status"), [(MAX_PARSED_DEPTH, Status.MORE), (MAX_PARSED_DEPTH + 1, Status.FAILED)])
 @pytest.mark.parametrize("style", [LENIENT, STRICT, BARE])
 def test_nesting_is_bounded(depth: int, status: Status, style: LiteralStyle) -> None:
     """The same at every chunking, and in every notation."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unrender.analysis.allowance import MOST_NAMES
 from unrender.analysis.ask.probes import (
     CONTENT,
     CONTENT2,
@@ -25,6 +24,7 @@ from unrender.analysis.find.codecs import VALUES
 from unrender.analysis.find.split import is_tag, openers_of
 from unrender.analysis.find.turn_frame import Frame
 from unrender.format import Format, ToolMode
+from unrender.limits import MOST_TRIED_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,9 @@ def _render_cut(prober: Prober, frame: Frame) -> Iterator[tuple[str, str | None]
 def _closer_constants(constants: Iterable[str]) -> list[str]:
     """Return the string constants that are closing markers, in brackets of whatever kind."""
     texts = (constant.strip() for constant in constants)
-    return sorted(text for text in texts if _is_bracketed(text) and " " not in text and openers_of(text))[:MOST_NAMES]
+    return sorted(text for text in texts if _is_bracketed(text) and " " not in text and openers_of(text))[
+        :MOST_TRIED_NAMES
+    ]
 
 
 def _is_bracketed(text: str) -> bool:

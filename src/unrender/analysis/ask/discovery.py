@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from unrender.analysis.allowance import MOST_NAMES
 from unrender.analysis.ask.probes import (
     CONTENT,
     KEYS,
@@ -32,6 +31,7 @@ from unrender.analysis.ask.probes import (
     user,
 )
 from unrender.analysis.find.split import closers_of, common_prefix, is_tag, lexemes
+from unrender.limits import MOST_REPAIRS, MOST_TRIED_NAMES
 from unrender.rendering.capabilities import Context, ReasoningPlace
 
 _REASONING_WORD = re.compile(r"reason|think|thought|plan", re.IGNORECASE)
@@ -42,8 +42,6 @@ _OFF_WORDS = ("disabled", "off", "none", "no", "false", "never", "disable", "no_
 _ON_WORDS = ("enabled", "on", "true", "always", "enable", "high", "max", "think", "auto", "adaptive")
 _LOW_WORDS = ("minimal", "low")
 """Amounts that some templates take for none."""
-_MOST_REPAIRS = 6
-"""Missing variables that are supplied before the template is given up."""
 _LONG_ID = "call_0123456789abcdef"
 
 
@@ -58,7 +56,7 @@ def discover(prober: Prober) -> Prober:
 def _require(prober: Prober) -> dict[str, Any]:
     """Find what must be supplied so that a plain question renders at all."""
     changes: dict[str, Any] = {}
-    for _ in range(_MOST_REPAIRS):
+    for _ in range(MOST_REPAIRS):
         trial = prober.with_capabilities(**changes)
         text = trial.render([user()], prompt=True, thinking=None)
         if text is not None and USER in text:
@@ -101,7 +99,7 @@ def _find_tools(prober: Prober) -> dict[str, Any]:
     ranked = sorted(names, key=lambda name: (name != prober.capabilities.tools_variable, name != "tools"))
     # A template may write its tools only at the end of a conversation: `{% if messages[-1].role == "assistant" %}`.
     asked = ([user()], [user(), assistant(CONTENT)])
-    for messages, name, as_text in product(asked, ranked[:MOST_NAMES], (False, True)):
+    for messages, name, as_text in product(asked, ranked[:MOST_TRIED_NAMES], (False, True)):
         changes = {"tools_variable": name, "tools_as_text": as_text}
         text = prober.with_capabilities(**changes).render(messages, tools=offered_tools(), thinking=None)
         if text is not None and NAMES[0] in text:
@@ -132,7 +130,7 @@ def _find_thinking(prober: Prober) -> dict[str, Any]:
     names = sorted(
         (name for name in prober.template.variables if _REASONING_WORD.search(name)),
         key=lambda name: (name != "enable_thinking", name != "thinking", name),
-    )[:MOST_NAMES]
+    )[:MOST_TRIED_NAMES]
     for name in names:
         for on, off in _switch_values(prober, name):
             if _switches(prober, on, off, after_question=False):
@@ -279,7 +277,7 @@ def _marks_otherwise(prober: Prober, text: str) -> bool:
 def _reasoning_places(prober: Prober) -> Iterator[tuple[ReasoningPlace, str]]:
     template = prober.template
     names = template.attribute_names | set(template.string_constants)
-    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_NAMES]
+    words = sorted(name for name in names if name.isidentifier() and _REASONING_WORD.search(name))[:MOST_TRIED_NAMES]
     fields = sorted(words, key=lambda name: (name != "reasoning_content", name != "reasoning", name != "thinking"))
     yield from ((ReasoningPlace.FIELD, name) for name in fields)
     yield from ((ReasoningPlace.PART, name) for name in words if name in template.string_constants)

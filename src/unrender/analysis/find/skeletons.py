@@ -9,19 +9,18 @@ from itertools import takewhile
 from unrender.analysis.find.split import is_tag, lexemes
 from unrender.analysis.find.tokens import merge
 from unrender.format import Arguments, CallSyntax, Skeleton, Slot, ToolMode
+from unrender.limits import LONGEST_ATTRIBUTE_LINE
 
 _BRACKETS = {"{": "}", "(": ")", "[": "]"}
 _ATTRIBUTE = re.compile(r"\S+(?:\s+[\w:.-]+=\S*)*\s+[\w:.-]+=[\"']?$")
 _OPEN_TAG = re.compile(r"(?:<+[^<>]*|\[+[^\[\]]*)$")
-_LONGEST_LINE = 1000
-"""Characters before a name in which an attribute is looked for, which takes time by their square."""
 _NAMESPACE = re.compile(r"[\w.]*")
 
 
 def split_opener(text: str) -> tuple[str, str]:
     """Split what is before a name into the call's opener and the tag that holds the name."""
     line = text.rpartition("\n")[2]
-    match = None if len(line) > _LONGEST_LINE else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
+    match = None if len(line) > LONGEST_ATTRIBUTE_LINE else _ATTRIBUTE.search(line) or _OPEN_TAG.search(line)
     if match:
         at = len(text) - len(line) + match.start()
         return text[:at], text[at:]

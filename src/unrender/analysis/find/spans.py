@@ -11,10 +11,9 @@ from itertools import islice
 from typing import Any, assert_never
 
 from unrender.format import Containers
+from unrender.limits import MOST_BRACKETS
 
 _DECODER = json.JSONDecoder()
-_MOST_TRIALS = 400
-"""Brackets tried before a text is taken to hold no JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
     trials = 0
     for match in re.finditer(f"[{re.escape(opener)}]", text[:before]):
         trials += 1
-        if trials > _MOST_TRIALS:
+        if trials > MOST_BRACKETS:
             return
         try:
             value, end = _DECODER.raw_decode(text, match.start())
@@ -57,7 +56,7 @@ def literal_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Spa
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     brace = text.rfind("{", start, at) if at >= 0 else -1
-    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), _MOST_TRIALS):
+    for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
         end = brace + match.end()
         if any(_object_of(containers, text[brace:end]) == arguments for containers in Containers):
             return Span(start=brace, end=end, value=dict(arguments))

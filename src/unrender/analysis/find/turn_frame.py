@@ -15,13 +15,7 @@ from dataclasses import dataclass
 from unrender.analysis.ask.probes import BOS, CONTENT, EOS, NAMES, REASONING, RESULT, USER2, carries_needle
 from unrender.analysis.ask.questions import Asked, Turns
 from unrender.analysis.find.split import closers_of, common_prefix, common_suffix, is_tag, is_word, lexemes
-
-_LONGEST_HEADER = 1000
-"""Characters at the end of a lead in which the header is looked for, which takes time by their square."""
-
-_MOST_BEGINNINGS = 64
-"""Beginnings of a prompt with which an answer is compared."""
-
+from unrender.limits import LONGEST_HEADER, MOST_BEGINNINGS
 
 _SPACE = re.compile(r"\s+|(?<=>)|(?=<)")
 """Where white space is, or may be: between words, and beside tags."""
@@ -216,7 +210,7 @@ def _strays(answers: list[str], bare: str | None) -> bool:
 
 def _beginnings(asked: str, bare: str) -> list[str]:
     """Return what prompts begin with, and all shorter beginnings that go on after the end of the question's turn."""
-    parts = lexemes(asked[len(bare) :][:_LONGEST_HEADER])[:_MOST_BEGINNINGS]
+    parts = lexemes(asked[len(bare) :][:LONGEST_HEADER])[:MOST_BEGINNINGS]
     return [bare + "".join(parts[:size]) for size in range(len(parts), 0, -1)]
 
 
@@ -255,7 +249,7 @@ def _agree(prompt: str, lead: str) -> bool:
 def _without_opener(lead: str, answers: list[str]) -> str:
     """Cut off a marker at the end of `lead` that every answer closes: `<think>` is the answer's, not the header's."""
     openings = [text[len(lead) :].partition(CONTENT)[0].partition(NAMES[0])[0] for text in answers]
-    far, lead = lead[:-_LONGEST_HEADER], lead[-_LONGEST_HEADER:]
+    far, lead = lead[:-LONGEST_HEADER], lead[-LONGEST_HEADER:]
     parts = lexemes(lead.rstrip())
     while parts and is_tag(parts[-1]):
         closed = any(closer in text for closer in closers_of(parts[-1]) for text in openings)
@@ -288,7 +282,7 @@ def _after_lead(prompt: str | None, lead: str) -> str:
     if prompt.startswith(lead):
         return until_sentinel(prompt[len(lead) :])
     # The prompt has an instruction of its own before the header: look for the end of the header.
-    parts = lexemes(lead[-_LONGEST_HEADER:])
+    parts = lexemes(lead[-LONGEST_HEADER:])
     for start in range(len(parts)):
         header = "".join(parts[start:])
         if header.strip() and header in prompt:
@@ -304,7 +298,7 @@ def _header(lead: str, bare: str | None) -> str:
 
 def _last_marker(lead: str) -> str:
     """Return the last marker of a lead that shows tools as well, and what follows it: what is before it belongs to these."""
-    parts = lexemes(lead[-_LONGEST_HEADER:])
+    parts = lexemes(lead[-LONGEST_HEADER:])
     last = max((i for i, part in enumerate(parts) if is_tag(part)), default=len(parts))
     return "".join(parts[last:])
 

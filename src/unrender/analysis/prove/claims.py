@@ -16,9 +16,8 @@ from unrender.analysis.declarations import complete
 from unrender.analysis.prove.readback import CutOut, Misread, Said, cut_outs, misread
 from unrender.errors import FormatError
 from unrender.format import CallSyntax, Content, Format, Reasoning, ReasoningMode, ToolMode
+from unrender.limits import MOST_REFUTED_CLAIMS
 
-_MOST_ROUNDS = 3
-"""Claims that are given up one after the other."""
 _REASONING, _CALLS, _SEVERAL_CALLS = "reasoning is read", "calls are read", "several calls are read"
 """The claims without which such answers are not read at all."""
 _FALSE, _UNCLAIMED = 10, 4
@@ -71,7 +70,7 @@ def prove(prober: Prober, format: Format) -> Proof:
     wrong = misread(prober, format, shown)
     given_up: list[str] = []
     weakened: list[str] = []
-    for _ in range(_MOST_ROUNDS if wrong else 0):
+    for _ in range(MOST_REFUTED_CLAIMS if wrong else 0):
         best = min(_trials(prober, format, shown, wrong), key=lambda trial: trial.cost, default=None)
         if best is None or best.cost >= _cost(format, shown, wrong):
             break

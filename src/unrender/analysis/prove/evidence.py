@@ -14,9 +14,7 @@ from unrender.analysis.ask.questions import Turns
 from unrender.analysis.find.turn_frame import Frame
 from unrender.analysis.result import Evidence, Shown
 from unrender.format import Format, ReasoningMode, ToolMode
-
-_LONGEST = 2000
-"""Characters of a rendering that are kept."""
+from unrender.limits import LONGEST_EVIDENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +209,8 @@ def _evidence(texts: Mapping[str, str | None], fmt: Format, rules: Mapping[str, 
             part=item.part,
             comparison=item.name,
             finding=item.question,
-            left=Shown(what=_WORDS[item.sides[0]], text=left[:_LONGEST]),
-            right=Shown(what=_WORDS[item.sides[1]], text=right[:_LONGEST]),
+            left=Shown(what=_WORDS[item.sides[0]], text=left[:LONGEST_EVIDENCE]),
+            right=Shown(what=_WORDS[item.sides[1]], text=right[:LONGEST_EVIDENCE]),
             rule=rules.get(item.name, ""),
         )
 

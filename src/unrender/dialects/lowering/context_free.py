@@ -18,13 +18,14 @@ from typing import TypeGuard
 
 from unrender import nodes
 from unrender.dialects.lowering.flattening import EMPTY, choice, flat, sequence
-from unrender.dialects.lowering.forks import MOST, Forks
+from unrender.dialects.lowering.forks import Forks
 from unrender.dialects.lowering.leads import Beginnings, Group, Mixture
 from unrender.dialects.lowering.neighbours import Beside, followers
 from unrender.dialects.lowering.openness import Openness, generated, recursive_rules
 from unrender.dialects.lowering.stops import Place, Places, Rest
 from unrender.errors import GrammarError
 from unrender.grammar.rules import Rules
+from unrender.limits import MOST_APART, MOST_WAYS
 from unrender.nodes import (
     Chars,
     Choice,
@@ -112,9 +113,6 @@ def references(node: Node | Stopped) -> list[str]:
         return [branch.rule for _, branch in (*node.branches, *node.exact)]
     return nodes.references(node)
 
-
-MOST_APART = 4_000
-"""Options that are taken apart for a lexer; a grammar of tools needs a few dozen, and patterns can have no end of them."""
 
 Exact = tuple[tuple[str, tuple[Rest, ...]], ...]
 
@@ -314,7 +312,7 @@ class _Lowering:
 
     def branched(self, place: Place, stop: str) -> Node:
         own, below = place.after(stop)
-        if not below or self.is_confused(options := followers(place, stop, MOST)):
+        if not below or self.is_confused(options := followers(place, stop, MOST_WAYS)):
             return self.factored(list(map(flat, own)) if not below else options)
         return choice([*map(self.rest, map(flat, own)), *(self.branch(other, stop) for other in below)])
 
@@ -322,8 +320,8 @@ class _Lowering:
         """Return whether a lexer would confuse some of `options`; many of them are not looked into."""
         if self.forks is None:
             return False
-        self.forks.unsure |= len(options) > MOST
-        return len(options) <= MOST and self.forks.confused(map(Sequence, options))
+        self.forks.unsure |= len(options) > MOST_WAYS
+        return len(options) <= MOST_WAYS and self.forks.confused(map(Sequence, options))
 
     def factored(self, options: list[Rest]) -> Node:
         """Return a choice of `options`, taken apart where they begin alike, and put together where they are free text."""

@@ -3,7 +3,7 @@
 Strategy: least fixed points over the rules, as in `openness`. A text is told apart from others by its first literal;
 free text, which may be anything, by its stops.
 
-Rules: a node with more than `MOST` beginnings is not looked into, and clashes with nothing; nor are more than
+Rules: a node with more than `MOST_WAYS` beginnings is not looked into, and clashes with nothing; nor are more than
 `MOST_COMPARED` compared. `unsure` says that either was met.
 """
 
@@ -18,6 +18,7 @@ from unrender import nodes
 from unrender.dialects.lowering.flattening import flat
 from unrender.dialects.lowering.openness import Openness, generated, settle, users_of
 from unrender.dialects.lowering.stops import Rest
+from unrender.limits import MOST_COMPARED, MOST_WAYS
 from unrender.nodes import Choice, Literal, Node, Optional, Ref, Repeat, Sequence, Until
 
 
@@ -30,9 +31,6 @@ class Head(NamedTuple):
 
 Heads = frozenset[Head | Until]
 """The first literals of a node, and the free text that it may begin with."""
-MOST = 256
-MOST_COMPARED = 150_000
-"""Beginnings that are compared in one grammar."""
 DEPTH = 3
 """Literals that are looked through to see where two ways part."""
 _NONE: Heads = frozenset()
@@ -229,4 +227,4 @@ def _within(rule: str, head: Head | Until) -> Head | Until:
 
 def _union(found: Iterable[Heads]) -> Heads:
     heads = _NONE.union(*found)
-    return _MANY if len(heads) > MOST or not _MANY.isdisjoint(heads) else heads
+    return _MANY if len(heads) > MOST_WAYS or not _MANY.isdisjoint(heads) else heads

@@ -3,7 +3,7 @@
 A lexer that prefers the longest literal would lose an option whose literal another one's begins with: such options are
 taken apart after what they share. All others stay as they are, so that the rules that they name stay shared.
 
-Rules: beside free text, which is longer than any literal, literals stay whole. An option with more than `MOST` ways to
+Rules: beside free text, which is longer than any literal, literals stay whole. An option with more than `MOST_WAYS` ways to
 begin is not looked into.
 """
 
@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from unrender import nodes
 from unrender.dialects.lowering.stops import Rest, unfolded
+from unrender.limits import MOST_WAYS
 from unrender.nodes import Literal, Node, Ref, Until
-
-MOST = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class Beginnings:
         found: list[Lead] = []
         rests: list[tuple[Rest, str | None]] = [(option, None)]
         seen: set[Rest] = set()
-        while rests and len(found) <= MOST:
+        while rests and len(found) <= MOST_WAYS:
             rest, rule = rests.pop()
             if rest in seen:
                 continue
@@ -136,7 +135,7 @@ class Beginnings:
                 found.append(Lead("", rest, at))
             else:
                 rests.extend((way, rule) for way in reversed(ways))
-        return found if len(found) <= MOST else []
+        return found if len(found) <= MOST_WAYS else []
 
 
 def _grouped(leads: Iterable[Lead]) -> list[list[Lead]]:

@@ -4,7 +4,7 @@ A lexer that prefers the longest lexeme reads free text on after any literal, up
 is followed until a stop is complete in it: that text is a lexeme of its own (`exact`), and after it goes on what follows
 the literal, or what follows the same free text. What free text says as well is left out.
 
-Rules: exact. What meets something else than literal text before a stop is handed back (`left`); more than `MOST` ways are
+Rules: exact. What meets something else than literal text before a stop is handed back (`left`); more than `MOST_WAYS` ways are
 not followed.
 """
 
@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from unrender import nodes
 from unrender.dialects.lowering.flattening import flat
-from unrender.dialects.lowering.leads import MOST, Lead
+from unrender.dialects.lowering.leads import Lead
 from unrender.dialects.lowering.stops import Place, Rest, Stops, first_stop, unfolded
+from unrender.limits import MOST_WAYS
 from unrender.nodes import Literal, Node, Ref, Until
 
 
@@ -54,7 +55,7 @@ class Beside:
                 self.exact.setdefault(stopped, []).append(flat((Literal(left_over), *rest)))
             elif self.is_said(text, rest):
                 continue
-            elif len(seen) > MOST or (ways := self.one_step_on(text, rest)) is None:
+            elif len(seen) > MOST_WAYS or (ways := self.one_step_on(text, rest)) is None:
                 self.left.append(flat((Literal(text), *rest)))
             else:
                 waiting.extend(ways)
@@ -110,7 +111,7 @@ class Beside:
                 self.exact[text] = list(options)
 
 
-def followers(place: Place, stop: str, most: int = MOST) -> list[Rest]:
+def followers(place: Place, stop: str, most: int = MOST_WAYS) -> list[Rest]:
     """Return what may follow `stop`; with more than `most` options, only about that many."""
     found: list[Rest] = []
     waiting = [place]

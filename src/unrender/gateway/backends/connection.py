@@ -15,11 +15,10 @@ from typing import Any
 import aiohttp
 
 from unrender.gateway.backends.backend import EngineError, scored
+from unrender.limits import LONGEST_ENGINE_LINE
 
 _log = logging.getLogger("unrender.gateway")
 
-LONGEST_LINE = 4_000_000
-"""Bytes; the longest are log probabilities, or the whole text again."""
 _SHOWN = 300
 """Characters of an engine's error that are told."""
 _MOST = 10**12
@@ -62,8 +61,10 @@ class Connection:
                     for line in left:
                         more -= 1
                         yield line, more > 0
-                    if size > LONGEST_LINE:
-                        raise EngineError(f"expected lines of at most {LONGEST_LINE} bytes", where=f"{self.url}{path}")
+                    if size > LONGEST_ENGINE_LINE:
+                        raise EngineError(
+                            f"expected lines of at most {LONGEST_ENGINE_LINE} bytes", where=f"{self.url}{path}"
+                        )
                 whole = True
                 if size:
                     yield b"".join(rest), False
@@ -109,7 +110,7 @@ class Connection:
             async with await _sent(self._session, method, where, sent) as response:
                 if response.status != 200:
                     raise EngineError(
-                        f"{response.status} {_reason(await response.content.read(LONGEST_LINE))}",
+                        f"{response.status} {_reason(await response.content.read(LONGEST_ENGINE_LINE))}",
                         where=where,
                         status=response.status,
                         transient=response.status in _TRANSIENT,

@@ -9,20 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from unrender.gateway.ask import (
-    EFFORTS,
-    MOST_CHOICES,
-    MOST_MESSAGES,
-    MOST_STOPS,
-    MOST_TOKENS,
-    MOST_TOP_LOGPROBS,
-    SAMPLING,
-    Ask,
-)
+from unrender.gateway.ask import EFFORTS, SAMPLING, Ask
 from unrender.gateway.failure import Failure, Kind, invalid
 from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
 from unrender.gateway.surfaces.tools import InputText, custom_arguments, plain_choice, read_tools
+from unrender.limits import MOST_CHOICES, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, MOST_TOP_LOGPROBS
 from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
 from unrender.messages.wire import CallStatus, ReasoningField
 from unrender.parser.completions import Completion, Usage, completion_id, finish_reason

@@ -11,15 +11,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrender.gateway.ask import MOST_CHOICES, MOST_STOPS, MOST_TOKENS, Ask
+from unrender.gateway.ask import Ask
 from unrender.gateway.failure import Failure
 from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.chat import DONE, frame, read_sampling, refusal
 from unrender.gateway.surfaces.surface import Api, Head, Outcome
+from unrender.limits import MOST_CHOICES, MOST_COMPLETION_LOGPROBS, MOST_STOPS, MOST_TOKENS
 from unrender.machine.events import ContentText, Event
 from unrender.parser.completions import Usage, finish_reason
-
-_MOST_LOGPROBS = 5
 
 
 def read(body: Any) -> Ask:
@@ -39,7 +38,7 @@ def read(body: Any) -> Ask:
         limit=fields.integer("max_tokens", 1, MOST_TOKENS),
         sampling=read_sampling(fields),
         seed=fields.integer("seed", -(2**63), 2**63),
-        logprobs=fields.integer("logprobs", 0, _MOST_LOGPROBS),
+        logprobs=fields.integer("logprobs", 0, MOST_COMPLETION_LOGPROBS),
         unheeded=(*options.left(), *fields.left()),
         echo={"prompt": prompt if echoes else ""},
     )

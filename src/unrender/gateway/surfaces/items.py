@@ -10,10 +10,10 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unrender.gateway.ask import MOST_MESSAGES
 from unrender.gateway.failure import invalid
 from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.tools import custom_arguments
+from unrender.limits import MOST_MESSAGES
 from unrender.messages.earlier_calls import arguments_text
 
 _SEALED = "unrender:"

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from unrender.errors import GrammarError
-from unrender.nodes.patterns import MAX_GROUPS, MAX_PATTERN, UnsupportedPattern, read_pattern
+from unrender.limits import MAX_GROUPS, MAX_PATTERN
+from unrender.nodes.patterns import UnsupportedPattern, read_pattern
 
 COMMON: Mapping[str, str] = {
     "CR": r"\r",

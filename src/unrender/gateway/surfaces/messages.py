@@ -11,12 +11,13 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_STOPS, MOST_TOKENS, Ask
+from unrender.gateway.ask import EFFORTS, Ask
 from unrender.gateway.failure import CONTEXT, Failure, Kind, invalid
 from unrender.gateway.fields import Fields, wrong
 from unrender.gateway.surfaces.chat import read_sampling, read_variables
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
 from unrender.gateway.surfaces.tools import read_tools
+from unrender.limits import MOST_MESSAGES, MOST_STOPS, MOST_TOKENS
 from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
 from unrender.messages.earlier_calls import arguments_text
 from unrender.parser.completions import Usage, finish_reason

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unrender.gateway.ask import EFFORTS, MOST_MESSAGES, MOST_TOKENS, MOST_TOP_LOGPROBS, Ask
+from unrender.gateway.ask import EFFORTS, Ask
 from unrender.gateway.failure import Failure
 from unrender.gateway.fields import Fields
 from unrender.gateway.surfaces.chat import read_sampling, read_variables, refusal
 from unrender.gateway.surfaces.items import Items, sealed
 from unrender.gateway.surfaces.surface import Api, Head, Outcome, quoted
 from unrender.gateway.surfaces.tools import InputText, plain_choice, read_tools
+from unrender.limits import MOST_MESSAGES, MOST_TOKENS, MOST_TOP_LOGPROBS
 from unrender.machine.events import ArgumentsText, ContentText, Event, ReasoningText, ToolCallFinished, ToolCallStarted
 from unrender.messages.wire import CallStatus
 from unrender.parser.completions import Usage, finish_reason

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from unrender.dialects.lowering import forks
-from unrender.dialects.lowering.forks import DEPTH, MOST, Forks, Heads
+from unrender.dialects.lowering.forks import DEPTH, Forks, Heads
 from unrender.dialects.lowering.openness import Openness
+from unrender.limits import MOST_WAYS
 from unrender.nodes import (
     Atomic,
     Chars,
@@ -28,7 +29,7 @@ from unrender.nodes import (
 A, B, AB, X = Literal("a"), Literal("b"), Literal("ab"), Literal("x")
 TEXT = Until(("<x>",))
 DIGITS = Chars((("0", "9"),), minimum=0, maximum=None)
-MANY = Choice(tuple(Literal(f"<{at}>") for at in range(MOST + 1)))
+MANY = Choice(tuple(Literal(f"<{at}>") for at in range(MOST_WAYS + 1)))
 RULES: dict[str, Node] = {
     "a": A,
     "x": X,
@@ -72,7 +73,7 @@ def shown(heads: Heads) -> set[str]:
         (Ref("list"), {"a"}),
         (Ref("texts"), {"…", "a"}),
         (Ref("nowhere"), set()),
-        (Choice(MANY.options[:MOST]), {f"<{at}>" for at in range(MOST)}),
+        (Choice(MANY.options[:MOST_WAYS]), {f"<{at}>" for at in range(MOST_WAYS)}),
         (MANY, {""}),
     ],
     ids=lambda value: "" if isinstance(value, set) else repr(value)[:60],

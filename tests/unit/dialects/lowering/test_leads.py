@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from unrender.dialects.lowering.leads import MOST, Beginnings, Group, Lead, Mixture
+from unrender.dialects.lowering.leads import Beginnings, Group, Lead, Mixture
 from unrender.dialects.lowering.stops import Rest
+from unrender.limits import MOST_WAYS
 from unrender.nodes import (
     Chars,
     Choice,
@@ -28,7 +29,7 @@ A, B, C, R, Z = Literal("a"), Literal("b"), Literal("c"), Ref("r"), Literal("z")
 AB = Literal("ab")
 TEXT, OTHER_TEXT, X = Until(("<x>",)), Until(("<y>",)), Literal("<x>")
 DIGIT = Chars((("0", "9"),))
-WORDS = tuple(Literal(f"<{at}>") for at in range(MOST + 1))
+WORDS = tuple(Literal(f"<{at}>") for at in range(MOST_WAYS + 1))
 RULES: Mapping[str, Node | None] = {
     "r": Choice((A, Sequence((B, C)))),
     "a": A,
@@ -65,7 +66,7 @@ def test_the_ways_in_which_an_option_begins(option: Rest, expected: list[Lead]) 
 
 def test_an_option_with_too_many_ways_is_not_looked_into() -> None:
     """As many as allowed are returned, one more is none."""
-    assert len(BEGINNINGS.leads((Choice(WORDS[:MOST]),), 0)) == MOST
+    assert len(BEGINNINGS.leads((Choice(WORDS[:MOST_WAYS]),), 0)) == MOST_WAYS
     assert BEGINNINGS.leads((Choice(WORDS),), 0) == []
 
 

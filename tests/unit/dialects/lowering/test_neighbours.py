@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from unrender.dialects.lowering.leads import MOST, Lead
+from unrender.dialects.lowering.leads import Lead
 from unrender.dialects.lowering.neighbours import Beside, followers
 from unrender.dialects.lowering.stops import Place, Places, Rest
+from unrender.limits import MOST_WAYS
 from unrender.nodes import Chars, Choice, Layout, Literal, Node, Optional, Ref, Role, Sequence, Tag, Until
 
 A, B, MORE, X = Literal("a"), Literal("b"), Literal("<x>a"), Literal("<x>")
@@ -106,14 +107,14 @@ def test_a_way_is_taken_once() -> None:
 
 def test_more_ways_than_are_followed_are_handed_back_whole() -> None:
     """None of them is lost."""
-    words = [Literal(f"<x>{at}") for at in range(MOST + 44)]
+    words = [Literal(f"<x>{at}") for at in range(MOST_WAYS + 44)]
 
     exact, left = taken("\n", Choice(tuple(words)))
 
     assert list(exact) == ["\n<x>"]
     assert exact["\n<x>"][:3] == [(A,), (Literal("0"),), (Literal("1"),)]
     assert len(exact["\n<x>"]) - 1 + len(left) == len(words)
-    assert left[-1] == (Literal(f"\n<x>{MOST + 43}"),)
+    assert left[-1] == (Literal(f"\n<x>{MOST_WAYS + 43}"),)
 
 
 def test_followers_are_found_in_places_below() -> None:

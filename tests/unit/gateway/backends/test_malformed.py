@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from unrender.gateway import EngineError, Piece
-from unrender.gateway.backends.connection import LONGEST_LINE, Connection
+from unrender.gateway.backends.connection import Connection
+from unrender.limits import LONGEST_ENGINE_LINE
 from unrender.parser.completions import Usage
 
 from .test_engines import KINDS, Kind, job
@@ -162,7 +163,7 @@ def test_bytes_that_were_changed_are_an_error_or_text(name):
                 )
             judge(await came(kind, bytes(data)))
         deep = b"data: " + b"[" * 100_000 + b"\n\n"
-        long = b"data: " + b"x" * (LONGEST_LINE + 100)
+        long = b"data: " + b"x" * (LONGEST_ENGINE_LINE + 100)
         html = b"<html>\n<body>502</body>\n</html>\n"
         for said in (deep, deep.removeprefix(b"data: "), long, html, b"\n" * 1000, b"data:\n\n", b"data: null\n\n"):
             assert isinstance((await came(kind, said))[-1], EngineError), said[:20]
