@@ -28,7 +28,7 @@ from unrender.nodes import Literal, Node, walk
 from unrender.nodes.texts import branches
 from unrender.schema import shapes
 from unrender.schema.integers import numeric
-from unrender.schema.shapes import Array, Integer, Number, Object, Property, Shape, Text, Union
+from unrender.schema.shapes import Array, Contained, Integer, Number, Object, Property, Shape, Text, Union
 
 if TYPE_CHECKING:
     from unrender.schema.reader import Reading
@@ -179,8 +179,7 @@ def _below(shape: Shape) -> tuple[Shape, ...]:
             return (*(item.shape for item in shape.properties), *(value for _, value in shape.extra))
         case Array(contained=None):
             return (*shape.prefix, shape.items)
-        case Array(contained=contained):
-            assert contained is not None
+        case Array(contained=Contained() as contained):
             return (shape.items, contained.wanted, contained.others)
         case Union(options):
             return options
@@ -195,11 +194,10 @@ def _alone(shape: Shape) -> Weight:
             return Weight(1 + sum(key.parts for key in keys), names + sum(key.characters for key in keys))
         case shapes.Constant(text):
             return Weight(1, len(text), _nesting(text)) if text[:1] in "[{" else Weight(1, len(text))
-        case Text(pattern=None):
+        case Text():
+            if shape.pattern is not None:
+                return _pattern(shape.pattern)
             return Weight(1 + _PARTS_PER_BRANCH * branches(shape.excluded), sum(map(len, shape.excluded)))
-        case Text(pattern=pattern):
-            assert pattern is not None
-            return _pattern(pattern)
     return Weight()
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from unrender.format import CallSyntax, Part, Slot
+from unrender.format import CallSyntax, Envelope, Part, Slot
 from unrender.freezing import FrozenDict
 from unrender.machine.arguments import DropEmpty
 from unrender.machine.compile.argument_code import ArgumentCode
@@ -138,29 +138,28 @@ class CallCode:
     def _function(self) -> int:
         start = self.code.emit(BeginCall())
         if self.syntax.envelope:
-            self._envelope()
+            self._envelope(self.syntax.envelope)
         else:
             self._skeleton()
         self.code.emit(Jump(self.tail))
         return start
 
-    def _envelope(self) -> None:
+    def _envelope(self, envelope: Envelope) -> None:
         syntax = self.syntax
-        assert syntax.envelope is not None
         slots = [part for part in syntax.function if isinstance(part, Slot)]
         order = [slot for slot in slots if slot in (Slot.NAME, Slot.ID)]
         marked = [
             token for text in (syntax.section_start, syntax.call_start) for token in self.split(text) if len(token) > 1
         ]
         read = ReadEnvelope(
-            fields=syntax.envelope,
+            fields=envelope,
             recover=self.tail,
             bare=not marked,
             arguments_first=Slot.ARGUMENTS in slots[: slots.index(Slot.NAME)],
             waits=order == [Slot.NAME, Slot.ID],
             strict=syntax.whole,
             ends=Finder(() if syntax.whole else (end for end in closing_tokens(syntax) if len(end) > 1)),
-            known=known_fields(syntax, syntax.envelope),
+            known=known_fields(syntax, envelope),
         )
         # A list around one call is a list of one, where the syntax wants none.
         listed: list[Instruction] = [Maybe("["), Space()] if marked and not syntax.whole else []

@@ -102,7 +102,7 @@ def test_closers_are_bracketed_constants(constant, closes):
 
 def test_so_many_closers_are_tried(monkeypatch):
     """A template full of closing markers costs a bounded number of renderings."""
-    monkeypatch.setattr(answers, "MOST_NAMES", 2)
+    monkeypatch.setattr(answers, "MOST_TRIED_NAMES", 2)
     source = CUTTING + "{{ '</think>' }}{{ '</b>' }}{{ '</c>' }}"
 
     assert list(render_answers(prober(source), FRAME).cut) == ["</b>", "</c>"]
