@@ -377,13 +377,13 @@ METADATA = frozenset(("call_id", "function", "id", "index", "object", "status", 
 """Fields that the wire forms of calls have beside name and arguments; their values are never objects."""
 Field = tuple[str, str]
 """A key, and its value as JSON text."""
-_KEY = re.compile(r'"([^"]+)"\s*:')
+_WRITTEN_KEY = re.compile(r'"([^"]+)"\s*:')
 
 
 def known_fields(syntax: CallSyntax, fields: Envelope) -> frozenset[str]:
     """Return the keys that the format itself writes, those of name and arguments excepted: their values say nothing."""
     parts = [part for part in syntax.function if not isinstance(part, Slot)]
-    written = {json.loads(f'"{key}"') for part in parts for key in _KEY.findall(part)}
+    written = {json.loads(f'"{key}"') for part in parts for key in _WRITTEN_KEY.findall(part)}
     return frozenset(written - {*fields.name_field[-1:], *fields.args_field[-1:]})
 
 
