@@ -19,7 +19,6 @@ from properties.families import (
     BARE_JSON,
     BARE_KEYS,
     COUNTED,
-    ESCAPED,
     ID_BETWEEN,
     JSON_ENVELOPE,
     JSON_ID_LAST,
@@ -53,7 +52,7 @@ from unrender.parser.streaming import Parser
 PROGRAMS = environment.ROOT / "tests" / "programs"
 _FAMILIES = (
     *(COUNTED, JSON_ENVELOPE, JSON_WITH_IDS, JSON_ID_LAST, BARE_JSON, ID_BETWEEN, RECIPIENT, TAGGED, KEY_AND_VALUE),
-    *(TYPED, PYTHON_CALLS, BARE_KEYS, NESTED_TAGS, ESCAPED, RAW_OPTIONS, KEYWORDS),
+    *(TYPED, PYTHON_CALLS, BARE_KEYS, NESTED_TAGS, RAW_OPTIONS, KEYWORDS),
 )
 _WORDS = CallSyntax(
     mode=ToolMode.TAG_WITH_JSON,

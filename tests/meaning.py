@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from html import unescape
-from typing import Any, assert_never
+from typing import Any
 
 from unrender.dialects.sample import Part, Sample
 from unrender.format import Arguments, Codec, Containers, Format, Slot, Strings
@@ -77,23 +76,15 @@ def _spells(arguments: Arguments, text: str, parts: Sequence[Part], values: dict
         if not (written.startswith(arguments.start) and written.endswith(arguments.end)):
             return False
         inside = written[len(arguments.start) : len(written) - len(arguments.end)]
-        return _is_spelling(arguments, json.loads(inside) if arguments.as_string else inside, values)
+        return _is_spelling(arguments, inside, values)
     outermost = [part for part in below if not any(part in _inside(other, below) for other in below)]
     texts = [text[part.start : part.end] for part in outermost]
-    pairs = list(_pairs(arguments, values))
-    if len(texts) != len(pairs) or not all(
-        _is_spelling(arguments, text, value) for text, (_, value) in zip(texts, pairs, strict=True)
+    if len(texts) != len(values) or not all(
+        _is_spelling(arguments, text, value) for text, value in zip(texts, values.values(), strict=True)
     ):
         return False
-    entries = [_entry(arguments, key, value, text) for (key, value), text in zip(pairs, texts, strict=True)]
+    entries = [_entry(arguments, key, value, text) for (key, value), text in zip(values.items(), texts, strict=True)]
     return written == arguments.start + arguments.separator.join(entries) + arguments.end
-
-
-def _pairs(arguments: Arguments, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield what is written as an argument each: items of lists apart, where the format writes lists so."""
-    for key, value in values.items():
-        apart = arguments.repeats and isinstance(value, list)
-        yield from ((key, item) for item in (value if apart else [value]))
 
 
 def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
@@ -104,23 +95,10 @@ def _entry(arguments: Arguments, key: str, value: Any, text: str) -> str:
 
 def _is_spelling(arguments: Arguments, text: str, value: Any) -> bool:
     codec = arguments.codec
-    plain = _plain(text, codec.strings)
-    raw = codec.strings.unquoted and plain == value
+    raw = codec.strings.unquoted and text == value
     if raw or _one_spelling(encode_value(value, arguments)) == _one_spelling(text):
         return True
-    readings = _readings(plain if codec.escaped_containers else text, codec)
-    return any(read == value and type(read) is type(value) for read in readings)
-
-
-def _plain(text: str, strings: Strings) -> str:
-    """Return what the text of a string without quotes stands for."""
-    match strings:
-        case Strings.ESCAPED:
-            return unescape(text)
-        case Strings.RAW | Strings.JSON | Strings.PYTHON | Strings.SINGLE | Strings.QUOTED:
-            return text
-        case _:
-            assert_never(strings)
+    return any(read == value and type(read) is type(value) for read in _readings(text, codec))
 
 
 def _one_spelling(text: str) -> str:

@@ -11,7 +11,7 @@ from composed.parts import FRAMES, ID, JSON, NAME, THOUGHTS, Calls, Thoughts
 from cut_outs import TOOLS, lost
 
 from unrender import ChatTemplate, FormatWarning
-from unrender.format import Slot, ToolMode
+from unrender.format import ToolMode
 
 EACH = "{%- for key, value in f.arguments.items() -%}"
 LENGTH = "«f.arguments | length»"
@@ -20,24 +20,6 @@ CHATML, TIGHT = FRAMES["chatml"], THOUGHTS["tight"]
 TAGS = Calls(call="<call>" + NAME + " " + JSON + "</call>")
 
 ODD = {
-    "the number of arguments on the name's line": composed(
-        CHATML,
-        TIGHT,
-        Calls(call="\n@call " + NAME + " " + LENGTH + "\n" + EACH + "«key»: «value | tojson»\n{%- endfor -%}@end"),
-    ),
-    "the number of arguments in the opener": composed(
-        CHATML,
-        TIGHT,
-        Calls(call="<call args=" + LENGTH + ">" + NAME + "(" + EACH + "«key»=«value | tojson»" + LAST + ")</call>"),
-    ),
-    "the number of arguments before an object": composed(
-        CHATML, TIGHT, Calls(call="<call args=" + LENGTH + ">" + NAME + " " + JSON + "</call>")
-    ),
-    "the number of arguments in a call's object": composed(
-        CHATML,
-        TIGHT,
-        Calls(call='<call>{"name": "' + NAME + '", "n": ' + LENGTH + ', "arguments": ' + JSON + "}</call>"),
-    ),
     "an object for each argument": composed(
         CHATML, TIGHT, Calls(call="<call>" + NAME + EACH + "<a>«{key: value} | tojson»</a>{%- endfor -%}</call>")
     ),
@@ -79,13 +61,6 @@ def test_what_an_odd_template_writes_is_read_back(name):
     assert lost(ChatTemplate.from_string(ODD[name], bos_token="<s>", eos_token="</s>")) == {}
 
 
-def test_the_number_of_arguments_is_a_slot():
-    """The format names it, and what is written from it has the right number."""
-    fmt = ChatTemplate.from_string(ODD["the number of arguments on the name's line"]).format
-
-    assert fmt.tools.function[2:4] == (" ", Slot.COUNT)
-
-
 def test_a_call_that_opens_reasoning_which_nothing_closes():
     """Calls without reasoning are after its opener, content is not."""
     source = composed(CHATML, Thoughts(start="<think>", end=""), TAGS).replace("thought -%}", "true -%}")
@@ -97,9 +72,17 @@ def test_a_call_that_opens_reasoning_which_nothing_closes():
     assert {label.partition(",")[0] for label in found} <= {"content and call", "all"}  # Content is in reasoning there.
 
 
-def test_calls_that_are_misread_are_warned_of():
-    """Where a number of calls is in the section's opener, three calls are not read; the format says so."""
-    calls = replace(TAGS, start="<calls n=«message.tool_calls | length»>", end="</calls>")
+@pytest.mark.parametrize(
+    "calls",
+    [
+        replace(TAGS, start="<calls n=«message.tool_calls | length»>", end="</calls>"),
+        Calls(call="<call args=" + LENGTH + ">" + NAME + "(" + EACH + "«key»=«value | tojson»" + LAST + ")</call>"),
+        Calls(call="<call args=" + LENGTH + ">" + NAME + " " + JSON + "</call>"),
+    ],
+    ids=["the number of calls", "the number of arguments", "the number of arguments before an object"],
+)
+def test_calls_that_are_misread_are_warned_of(calls):
+    """Where a number is in an opener, calls with other numbers are not read; the format says so."""
     with pytest.warns(FormatWarning, match="three calls: what the template writes is not read back"):
         _ = ChatTemplate.from_string(composed(CHATML, TIGHT, calls)).format
 

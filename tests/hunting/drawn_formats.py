@@ -79,7 +79,7 @@ WORDS = (
 )
 JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
 SLOT = {name: {"slot": name} for name in ("name", "arguments", "id", "index", "key", "value", "any", "type")}
-_LISTS = ("json", "json", "python", "single", "bare")
+_LISTS = ("json", "json", "python", "bare")
 
 
 @dataclass
@@ -217,15 +217,12 @@ class Draw:
             {},
             {},
             {"strings": "python", "words": "python", "containers": "python"},
-            {"strings": "single", "containers": "single"},
         )
         if not codec and self.chance(20):
             codec |= self.one(
                 {"indent": 4}, {"ascii_only": True}, {"item_separator": ",", "key_separator": ":"}, {"indent": 2}
             )
         data: Data = {"codec": codec}
-        if self.chance(10):
-            data["as_string"] = True
         if self.chance(15):
             data["when_empty"] = self.one("", "{}", "null", "-")
         return data
@@ -256,15 +253,13 @@ class Draw:
             data["separator"] = self.one("\n", " ", ",", self.marker())
         if self.chance(10):
             data["when_empty"] = self.one("", "()", "-")
-        if codec["containers"] not in ("joined", "xml") and self.chance(20):
-            data["repeats"] = True
         return data
 
     def codec(self, style: str) -> Data:
-        strings = self.one("raw", "escaped") if style in ("typed", "xml") else self.one("raw", *Strings)
+        strings = "raw" if style in ("typed", "xml") else self.one("raw", *Strings)
         data: Data = {"strings": strings, "words": self.one("json", "python", "python_null")}
         unquoted = Strings(strings).unquoted
-        data["containers"] = "xml" if style == "xml" else self.one(*_LISTS, *(["joined"] if unquoted else []))
+        data["containers"] = "xml" if style == "xml" else self.one(*_LISTS)
         if style == "xml":
             data["item_tag"] = self.one("item", "li", "x")
         if unquoted:
@@ -289,9 +284,6 @@ class Draw:
             case Strings.QUOTED:
                 quote = self.one("<|'|>", self.marker(spaced=False), "«")
                 return {"string_open": quote, "string_close": self.one(quote, "»", self.marker(spaced=False))}
-            case Strings.ESCAPED:
-                entities = [["&", "&amp;"], ["<", "&lt;"], *self.one([], [['"', "&quot;"], [">", "&#62;"]])]
-                return {"entities": entities, "escaped_containers": self.chance(30)}
             case _:
                 assert_never(strings)
 

@@ -17,7 +17,7 @@ from typing import Any
 from judge.outcome import Outcome, expect, syntaxes
 
 from unrender import Message
-from unrender.format import Arguments, Containers, Format, Slot, Strings
+from unrender.format import Arguments, Containers, Format, Slot
 from unrender.machine.events import ArgumentsText, Malformed, ToolCallStarted
 from unrender.messages.wire import CallStatus, ToolCall
 
@@ -137,7 +137,7 @@ def _tag(arguments: Arguments) -> re.Pattern[str]:
 
 
 def _has_entities(arguments: Arguments) -> bool:
-    return arguments.codec.strings is Strings.ESCAPED or arguments.codec.containers is Containers.XML
+    return arguments.codec.containers is Containers.XML
 
 
 def _missing(written: str, said: str) -> str:

@@ -536,82 +536,8 @@ NESTED_TAGS = Family(
     markers=("]<]ns[>[", "]<]ns[>[<tool_call>\n", ']<]ns[>[<invoke name="now">', "]<]ns[>[<city>", "]<]ns[>[</city>"),
 )
 
-ESCAPED = Family(
-    name="escaped",
-    format=Format(
-        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
-        reasoning=THINK,
-        tools=CallSyntax(
-            mode=ToolMode.TAG_WITH_TAGGED,
-            separator="\n",
-            function=('<use name="', NAME, '">\n', ARGUMENTS, "</use>"),
-            arguments=Arguments(
-                entry=('<with name="', KEY, '">', VALUE, "</with>\n"),
-                codec=Codec(
-                    strings=Strings.ESCAPED,
-                    typed_by=Typing.SCHEMA,
-                    entities=(("&", "&amp;"), ("<", "&lt;"), ('"', "&#34;")),
-                    escaped_containers=True,
-                ),
-            ),
-        ),
-    ),
-    outputs=(
-        'Let me see.\n<use name="get_weather">\n<with name="city">Paris</with>\n<with name="days">3</with>\n</use>\n'
-        '<use name="get_time">\n<with name="city">Rome</with>\n</use>',
-        '<use name="now">\n<with name="note">a &lt; b &amp;&amp; c < d & &nbsp; &#x27;e&#39; &amp;lt;</with>\n</use>',
-        '<use name="now">\n<with name="tags">[&#34;a&#34;, &#34;&amp;lt;&#34;]</with>\n<with name="city">&a',
-    ),
-    markers=('<use name="now">\n', "</use>", '<with name="', "</with>\n", "&lt;", "&#34;", "&am"),
-)
-
-SINGLE = Family(
-    name="single",
-    format=Format(
-        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>"),
-        reasoning=THINK,
-        tools=CallSyntax(
-            mode=ToolMode.TAG_WITH_JSON,
-            call_start="<|call|>",
-            call_end="<|done|>",
-            function=(NAME, "<|with|>", ARGUMENTS),
-            arguments=Arguments(codec=Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)),
-        ),
-    ),
-    outputs=(
-        "Let me see.<|call|>get_weather<|with|>{'city': 'Paris', 'days': 3}<|done|>"
-        "<|call|>get_time<|with|>{'city': 'Rome'}<|done|>",
-        """<|call|>now<|with|>{'note': 'it\\'s "x"\\n', 'exact': true, 'tags': ['<|', null]}<|done|><|end|>""",
-        "<|call|>now<|with|>{'city': 'a",
-    ),
-    markers=("<|call|>", "<|with|>", "<|done|>", "'", "\\'"),
-)
-
-REPEATED = Family(
-    name="repeated",
-    format=Format(
-        turn=TurnTexts(headers=("<|assistant|>",), end="<|end|>", content_to_tools="\n"),
-        tools=CallSyntax(
-            mode=ToolMode.TAG_WITH_TAGGED,
-            separator="\n",
-            function=('<invoke name="', NAME, '">\n', ARGUMENTS, "</invoke>"),
-            arguments=Arguments(
-                entry=('<param name="', KEY, '">', VALUE, "</param>\n"), codec=RAW_BY_SCHEMA, repeats=True
-            ),
-        ),
-    ),
-    outputs=(
-        'Let me see.\n<invoke name="get_weather">\n<param name="city">Paris</param>\n<param name="days">3</param>\n'
-        '</invoke>\n<invoke name="get_time">\n<param name="city">Rome</param>\n</invoke>',
-        '<invoke name="now">\n<param name="tags">a</param>\n<param name="tags">b</param>\n<param name="note">c</param>\n'
-        '<param name="more">7</param>\n<param name="more">x</param>\n</invoke><|end|>',
-        '<invoke name="now">\n<param name="tags">["a"]</param>\n<param name="tags">b</param>\n<param name="more">7',
-    ),
-    markers=('<invoke name="now">\n', "</invoke>", '<param name="', '<param name="tags">', "</param>\n"),
-)
-
-JOINED = Family(
-    name="joined",
+RAW_CALLS = Family(
+    name="raw_calls",
     format=Format(
         turn=TurnTexts(headers=("<|bot|>",), end="<|end|>\n", content_to_tools="\n"),
         tools=CallSyntax(
@@ -624,16 +550,14 @@ JOINED = Family(
                 end=")",
                 entry=(KEY, "=", VALUE),
                 separator=", ",
-                codec=Codec(
-                    strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.JOINED, item_separator=","
-                ),
+                codec=RAW_BY_SCHEMA,
             ),
         ),
     ),
     outputs=(
         "Let me see.\n<|do|>get_weather(city=Paris, days=3)<|done|><|do|>get_time(city=Rome)<|done|><|end|>\n",
-        "<|do|>now(tags=a,b,(c), exact=true, note=it's, or not)<|done|>",
-        '<|do|>now(tags=, options={"a": [1, 2]}, city=a=b)<|done|>',
+        """<|do|>now(tags=["a", "b,(c)"], exact=true, note=it's, or not)<|done|>""",
+        '<|do|>now(tags=[], options={"a": [1, 2]}, city=a=b)<|done|>',
     ),
     markers=("<|do|>", ")<|done|>", "now(", ", ", ", city=", ")"),
 )
@@ -768,10 +692,7 @@ FAMILIES = (
     PYTHON_CALLS,
     BARE_KEYS,
     NESTED_TAGS,
-    ESCAPED,
-    SINGLE,
-    REPEATED,
-    JOINED,
+    RAW_CALLS,
     RAW_LINES,
     RAW_OPTIONS,
     KEYWORDS,

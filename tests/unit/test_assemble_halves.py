@@ -433,9 +433,9 @@ WRITTEN = {
         "['\\n'] (reasoning:text[</r>] '</r>' (content:text[</r>])) | content:text[</r>]",
     ),
     "a bare name and what begins its arguments": (
-        Format(tools=replace(CALL, call_start="", call_end="\n", arguments=Arguments(as_string=True))),
+        Format(tools=replace(CALL, call_start="", call_end="\n", arguments=Arguments())),
         ASK,
-        'content:text[f:" g:"] | calls',
+        "content:text[f:{ g:{] | calls",
     ),
     "other spellings are not text": (
         Format(

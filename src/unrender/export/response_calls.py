@@ -232,7 +232,7 @@ def _closed(pattern: str) -> dict[str, str]:
 
 def _is_object(arguments: Arguments, content: Field) -> bool:
     """Return whether what is between a call's opener and closer is always an object, and so ends with a brace."""
-    return content["content"] == "json" and not arguments.as_string and arguments.when_empty is None
+    return content["content"] == "json" and arguments.when_empty is None
 
 
 def _arguments(arguments: Arguments) -> Field:
@@ -245,8 +245,6 @@ def _arguments(arguments: Arguments) -> Field:
     if notation.inside.bare_keys and notation.verbatim and arguments.start.strip() == "{":
         delimiters = [[notation.verbatim.open, notation.verbatim.close]]
         return {"content": "json", "content_args": {"unquoted_keys": True, "string_delims": delimiters}}
-    if notation.exported is Exported.ENTITIES:
-        raise ExportError("tool calls: strings are written with entities, which no response template decodes")
     if isinstance(arguments.entry[-1], Slot) or notation.exported is Exported.CODE:
         raise ExportError("tool calls: they are written as code, with nothing but its syntax between two arguments")
     if not str(arguments.entry[-1]).strip() or not str(arguments.entry[0]).strip():

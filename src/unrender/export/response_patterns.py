@@ -109,7 +109,7 @@ def _slot(slot: Slot, stops: Iterable[str]) -> str:
     ends = "".join(sorted({stop.lstrip()[:1] for stop in stops}))
     ends = "".join("\\" + text if text in r"\]^-[" else text for text in ends)
     match slot:
-        case Slot.INDEX | Slot.COUNT:
+        case Slot.INDEX:
             return r"\d+"
         case Slot.VALUE:
             return ".*?"

@@ -230,14 +230,8 @@ def _of_calls(tools: CallSyntax) -> Iterator[Omission]:
     at = tools.function.index(Slot.ARGUMENTS)
     if tools.envelope is None and Slot.ID in tools.function[at:]:
         yield Omission(what="ids that stand after the arguments are not read", concerns=("call ids",))
-    if tools.arguments.as_string:
-        yield Omission(what="arguments come as JSON text, not as an object")
     if tools.arguments.when_empty is not None and not tools.arguments.entry:
         yield Omission(what="a call without arguments has no JSON to read", concerns=("no arguments",))
-    if tools.arguments.repeats:
-        yield Omission(
-            what="of a list, whose items are written as arguments of one name, one is read", concerns=("arrays",)
-        )
     if tools.arguments.entry:
         for loss in notation_of(tools.arguments.codec).losses:
             yield Omission(what=loss.what, concerns=loss.concerns)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from unrender.format.codec import Codec, Containers, Strings, Typing
-from unrender.format.entities import unescape
 from unrender.format.parts import Arguments, CallSyntax, Skeleton, Slot, ToolMode
 from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literals
@@ -37,13 +36,9 @@ def _one_object(arguments: Arguments, where: str) -> Iterator[Problem]:
     for name in ("separator",) if arguments.when_empty is not None else ("start", "end", "separator"):
         if getattr(arguments, name):
             yield f"{where}.{name}", "expected nothing, as the arguments are one object"
-    if arguments.repeats:
-        yield f"{where}.repeats", "the arguments are one object, in which a list is one value"
     codec = arguments.codec
     if codec.strings is not _strings_of_object(codec.containers):
-        yield f"{where}.codec.strings", "expected strings and containers of one notation, `json`, `python` or `single`"
-    if arguments.as_string and codec.containers is not Containers.JSON:
-        yield f"{where}.as_string", "only JSON is written as a JSON string"
+        yield f"{where}.codec.strings", "expected strings and containers of one notation, `json` or `python`"
 
 
 def _strings_of_object(containers: Containers) -> Strings | None:
@@ -53,9 +48,7 @@ def _strings_of_object(containers: Containers) -> Strings | None:
             return Strings.JSON
         case Containers.PYTHON:
             return Strings.PYTHON
-        case Containers.SINGLE:
-            return Strings.SINGLE
-        case Containers.BARE | Containers.JOINED | Containers.XML:
+        case Containers.BARE | Containers.XML:
             return None
         case _:
             assert_never(containers)
@@ -75,10 +68,6 @@ def _entry(tools: CallSyntax, where: str) -> Iterator[Problem]:
         yield where, "expected the slot `type` before `value`"
     yield from check_touching(parts, where)
     yield from check_after_words(parts, arguments, where)
-    if arguments.as_string:
-        yield f"{where.removesuffix('.entry')}.as_string", "the arguments are no JSON object"
-    if arguments.repeats and arguments.codec.containers in (Containers.JOINED, Containers.XML):
-        yield f"{where.removesuffix('.entry')}.repeats", "the codec has another way to write the items of a list"
     yield from _ends_of_arguments(tools, where)
     named_twice = Slot.VALUE in parts and Slot.KEY in parts[parts.index(Slot.VALUE) :]
     codec = arguments.codec
@@ -152,35 +141,11 @@ def _codec(codec: Codec, where: str) -> Iterator[Problem]:
             yield f"{where}.{name}", f"expected {core!r} with white space, found {getattr(codec, name)!r}"
     if bool(codec.item_tag.strip()) != (codec.containers is Containers.XML):
         yield f"{where}.item_tag", "expected a tag's name where, and only where, containers are `xml`"
-    if codec.containers is Containers.JOINED and not codec.strings.unquoted:
-        yield f"{where}.containers", "lists are joined only where strings have no quotes"
     if codec.containers is Containers.BARE and codec.strings.unquoted:
         yield f"{where}.containers", "keys without quotes stand only where strings have quotes"
     if codec.cdata and codec.strings is not Strings.RAW:
         yield f"{where}.cdata", "only raw strings stand in CDATA"
-    yield from _entities(codec, f"{where}.entities")
     yield from _types(codec, f"{where}.types")
-
-
-def _entities(codec: Codec, where: str) -> Iterator[Problem]:
-    if bool(codec.entities) != (codec.strings is Strings.ESCAPED):
-        yield where, "expected entities where, and only where, strings are `escaped`"
-        return
-    characters = [character for character, _ in codec.entities]
-    if codec.entities and "&" not in characters:
-        yield where, "expected an entity for `&`: without one, no text with `&` can be read back"
-    if len(set(characters)) < len(characters):
-        yield where, "expected one entity for each character"
-    for at, (character, entity) in enumerate(codec.entities):
-        if len(character) != 1 or unescape(entity) != character or entity == character:
-            yield f"{where}[{at}]", f"expected a character and its entity, found {character!r} and {entity!r}"
-    if codec.escaped_containers and (
-        not codec.entities or codec.containers not in (Containers.JSON, Containers.PYTHON)
-    ):
-        yield (
-            where.replace("entities", "escaped_containers"),
-            "only escaped lists and objects of JSON or Python are read",
-        )
 
 
 def _types(codec: Codec, where: str) -> Iterator[Problem]:

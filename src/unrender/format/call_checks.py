@@ -12,7 +12,7 @@ from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literal
 from unrender.limits import LONGEST_ID, MAX_ENVELOPE_DEPTH, MAX_INDEX
 
-_FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT, Slot.ANY)
+_FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)
 
 
 def check_tools(tools: CallSyntax, where: str) -> Iterator[Problem]:
@@ -124,13 +124,11 @@ _NAME, _ID, _NUMBER = "unrender name", "unrender id", 730501
 
 def _filled(tools: CallSyntax) -> dict[str, Any] | None:
     """Return the object that the skeleton writes for one call; None when it writes none, or a key twice."""
-    arguments = '"{}"' if tools.arguments.as_string else "{}"
     values = {
         Slot.NAME: _NAME,
         Slot.ID: _ID,
         Slot.INDEX: str(_NUMBER),
-        Slot.COUNT: "0",
-        Slot.ARGUMENTS: arguments,
+        Slot.ARGUMENTS: "{}",
         Slot.ANY: "any",
     }
     text = "".join(values.get(part, "") if isinstance(part, Slot) else part for part in tools.function)
@@ -158,7 +156,7 @@ def _found(value: dict[str, Any]) -> dict[str, tuple[str, ...]]:
             paths["id_field"] = path
         elif leaf in (_NUMBER, str(_NUMBER)):
             paths["gen_id_field"] = path
-        elif leaf in ({}, "{}") and _NAME not in path:
+        elif leaf == {} and _NAME not in path:
             paths["args_field"] = path
     return paths
 

@@ -20,14 +20,12 @@ class Strings(StrEnum):
     """Between `string_open` and `string_close`, nothing escaped: `<|"|>a"b<|"|>`."""
     SINGLE = "single"
     """As in JSON, but in single quotes: `'it\\'s'`."""
-    ESCAPED = "escaped"
-    """Up to the value's end marker, the characters of `entities` as entities: `a &lt; b`."""
 
     @property
     def unquoted(self) -> bool:
         """Whether a string has no quotes around it, so that a marker must end it."""
         match self:
-            case Strings.RAW | Strings.ESCAPED:
+            case Strings.RAW:
                 return True
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return False
@@ -55,10 +53,6 @@ class Containers(StrEnum):
     """`repr()`."""
     BARE = "bare"
     """JSON-like, keys unquoted, scalars as the codec says: `{n:[1,true]}`."""
-    SINGLE = "single"
-    """JSON with single quotes: `{'a': true}`."""
-    JOINED = "joined"
-    """Lists without brackets, objects as JSON: `a,b`. Only the schema tells a list of one from its item."""
     XML = "xml"
     """Nested tags in the style of the arguments' own entry, list items named `item_tag`."""
 
@@ -91,10 +85,6 @@ class Codec:
     """A null argument is not written at all."""
     cdata: bool = False
     """Strings with special characters may be in `<![CDATA[…]]>`."""
-    entities: tuple[tuple[str, str], ...] = ()
-    """For ESCAPED: character → entity, e.g. `("&", "&amp;"), ("<", "&lt;")`."""
-    escaped_containers: bool = False
-    """For ESCAPED: the text of lists and objects is escaped as well."""
     item_separator: str = ", "
     key_separator: str = ": "
     indent: int = 0

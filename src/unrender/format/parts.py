@@ -73,8 +73,6 @@ class Slot(StrEnum):
     """The call's id."""
     INDEX = "index"
     """A counter that the template writes itself, e.g. the 0 of `functions.f:0`."""
-    COUNT = "count"
-    """How many arguments the call has, e.g. the 2 of `<call n=2>`."""
     KEY = "key"
     """The name of one argument."""
     VALUE = "value"
@@ -110,10 +108,6 @@ class Arguments:
     separator: str = ""
     """Between two arguments, e.g. `, `."""
     codec: Codec = Codec()
-    repeats: bool = False
-    """A list is written as one argument for each item, all of one name: `<x>1</x><x>2</x>`; an empty one is not written."""
-    as_string: bool = False
-    """The JSON object is itself written as a JSON string."""
     when_empty: str | None = None
     """What is between the call's literals when there are no arguments, if not start + end (or `{}`)."""
 

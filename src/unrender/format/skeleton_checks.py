@@ -42,13 +42,13 @@ def check_touching(parts: Skeleton, where: str, free: tuple[Slot, ...] = ()) -> 
             # White space ends a name.
             before = part if part.strip() or before is Slot.KEY else before
             continue
-        spaced = part in (Slot.INDEX, Slot.COUNT) and before is Slot.NAME and not isinstance(parts[at - 1], Slot)
+        spaced = part is Slot.INDEX and before is Slot.NAME and not isinstance(parts[at - 1], Slot)
         if isinstance(before, Slot) and not spaced and (part not in free or before is Slot.ANY):
             yield f"{where}[{at}]", f"expected a text between the slots `{before.value}` and `{part.value}`"
         before = part
 
 
-_WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.COUNT, Slot.KEY, Slot.TYPE)
+_WORDS = (Slot.NAME, Slot.ID, Slot.INDEX, Slot.KEY, Slot.TYPE)
 
 
 def check_after_words(parts: Skeleton, arguments: Arguments, where: str) -> Iterator[Problem]:

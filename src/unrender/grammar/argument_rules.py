@@ -12,23 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from unrender.format import Arguments, Codec, Containers, Slot, Typing
-from unrender.grammar.call_shapes import (
-    is_list,
-    is_object,
-    items_of,
-    items_of_list,
-    may_be_empty_list,
-    next_arguments,
-    not_empty,
-    of_type,
-    renamed,
-    type_names,
-)
+from unrender.grammar.call_shapes import items_of, next_arguments, of_type, type_names
 from unrender.grammar.rules import Rules
 from unrender.grammar.spelling import EMPTY, Entry, Speller, chain
 from unrender.nodes import Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag, Until
 from unrender.nodes.patterns import choice
-from unrender.nodes.texts import Alphabet, cannot_contain, encode
+from unrender.nodes.texts import cannot_contain
 from unrender.schema import shapes
 from unrender.schema.reader import Reading
 from unrender.schema.shapes import Object, Shape, Text, alternatives, union
@@ -89,18 +78,6 @@ class ArgumentWriter:
     def json(self, shape: Shape, hint: str) -> Node:
         return self.context.json(replace(self.parameters, shape=shape, unsupported=()), hint)
 
-    def encoded(self, shape: Shape, lexicon: Lexicon, alphabet: Alphabet, hint: str) -> Node:
-        """Return nodes for values of `shape` whose text is written in `alphabet`.
-
-        Each rule is encoded once.
-        """
-        inner = Rules()
-        node = Speller(lexicon, inner, self.parameters.definitions, hint).spell(shape, hint)
-        names = {name: self.context.rules.reserve(f"{name}-encoded") for name in inner.table}
-        for name, body in inner.table.items():
-            self.context.rules.define(names[name], renamed(encode(body, alphabet), names))
-        return renamed(encode(node, alphabet), names)
-
     def entry(self, key: str | Node, shape: Shape, hint: str) -> Node:
         """Return the nodes of one argument.
 
@@ -160,9 +137,9 @@ class ArgumentWriter:
             case Text() if raw:
                 return self.raw_text(shape, stops, hint)
             case shapes.Array() | shapes.Object() | shapes.Anything():
-                return self.container(shape, stops, hint)
+                return self.container(shape, hint)
             case shapes.Constant(text) if text[0] in "[{":
-                return self.container(shape, stops, hint)
+                return self.container(shape, hint)
         return self.speller(self.notation.scalars, hint).spell(shape, hint)
 
     def raw_constant(self, written: str, stops: tuple[str, ...], hint: str) -> Node:
@@ -176,9 +153,6 @@ class ArgumentWriter:
 
         The schema's keywords are enforced only if no text could contain a stop; otherwise they are reported as lost.
         """
-        alphabet = self.notation.alphabet
-        if all(any(character in dict(alphabet.escapes) for character in stop) for stop in stops):
-            return self.speller(self.notation.scalars, hint).text(shape, alphabet)
         if shape.pattern is not None and all(cannot_contain(shape.pattern, stop) for stop in stops):
             return shape.pattern
         lost = {"pattern": shape.pattern, "minLength": shape.minimum, "maxLength": shape.maximum, "not": shape.excluded}
@@ -191,9 +165,7 @@ class ArgumentWriter:
         name = hint.removeprefix(self.hint).strip("-")
         return f"#/properties/{name}" if name else "#"
 
-    def container(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        if self.codec.escaped_containers:
-            return self.encoded(shape, self.notation.inside, self.notation.alphabet, hint)
+    def container(self, shape: Shape, hint: str) -> Node:
         match self.codec.containers:
             case Containers.JSON:
                 return self.json(shape, hint)
@@ -202,10 +174,8 @@ class ArgumentWriter:
                 return choice(
                     [self.speller(found, hint).spell(shape, hint) for found in (PYTHON_BESIDE_JSON, JSON_LEXICON)]
                 )
-            case Containers.PYTHON | Containers.BARE | Containers.SINGLE:
+            case Containers.PYTHON | Containers.BARE:
                 return self.speller(self.notation.inside, hint).spell(shape, hint)
-            case Containers.JOINED:
-                return self.json(shape, hint) if is_object(shape) else self.joined(shape, stops, hint)
             case Containers.XML:
                 return self.tags(shape, hint)
             case _:
@@ -216,38 +186,6 @@ class ArgumentWriter:
             self.context.report(self.path(hint), keyword, reason)
 
         return Speller(lexicon, self.context.rules, self.parameters.definitions, self.hint, report)
-
-    # Lists without brackets.
-
-    def joined(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        """Return a list's items with separators between them. An empty list is written as nothing."""
-        separator = self.codec.item_separator
-        ends = (*stops, separator.strip(), *self.key_ends())
-        body = items_of_list(shape, lambda item: self.joined_item(item, ends, hint), separator)
-        if body is None:
-            return EMPTY
-        return Optional(body) if may_be_empty_list(shape) else body
-
-    def key_ends(self) -> tuple[str, ...]:
-        """Return the text after a key in arguments whose values have no closer: `=` in `a, b=`.
-
-        It shows that the value before the key has ended.
-        """
-        *before, last = self.arguments.entry or ("",)
-        between = before[-1] if before and last is Slot.VALUE else ""
-        return () if isinstance(between, Slot) or not between.strip() else (between.strip(),)
-
-    def joined_item(self, shape: Shape, stops: tuple[str, ...], hint: str) -> Node:
-        """Return the nodes of one item, which is not empty, since no item and an empty one are written alike.
-
-        Items that are lists or objects are written as JSON.
-        """
-        options: list[Node] = []
-        for option in alternatives(self.resolved(shape)):
-            nested = is_object(option) or is_list(option)
-            node = self.json(option, hint) if nested else self.one_value(option, stops, hint)
-            options.append(not_empty(stops) if isinstance(node, Until) else node)
-        return choice(list(dict.fromkeys(options)))
 
     # Nested tags.
 

@@ -365,7 +365,7 @@ def _begins_arguments(syntax: CallSyntax) -> str:
     arguments = syntax.arguments
     if Slot.ARGUMENTS not in syntax.function[:3]:
         return ""
-    return arguments.start if arguments.entry or arguments.start else '"' if arguments.as_string else "{"
+    return arguments.start if arguments.entry or arguments.start else "{"
 
 
 def _write_words_for_none(text: str, start: str, end: str) -> Node:

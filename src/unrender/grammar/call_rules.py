@@ -7,26 +7,18 @@ or sort it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unrender.format import Arguments, Containers, Slot
 from unrender.grammar.argument_rules import ArgumentWriter, CallContext
-from unrender.grammar.call_shapes import (
-    ANY_OBJECT,
-    after_arguments,
-    is_list,
-    items_of_list,
-    may_be_empty,
-    may_be_empty_list,
-)
+from unrender.grammar.call_shapes import ANY_OBJECT, after_arguments, may_be_empty
 from unrender.grammar.spelling import EMPTY, Entry, Extra, chain
-from unrender.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Repeat, Role, Sequence, Tag
+from unrender.nodes import Call, Chars, Choice, Literal, Node, Optional, Ref, Role, Sequence, Tag
 from unrender.nodes.patterns import choice
-from unrender.nodes.texts import JSON, WORDS, all_but
+from unrender.nodes.texts import WORDS, all_but
 from unrender.schema import shapes
 from unrender.schema.reader import Reading
-from unrender.schema.shapes import Object, Property, Shape, alternatives, union
-from unrender.values.notations import JSON_LEXICON
+from unrender.schema.shapes import Object, Property, alternatives, union
 
 _ID = Chars((("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")), minimum=1, maximum=64)
 _LETTERS_AND_DIGITS = (("0", "9"), ("A", "Z"), ("a", "z"))
@@ -51,7 +43,7 @@ class _CallWriter:
 
     @property
     def is_json_object(self) -> bool:
-        bare = not (self.arguments.start or self.arguments.end or self.arguments.as_string)
+        bare = not (self.arguments.start or self.arguments.end)
         return self.argument.codec.containers is Containers.JSON and not self.arguments.entry and bare
 
     def part(self, part: str | Slot) -> Node:
@@ -62,7 +54,7 @@ class _CallWriter:
                 return Tag(Role.ARGUMENT, self.all_arguments())
             case Slot.ID:
                 return Tag(Role.ID, self.id)
-            case Slot.INDEX | Slot.COUNT:
+            case Slot.INDEX:
                 return _COUNTER
             case Slot():
                 return EMPTY
@@ -83,25 +75,18 @@ class _CallWriter:
     def json_object(self, shape: Object) -> Iterator[Node]:
         """Yield the one value that all arguments are, with what is around it."""
         argument, start, end = self.argument, self.arguments.start, self.arguments.end
-        node = self.as_string(shape) if self.arguments.as_string else argument.container(shape, (), argument.hint)
+        node = argument.container(shape, argument.hint)
         yield Sequence((Literal(start), node, Literal(end))) if start + end else node
-
-    def as_string(self, shape: Object) -> Node:
-        """Return the JSON object written as a JSON string."""
-        codec = self.argument.codec
-        lexicon = replace(
-            JSON_LEXICON, flexible=False, item_separator=codec.item_separator, key_separator=codec.key_separator
-        )
-        return Sequence((Literal('"'), self.argument.encoded(shape, lexicon, JSON, self.argument.hint), Literal('"')))
 
     # One entry for each argument.
 
     def entries(self, shape: Object) -> Iterator[Node]:
         """Yield the arguments in the order of the schema and, where that differs, sorted."""
         written = [found for item in shape.properties for found in self.written_property(item)]
-        bodies = {item.name: self.named_entry(item) for item in written}
-        nodes = {name: self.rule(name, body) for name, body in bodies.items() if body is not None}
-        properties = tuple(item for item in written if item.name in nodes)
+        hint = self.argument.hint
+        bodies = {item.name: self.argument.entry(item.name, item.shape, f"{hint}-{item.name}") for item in written}
+        nodes = {name: self.rule(name, body) for name, body in bodies.items()}
+        properties = tuple(written)
         orders = dict.fromkeys((properties, tuple(sorted(properties, key=lambda item: item.name))))
         extra = self.extra(shape)
         for order in orders:
@@ -120,8 +105,6 @@ class _CallWriter:
 
     def written_property(self, item: Property) -> Iterator[Property]:
         """Yield the property as it is written: where null is left out, null is an absent argument."""
-        if self.arguments.repeats and any(map(may_be_empty_list, alternatives(self.argument.resolved(item.shape)))):
-            item = replace(item, required=False)
         if not self.argument.codec.omits_null:
             yield item
             return
@@ -132,26 +115,6 @@ class _CallWriter:
 
     def rule(self, name: str, node: Node) -> Ref:
         return self.context.rules.add(f"{self.argument.hint}-{name}", node)
-
-    def named_entry(self, item: Property) -> Node | None:
-        """Return the argument; where lists are repeated, one entry for each item, and None where there can be none."""
-        hint = f"{self.argument.hint}-{item.name}"
-
-        def entry(shape: Shape) -> Node:
-            return self.argument.entry(item.name, shape, hint)
-
-        if not self.arguments.repeats:
-            return entry(item.shape)
-        separator = self.arguments.separator
-        options = list(alternatives(self.argument.resolved(item.shape)))
-        others = union([option for option in options if not is_list(option)])
-        lists = [items_of_list(option, entry, separator) for option in options if is_list(option)]
-        written = [node for node in lists if node is not None]
-        if isinstance(others, shapes.Anything):
-            written = [Repeat(entry(others), 1, None, Literal(separator) if separator else None)]
-        elif not isinstance(others, shapes.Nothing):
-            written.append(entry(others))
-        return choice(written) if written else None
 
     def extra(self, shape: Object) -> Extra | None:
         """Return arguments that the schema does not name; None where their names cannot be written."""
@@ -164,12 +127,5 @@ class _CallWriter:
             return None
         key = all_but({"", *(item.name for item in shape.properties)}, WORDS)
         value = union([value for _, value in shape.extra])
-        if self.arguments.repeats and any(map(is_list, alternatives(self.argument.resolved(value)))):
-            self.context.report(
-                "#", "additionalProperties", "each item of a list repeats the name, which may be anything"
-            )
-            value = union([option for option in alternatives(self.argument.resolved(value)) if not is_list(option)])
-            if isinstance(value, shapes.Nothing):
-                return None
         node = self.argument.entry(key, value, f"{self.argument.hint}-extra")
         return Extra(self.rule("extra", node), shape.minimum, shape.maximum)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from unrender.format import Arguments, Slot
 from unrender.limits import MOST_EXCLUDED_NAMES
-from unrender.nodes import Call, Chars, Literal, Node, Optional, Ref, Repeat, Sequence, Until, rewrite
+from unrender.nodes import Call
 from unrender.schema import shapes
 from unrender.schema.kinds import kinds_of
 from unrender.schema.shapes import Object, Shape, Text
@@ -18,52 +17,6 @@ ANY_OBJECT = Object(extra=((Text(), shapes.Anything()),))
 def items_of(value: object) -> list[object]:
     """Return the items of a list; none for any other value."""
     return value if isinstance(value, list) else []
-
-
-def is_object(shape: Shape) -> bool:
-    """Return whether the values of `shape` are objects."""
-    return isinstance(shape, Object) or (isinstance(shape, shapes.Constant) and shape.json[0] == "{")
-
-
-def is_list(shape: Shape) -> bool:
-    """Return whether the values of `shape` are lists."""
-    return isinstance(shape, shapes.Array) or (isinstance(shape, shapes.Constant) and shape.json[0] == "[")
-
-
-def may_be_empty_list(shape: Shape) -> bool:
-    """Return whether an empty list has this shape."""
-    if isinstance(shape, shapes.Constant):
-        return shape.json == "[]"
-    return isinstance(shape, shapes.Array) and shape.minimum == 0 and not shape.prefix
-
-
-def joined(items: list[Node], separator: str) -> Node:
-    """Return the items with separators between them."""
-    between = Literal(separator)
-    return Sequence(tuple(node for item in items for node in (between, item))[1:])
-
-
-def items_of_list(shape: Shape, node: Callable[[Shape], Node], separator: str) -> Node | None:
-    """Return nodes for a list's items with separators between them; None if there can be no item."""
-    if isinstance(shape, shapes.Constant):
-        listed = [node(shapes.Constant(json.dumps(item))) for item in shape.value]
-        return joined(listed, separator) if listed else None
-    assert isinstance(shape, shapes.Array)
-    listed = [node(item) for item in shape.prefix]
-    least = max(shape.minimum - len(listed), 0)
-    most = None if shape.maximum is None else max(shape.maximum - len(listed), 0)
-    if isinstance(shape.items, shapes.Nothing) or most == 0:
-        return joined(listed, separator) if listed else None
-    more = Repeat(node(shape.items), max(least, 1), most, Literal(separator) if separator else None)
-    if least or not listed:
-        return joined([*listed, more], separator)
-    return Sequence((joined(listed, separator), Optional(Sequence((Literal(separator), more)))))
-
-
-def not_empty(stops: tuple[str, ...]) -> Node:
-    """Return a node for text up to the first of `stops`, with at least one character."""
-    heads = sorted({stop[0] for stop in stops})
-    return Sequence((Chars(tuple((head, head) for head in heads), negated=True), Until(stops)))
 
 
 def may_be_empty(shape: Object) -> bool:
@@ -92,9 +45,6 @@ def of_type(shape: Shape, kind: str) -> Shape:
     return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
 
 
-def renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """Return `node` with its references renamed."""
-    return rewrite(node, lambda found: Ref(names[found.rule]) if isinstance(found, Ref) else found)
 
 
 def after_arguments(call: Call) -> tuple[str, ...]:

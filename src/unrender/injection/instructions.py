@@ -23,7 +23,6 @@ _WORDS = {
     Slot.NAME: "NAME",
     Slot.ID: "ID",
     Slot.INDEX: "INDEX",
-    Slot.COUNT: "COUNT",
     Slot.KEY: "KEY",
     Slot.VALUE: "VALUE",
     Slot.TYPE: "TYPE",
@@ -132,8 +131,6 @@ def _explained(syntax: CallSyntax) -> Iterator[str]:
         yield "ID is a name that you give to this call, another one for each call."
     if Slot.INDEX in syntax.function:
         yield f"INDEX counts your calls, from {syntax.index_start}."
-    if Slot.COUNT in syntax.function:
-        yield "COUNT is the number of the call's arguments."
     if arguments.entry:
         yield from _explained_entry(arguments)
     else:
@@ -143,17 +140,13 @@ def _explained(syntax: CallSyntax) -> Iterator[str]:
 
 
 def _explained_object(arguments: Arguments) -> str:
-    kind = notation_of(arguments.codec).object_kind
-    encoded = ", written as a JSON string" if arguments.as_string else ""
-    return f"ARGUMENTS is {kind} with all arguments by name{encoded}."
+    return f"ARGUMENTS is {notation_of(arguments.codec).object_kind} with all arguments by name."
 
 
 def _explained_entry(arguments: Arguments) -> Iterator[str]:
     between = f", with {_named(arguments.separator)} between them" if arguments.separator else ""
     yield f"`{_entry(arguments).strip()}` is written once for each argument{between}."
     yield f"KEY is the argument's name, VALUE its value: {'; '.join(notation_of(arguments.codec).sentences)}."
-    if arguments.repeats:
-        yield "For a list, that is written once for each item, always with the same KEY; for an empty list, not at all."
     if arguments.codec.typed_by is Typing.ATTRIBUTE:
         words = ", ".join(f"{word} for {kind}" for kind, word in arguments.codec.types)
         yield f"TYPE tells the type of the value: {words}."

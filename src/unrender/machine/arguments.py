@@ -8,20 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from unrender.format import Codec, Containers, Strings, Typing
+from unrender.format import Codec, Strings, Typing
 from unrender.machine.frames import CallState
 from unrender.machine.instructions import SPACE
 from unrender.machine.interpreter import Machine
-from unrender.machine.repeated_arguments import begin_list, end_list, items_or_value, next_item
 from unrender.nodes import Role
 from unrender.values.atoms import escape, may_be_in_word
 from unrender.values.code_value import CodeValueScanner
 from unrender.values.coercion import ANY, STRING, Kinds
 from unrender.values.finder import Finder, end_of
-from unrender.values.joined import JoinedScanner, is_list
 from unrender.values.json_strings import QuotedScanner
-from unrender.values.notations import Decoder, notation_of
-from unrender.values.raw import EscapedScanner, RawScanner
+from unrender.values.notations import notation_of
+from unrender.values.raw import RawScanner
 from unrender.values.scanner import DONE, FAILED, MORE, WORD, LiteralScanner, LiteralStyle, Status
 from unrender.values.unmarked_ends import Follow
 from unrender.values.xml import TagStyle, XmlScanner
@@ -39,12 +37,9 @@ def run_scanner(machine: Machine) -> Status:
     assert call is not None
     end, text, status = scanner.scan(machine.buffer, machine.at, final=machine.final)
     machine.take(Role.ARGUMENT, end)
-    if call.holds:
-        call.held.append(text)
-    else:
-        machine.arguments(text)
+    machine.arguments(text)
     if status == MORE and not machine.final:
-        machine.flow = None if call.holds else scanner.flow
+        machine.flow = scanner.flow
         return MORE
     if status != DONE:
         machine.fail("the rest of the arguments" if status == MORE else "a JSON value")
@@ -87,11 +82,7 @@ class Value:
     """What ends a raw value."""
     style: LiteralStyle
     """How values are read that end by themselves."""
-    decoder: Decoder | None = None
-    """How text is read that has no quotes; None: as it is."""
     tags: TagStyle | None = None
-    repeats: bool = False
-    """Items of a list are written as arguments of one name."""
 
     def step(self, machine: Machine) -> bool:
         call = machine.call
@@ -109,25 +100,16 @@ class Value:
     def _open(self, machine: Machine, call: CallState) -> bool:
         if self.codec.cdata and not self._enter_cdata(machine, call):
             return False
-        waits = self.repeats or isinstance(self.suffix, Follow)
-        if waits and machine.at == len(machine.buffer) and not machine.final:
+        if isinstance(self.suffix, Follow) and machine.at == len(machine.buffer) and not machine.final:
             return False
-        if not (self.repeats and next_item(machine, call)):
-            self._begin(machine, call)
-        call.count += 1
-        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
-        return True
-
-    def _begin(self, machine: Machine, call: CallState) -> None:
-        """Begin another argument."""
-        end_list(machine, call)
         if call.key in call.keys:
             # What the first one says is out: JSON keeps both, and most readers the last.
             machine.malformed(call.key, "another argument")
         call.keys.add(call.key)
         machine.arguments(key_text(call))
-        if self.repeats:
-            begin_list(machine, call, raw=self.codec.typed_by is Typing.SCHEMA)
+        call.count += 1
+        machine.scanner = self.scanner(call, quoted=machine.buffer.startswith(_QUOTES, machine.at))
+        return True
 
     def _enter_cdata(self, machine: Machine, call: CallState) -> bool:
         rest = machine.buffer[machine.at : machine.at + len(CDATA_START)]
@@ -140,8 +122,6 @@ class Value:
     def scanner(self, call: CallState, *, quoted: bool) -> RawScanner | LiteralScanner | XmlScanner | CodeValueScanner:
         """Return a new scanner for the current value of `call`; `quoted` means that it begins with a quotation mark."""
         suffix = self.suffix if isinstance(self.suffix, Finder) else self.suffix.among(call.types.names)
-        if self.codec.containers is Containers.JOINED and is_list(types := self._types(call)):
-            return JoinedScanner(suffix, types, self.codec.item_separator)
         if quoted and isinstance(suffix, Follow) and suffix.in_code:
             return CodeValueScanner(RawScanner(suffix, self._types(call)))
         if call.kind == CDATA_START:
@@ -151,9 +131,6 @@ class Value:
         match self.codec.strings:
             case Strings.RAW:
                 return RawScanner(suffix, self._types(call))
-            case Strings.ESCAPED:
-                assert self.decoder is not None
-                return EscapedScanner(suffix, self._types(call), self.decoder, whole=self.codec.escaped_containers)
             case Strings.JSON | Strings.PYTHON | Strings.QUOTED | Strings.SINGLE:
                 return LiteralScanner(self.style)
             case _:
@@ -162,10 +139,10 @@ class Value:
     def _types(self, call: CallState) -> frozenset[str]:
         match self.codec.typed_by:
             case Typing.SYNTAX | Typing.SCHEMA:
-                return STRING if call.holds else items_or_value(call)
+                return call.types.types(call.key)
             case Typing.ATTRIBUTE:
                 named = frozenset(kind for kind, word in self.codec.types if word == call.kind)
-                return _agreed(named, items_or_value(call))
+                return _agreed(named, call.types.types(call.key))
             case _:
                 assert_never(self.codec.typed_by)
 
@@ -239,7 +216,6 @@ class CloseArguments:
 
     def step(self, machine: Machine) -> bool:
         assert machine.call is not None
-        end_list(machine, machine.call)
         machine.arguments("}" if machine.call.count else "{}")
         machine.call.closed = True
         machine.call.ended = self.bracketed

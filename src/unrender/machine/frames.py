@@ -65,15 +65,11 @@ class CallState:
         "closed",
         "count",
         "ended",
-        "held",
-        "holds",
         "id",
         "key",
         "keys",
         "kind",
         "known",
-        "latest",
-        "listing",
         "mark",
         "name",
         "recover",
@@ -98,13 +94,6 @@ class CallState:
         self.key: str = ""
         self.keys: set[str] = set()
         """The arguments that have a value."""
-        self.latest: str = ""
-        """The name of the argument whose value was read last."""
-        self.listing: bool = False
-        """The latest argument is a list, whose items are written as arguments of the same name."""
-        self.holds: str = ""
-        """The latest argument may be such a list: its text waits, "raw" or "read" as JSON."""
-        self.held: list[str] = []
         self.kind: str = ""
         """What the TYPE slot said of the current value."""
         self.mark: int = 0
@@ -125,5 +114,5 @@ class CallState:
         other = CallState()
         for name in self.__slots__:
             setattr(other, name, getattr(self, name))
-        other.arguments, other.keys, other.held = list(self.arguments), set(self.keys), list(self.held)
+        other.arguments, other.keys = list(self.arguments), set(self.keys)
         return other

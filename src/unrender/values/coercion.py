@@ -50,14 +50,6 @@ class Kinds(frozenset[str]):
         return admits(self.shape, value, self.definitions)
 
 
-def item_types(types: frozenset[str]) -> frozenset[str]:
-    """Return the types of a list's items, where the list is a value of `types`; empty for any."""
-    if not isinstance(types, Kinds):
-        return ANY
-    items = inside(types.shape, None, types.definitions)
-    return Kinds.of(items, Reading(shape=items, definitions=types.definitions, unsupported=()))
-
-
 class ArgumentTypes:
     """The JSON types of one tool's arguments. With no tool, every argument is a string.
 

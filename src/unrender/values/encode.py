@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from unrender.format import Arguments, CallSyntax, Codec, Containers, Content, ContentMode, Format, Slot
 from unrender.messages.json_values import json_type
-from unrender.values.notations import notation_of, single_quoted
+from unrender.values.notations import notation_of
 
 
 def encode_value(value: Any, arguments: Arguments, *, margin: str = "") -> str:
@@ -42,18 +42,10 @@ def encode_arguments(values: Mapping[str, Any], arguments: Arguments, *, margin:
         return arguments.when_empty
     if not arguments.entry:
         text = _encode_container(values, arguments, margin)
-        text = json.dumps(text, ensure_ascii=arguments.codec.ascii_only) if arguments.as_string else text
         return arguments.start + text + arguments.end
     written = {key: value for key, value in values.items() if value is not None or not arguments.codec.omits_null}
-    entries = (
-        _encode_entry(key, item, arguments) for key, value in written.items() for item in _items(value, arguments)
-    )
+    entries = (_encode_entry(key, value, arguments) for key, value in written.items())
     return arguments.start + arguments.separator.join(entries) + arguments.end
-
-
-def _items(value: Any, arguments: Arguments) -> Sequence[Any]:
-    """Return what is written as an entry each: the items of a list that is repeated, or the value."""
-    return value if arguments.repeats and isinstance(value, list | tuple) else (value,)
 
 
 def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call_id: str = "", index: int = 0) -> str:
@@ -67,8 +59,6 @@ def encode_call(name: str, values: Mapping[str, Any], tools: CallSyntax, *, call
                 text += call_id
             case Slot.INDEX:
                 text += str(tools.index_start + index)
-            case Slot.COUNT:
-                text += str(len(values))
             case Slot.ARGUMENTS:
                 text += encode_arguments(values, tools.arguments, margin=_margin(text))
             case Slot.ANY:
@@ -152,12 +142,6 @@ def _encode_scalar(value: Any, codec: Codec) -> str:
 
 def _encode_container(value: Any, arguments: Arguments, margin: str) -> str:
     codec = arguments.codec
-    text = _container_text(value, arguments, margin)
-    return notation_of(codec).write(text) if codec.escaped_containers else text
-
-
-def _container_text(value: Any, arguments: Arguments, margin: str) -> str:
-    codec = arguments.codec
     match codec.containers:
         case Containers.JSON:
             separators = (codec.item_separator, codec.key_separator)
@@ -169,10 +153,6 @@ def _container_text(value: Any, arguments: Arguments, margin: str) -> str:
             return repr(value)
         case Containers.BARE:
             return _encode_bare(value, arguments)
-        case Containers.SINGLE:
-            return _encode_single(value, codec)
-        case Containers.JOINED:
-            return _encode_joined(value, arguments)
         case Containers.XML:
             return _encode_xml(value, arguments)
         case _:
@@ -185,31 +165,6 @@ def _encode_bare(value: Any, arguments: Arguments) -> str:
         items = (f"{key}{codec.key_separator}{encode_value(item, arguments)}" for key, item in value.items())
         return "{" + codec.item_separator.join(items) + "}"
     return "[" + codec.item_separator.join(encode_value(item, arguments) for item in value) + "]"
-
-
-def _encode_single(value: Any, codec: Codec) -> str:
-    if isinstance(value, str):
-        return single_quoted(value, ascii_only=codec.ascii_only)
-    if isinstance(value, Mapping):
-        entries = (
-            _encode_single(key, codec) + codec.key_separator + _encode_single(item, codec)
-            for key, item in value.items()
-        )
-        return "{" + codec.item_separator.join(entries) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + codec.item_separator.join(_encode_single(item, codec) for item in value) + "]"
-    return json.dumps(value)
-
-
-def _encode_joined(value: Any, arguments: Arguments) -> str:
-    codec = arguments.codec
-    separators = (", " if codec.key_separator == ": " else ",", codec.key_separator)
-
-    def written(item: Any) -> str:
-        nested = isinstance(item, Mapping | list | tuple)
-        return json.dumps(item, ensure_ascii=False, separators=separators) if nested else encode_value(item, arguments)
-
-    return written(value) if isinstance(value, Mapping) else codec.item_separator.join(map(written, value))
 
 
 def _encode_xml(value: Any, arguments: Arguments) -> str:

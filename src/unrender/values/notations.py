@@ -9,7 +9,7 @@ axis: mypy lists the places that a new member needs (docs/dev/extending.md).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
@@ -17,8 +17,7 @@ from typing import assert_never
 
 from unrender.cache import kept
 from unrender.format import Codec, Containers, Strings, Typing, Words
-from unrender.format.entities import unescape, unescaped_until
-from unrender.nodes.texts import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, RAW, Alphabet
+from unrender.nodes.texts import JSON, JSON_SINGLE, PYTHON, PYTHON_DOUBLE, Alphabet
 
 _SPECIAL = "<>&"
 """Characters for which a codec with `cdata` wraps a string."""
@@ -66,18 +65,6 @@ PYTHON_BESIDE_JSON = replace(PYTHON_LEXICON, keys_like_repr=True)
 _SINGLE_QUOTES = (Quotes("'", "'", JSON_SINGLE),)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """How text is decoded when its codec does not write it raw."""
-
-    decode: Callable[[str], str]
-    """Whole text → what it stands for; text that is not escaped stays."""
-    undecided_from: Callable[[str], int]
-    """From where on text may be an escape that is not all there; its length if it cannot be. At most a few characters."""
-    leads: str
-    """The characters with which an escape begins."""
-
-
 class Exported(Enum):
     """How an exported format can describe a codec's scalar values."""
 
@@ -86,8 +73,6 @@ class Exported(Enum):
     """Everything up to the value's end marker."""
     CODE = auto()
     """Nothing: only the codec's own syntax says where a value ends."""
-    ENTITIES = auto()
-    """Nothing: what is between the markers stands for other text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +93,6 @@ class Notation:
     """A string → the text that is written for it."""
     unquoted: bool
     """Strings have no quotes: they end at a marker of the format."""
-    alphabet: Alphabet
-    """How strings without quotes are written."""
-    decoder: Decoder | None
-    """How strings without quotes are read; None: as they are."""
     scalars: Lexicon
     """The tokens of values outside of lists and objects; strings only where they have quotes."""
     inside: Lexicon
@@ -138,8 +119,6 @@ class _Strings:
     lexicon: Lexicon
     said: str
     exported: Exported
-    alphabet: Alphabet = RAW
-    decoder: Decoder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +143,6 @@ def notation_of(codec: Codec) -> Notation:
     return Notation(
         write=strings.write,
         unquoted=codec.strings.unquoted,
-        alphabet=strings.alphabet,
-        decoder=strings.decoder,
         scalars=replace(base, name=f"{base.name}-{codec.words}", null=null, true=true, false=false),
         inside=containers.lexicon,
         object_kind=containers.object_kind,
@@ -205,8 +182,6 @@ def _strings(codec: Codec) -> _Strings:
                 said="strings in single quotes, escaped as in JSON",
                 exported=Exported.CODE,
             )
-        case Strings.ESCAPED:
-            return _escaped(codec)
         case _:
             assert_never(codec.strings)
 
@@ -221,18 +196,6 @@ def _between(codec: Codec) -> _Strings:
     )
 
 
-def _escaped(codec: Codec) -> _Strings:
-    replaced = ", ".join(f"{character} as {entity}" for character, entity in codec.entities)
-    return _Strings(
-        write=_replacing(codec.entities),
-        lexicon=_bare(codec),
-        said=f"strings without quotes, {replaced}",
-        exported=Exported.ENTITIES,
-        alphabet=Alphabet(escapes=codec.entities),
-        decoder=Decoder(unescape, unescaped_until, "&"),
-    )
-
-
 def single_quoted(text: str, *, ascii_only: bool) -> str:
     r"""Return a string as JSON writes it, but in single quotes.
 
@@ -241,12 +204,6 @@ def single_quoted(text: str, *, ascii_only: bool) -> str:
     """
     inside = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
     return "'" + inside.replace('\\"', '"').replace("'", "\\'") + "'"
-
-
-def _replacing(escapes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
-    """Return what writes text with each character that has an escape replaced by it."""
-    table = {ord(character): escape for character, escape in escapes}
-    return lambda text: text.translate(table)
 
 
 def _in_cdata(text: str) -> str:
@@ -284,7 +241,7 @@ def _bare(codec: Codec) -> Lexicon:
 def _quotes(codec: Codec) -> tuple[Quotes, ...]:
     """Return the quotes of strings; JSON's where those outside of lists and objects have none."""
     match codec.strings:
-        case Strings.JSON | Strings.RAW | Strings.ESCAPED:
+        case Strings.JSON | Strings.RAW:
             return JSON_LEXICON.quotes
         case Strings.PYTHON:
             return PYTHON_LEXICON.quotes
@@ -322,19 +279,6 @@ def _containers(codec: Codec) -> _Containers:
                 lexicon=_bare(codec),
                 said="lists and objects as in JSON, but keys without quotes",
                 losses=_lost("keys that are not words break the reading of a call"),
-            )
-        case Containers.SINGLE:
-            return _Containers(
-                lexicon=_single(codec),
-                said="lists and objects as in JSON, but with single quotes",
-                object_kind="one single-quoted JSON object",
-                losses=_lost("lists and objects have single quotes: those with strings come as text"),
-            )
-        case Containers.JOINED:
-            return _Containers(
-                lexicon=JSON_LEXICON,
-                said=f"lists as their items with `{codec.item_separator}` between them, without brackets; objects as JSON",
-                losses=(Loss(what="lists are joined without brackets: they come as text", concerns=("arrays",)),),
             )
         case Containers.XML:
             return _Containers(

@@ -8,11 +8,10 @@ and no word any more, whatever follows.
 from __future__ import annotations
 
 from unrender.values.atoms import escape, may_be_word
-from unrender.values.coercion import STRING, coerce, read_literal
+from unrender.values.coercion import STRING, coerce
 from unrender.values.finder import Finder
 from unrender.values.flow import ESCAPED, Taker
 from unrender.values.keys import duplicate_key
-from unrender.values.notations import Decoder
 from unrender.values.scanner import DONE, MORE, LiteralScanner, LiteralStyle, Status
 from unrender.values.unmarked_ends import Follow
 
@@ -44,28 +43,20 @@ class RawScanner:
         self.duplicate: str = ""
         """A key that comes twice in one object of the whole value."""
 
-    @property
-    def _changed(self) -> str:
-        """The characters that are not written as they are."""
-        return ESCAPED
-
     def copy(self) -> RawScanner:
         """Return an independent scanner in the same state."""
-        other = self._new()
+        other = RawScanner(self.finder, self.types)
         other.is_string, other.begun, other.head, other.blank = self.is_string, self.begun, self.head, self.blank
         other.held = list(self.held)
         other.literal = self.literal.copy() if self.literal else None
         return other
-
-    def _new(self) -> RawScanner:
-        return RawScanner(self.finder, self.types)
 
     @property
     def flow(self) -> Taker | None:
         """The fast path of a string's text: it stops at a character that may end it, or that JSON writes otherwise."""
         if not self.begun or not isinstance(self.finder, Finder):
             return None
-        return self.finder.flow(self._changed)
+        return self.finder.flow(ESCAPED)
 
     def scan(self, text: str, start: int, *, final: bool) -> tuple[int, str, Status]:
         """Read as much of `text` from `start` on as can be decided. With `final`, no more text will come."""
@@ -110,7 +101,7 @@ class RawScanner:
             piece = "".join(self.held)
         quote = "" if self.begun else '"'
         self.begun = True
-        return quote + escape(self._decoded(piece))
+        return quote + escape(piece)
 
     def _hold(self, piece: str) -> None:
         if not piece:
@@ -130,65 +121,7 @@ class RawScanner:
 
     def _finish(self) -> str:
         if self.is_string:
-            return escape(self._decoded("", ended=True)) + '"'
-        value = self._coerced("".join(self.held))
+            return '"'
+        value = coerce("".join(self.held), self.types)
         self.duplicate = duplicate_key(value)
         return value
-
-    def _decoded(self, text: str, *, ended: bool = False) -> str:
-        """Return what a piece of a string stands for; when it has `ended`, what of it has waited for more."""
-        return "" if ended else text
-
-    def _coerced(self, text: str) -> str:
-        """Return all that was held as a value."""
-        return coerce(text, self.types)
-
-
-def decoded(decoder: Decoder, kept: str, text: str) -> tuple[str, str]:
-    """Decode `kept` and `text` as far as is certain; also return the rest, which may be an incomplete escape."""
-    text = kept + text
-    cut = decoder.undecided_from(text)
-    return decoder.decode(text[:cut]), text[cut:]
-
-
-class EscapedScanner(RawScanner):
-    """Reads escaped text up to an end marker, as a value of one of `types`.
-
-    `whole` means that lists and objects are escaped as well.
-    """
-
-    __slots__ = ("decoder", "kept", "whole")
-
-    def __init__(self, finder: Finder | Follow, types: frozenset[str], decoder: Decoder, *, whole: bool) -> None:
-        super().__init__(finder, types)
-        self.decoder: Decoder = decoder
-        self.whole: bool = whole
-        self.kept: str = ""
-        """What may be the beginning of an escape."""
-
-    @property
-    def flow(self) -> Taker | None:
-        """The fast path of raw text; None inside an escape."""
-        return None if self.kept else super().flow
-
-    @property
-    def _changed(self) -> str:
-        return ESCAPED + self.decoder.leads
-
-    def _new(self) -> RawScanner:
-        other = EscapedScanner(self.finder, self.types, self.decoder, whole=self.whole)
-        other.kept = self.kept
-        return other
-
-    def _is_structured(self, text: str, start: int) -> bool:
-        return not self.whole and super()._is_structured(text, start)
-
-    def _decoded(self, text: str, *, ended: bool = False) -> str:
-        if ended:
-            return self.kept
-        text, self.kept = decoded(self.decoder, self.kept, text)
-        return text
-
-    def _coerced(self, text: str) -> str:
-        plain = not self.whole and read_literal(text)[0] in ("object", "array")
-        return coerce(text if plain else self.decoder.decode(text), self.types)

@@ -17,8 +17,6 @@ from unrender.values.atoms import escape
 from unrender.values.coercion import STRING, ArgumentTypes, coerce
 from unrender.values.finder import Finder, end_of
 from unrender.values.keys import duplicate_key
-from unrender.values.notations import Decoder
-from unrender.values.raw import decoded
 from unrender.values.scanner import Status
 
 _SPACE = re.compile(r"\s*")
@@ -38,14 +36,12 @@ class TagStyle:
     """The name of a list's items; empty where lists and objects are not written as tags."""
     space: str = ""
     """Layout before the closing tag, which is not part of the value."""
-    decoder: Decoder | None = None
-    """How text is read; None: as it is."""
 
 
 class XmlScanner:
     """Reads the inside of the tag of the argument `key`, up to its closing tag."""
 
-    __slots__ = ("begun", "closers", "depth", "duplicate", "finder", "held", "kept", "key", "style", "types")
+    __slots__ = ("begun", "closers", "depth", "duplicate", "finder", "held", "key", "style", "types")
 
     def __init__(self, style: TagStyle, key: str, types: ArgumentTypes) -> None:
         self.style: TagStyle = style
@@ -58,8 +54,6 @@ class XmlScanner:
         self.depth: int = 0
         self.held: list[str] = []
         self.begun: bool = False
-        self.kept: str = ""
-        """What may be the beginning of an escape."""
         self.duplicate: str = ""
         """A key that comes twice in one object of the whole value."""
 
@@ -67,7 +61,6 @@ class XmlScanner:
         """Return an independent scanner in the same state."""
         other = XmlScanner(self.style, self.key, self.types)
         other.depth, other.held, other.begun = self.depth, list(self.held), self.begun
-        other.kept = self.kept
         return other
 
     @property
@@ -98,13 +91,11 @@ class XmlScanner:
             return ""
         quote = "" if self.begun else '"'
         self.begun = True
-        if self.style.decoder:
-            piece, self.kept = decoded(self.style.decoder, self.kept, piece)
         return quote + escape(piece)
 
     def _finish(self, streams: bool) -> str:
         if streams:
-            return escape(self.kept) + '"'
+            return '"'
         value = read_tree("".join(self.held), self.style, self.types, self.types.schema(self.key))
         self.duplicate = duplicate_key(value)
         return value
@@ -124,7 +115,7 @@ def read_tree(text: str, style: TagStyle, types: ArgumentTypes, schema: Shape | 
                 for name, body in elements
             ]
             return "{" + ", ".join(pairs) + "}"
-    return _leaf(style.decoder.decode(text) if style.decoder else text, types.types_of(schema))
+    return _leaf(text, types.types_of(schema))
 
 
 def _kind(names: list[str], style: TagStyle, types: ArgumentTypes, schema: Shape | None) -> str:

@@ -253,6 +253,5 @@ def _written_calls(answer: Answer, format: Format) -> Iterator[tuple[str, Mappin
 
 
 def _written_keys(arguments: Mapping[str, Any], format: Format) -> list[str]:
-    written = format.tools.arguments
-    unwritten: list[Any] = [None] * written.codec.omits_null + [[]] * written.repeats
-    return [key for key, value in arguments.items() if value not in unwritten]
+    omits_null = format.tools.arguments.codec.omits_null
+    return [key for key, value in arguments.items() if not (omits_null and value is None)]

@@ -271,17 +271,6 @@ def test_the_marker_of_all_calls_may_be_missing_or_spelled_otherwise() -> None:
             "the arguments are .+, not JSON",
         ),
         (
-            replace(
-                TAGGED,
-                arguments=replace(
-                    TAGGED.arguments,
-                    codec=Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"),)),
-                ),
-            ),
-            {},
-            "strings are written with entities",
-        ),
-        (
             replace(TAGGED, arguments=Arguments(start="(", end=")", entry=(Slot.KEY, "=", Slot.VALUE), separator=", ")),
             {},
             "they are written as code",

@@ -47,21 +47,11 @@ ID_LAST = replace(
         ),
         (ID_LAST, Omission(what="ids that stand after the arguments are not read", concerns=("call ids",))),
         (
-            with_arguments(TAG_AND_JSON.format, as_string=True),
-            Omission(what="arguments come as JSON text, not as an object"),
-        ),
-        (
             with_arguments(TAG_AND_JSON.format, when_empty=""),
             Omission(what="a call without arguments has no JSON to read", concerns=("no arguments",)),
         ),
-        (
-            with_arguments(TAGGED.format, repeats=True),
-            Omission(
-                what="of a list, whose items are written as arguments of one name, one is read", concerns=("arrays",)
-            ),
-        ),
     ],
-    ids=["delimiter", "words", "tolerated", "id last", "as a string", "nothing when empty", "repeated"],
+    ids=["delimiter", "words", "tolerated", "id last", "nothing when empty"],
 )
 def test_what_is_left_out_is_said(format: Format, omission: Omission) -> None:
     """Once, with the capabilities that it may cost."""

@@ -318,12 +318,10 @@ def test_other_spellings_are_read() -> None:
     [
         ("json-name-key", "the function's name is a key of the JSON"),
         ("python-calls", "they are written as code"),
-        ("single-dict", "the arguments are one single-quoted JSON object"),
         ("python-dict", "the arguments are a Python dict, not JSON"),
         ("tagged-key", "nothing but its name tells a call from text"),
         ("name-first", "nothing but its name tells a call from text"),
         ("calls-on-lines", "nothing but its name tells a call from text"),
-        ("tagged-escaped", "strings are written with entities"),
     ],
 )
 def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
@@ -338,9 +336,7 @@ def test_what_cannot_be_expressed_is_refused(name: str, reason: str) -> None:
         ("tagged-raw", "typed by the tools' schemas"),
         ("tagged-flag", "types written beside values are not read"),
         ("tagged-repr", "lists and objects are Python literals"),
-        ("tagged-lists", "one is read"),
         ("bare-keys", "keys that are not words"),
-        ("json-wrapped", "arguments come as JSON text"),
     ],
 )
 def test_what_is_left_out_is_told(name: str, what: str) -> None:

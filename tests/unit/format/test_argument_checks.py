@@ -60,11 +60,7 @@ def test_what_can_be_read_is_allowed() -> None:
         ({"separator": ","}, ["separator"]),
         ({"start": "(", "end": ")", "when_empty": ""}, []),
         ({"separator": ",", "when_empty": ""}, ["separator"]),
-        ({"repeats": True}, ["repeats"]),
-        ({"as_string": True}, []),
-        ({"as_string": True, "codec": Codec(strings=Strings.PYTHON, containers=Containers.PYTHON)}, ["as_string"]),
         ({"codec": Codec(strings=Strings.PYTHON, containers=Containers.PYTHON)}, []),
-        ({"codec": Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)}, []),
         ({"codec": Codec(strings=Strings.PYTHON)}, ["codec.strings"]),
         ({"codec": Codec(strings=Strings.JSON, containers=Containers.BARE)}, ["codec.strings"]),
     ],
@@ -114,16 +110,6 @@ def test_a_type_comes_before_the_value() -> None:
     assert refused(codec=codec) == ["entry"]
 
 
-def test_an_entry_is_not_an_object() -> None:
-    """It is not written as a string, and lists have one way to be written."""
-    joined = replace(RAW, containers=Containers.JOINED)
-
-    assert refused(as_string=True) == ["as_string"]
-    assert refused(repeats=True) == []
-    assert refused(repeats=True, codec=joined) == ["repeats"]
-    assert refused(codec=joined) == []
-
-
 @pytest.mark.parametrize(
     ("codec", "twice", "found"),
     [
@@ -131,7 +117,6 @@ def test_an_entry_is_not_an_object() -> None:
         (replace(RAW, cdata=True), True, ["entry"]),
         (replace(RAW, cdata=True), False, []),
         (Codec(), True, []),
-        (Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"),)), True, ["entry"]),
         (replace(RAW, containers=Containers.XML, item_tag="i"), True, []),
         (replace(RAW, containers=Containers.XML, item_tag="i"), False, ["entry"]),
     ],
@@ -203,10 +188,8 @@ def test_a_raw_value_ends_where_the_next_argument_begins() -> None:
         ({"key_separator": "="}, ["key_separator"]),
         ({"item_tag": "i"}, ["item_tag"]),
         ({"containers": Containers.BARE}, ["containers"]),
-        ({"containers": Containers.JOINED}, []),
         ({"cdata": True}, []),
         ({"words": Words.PYTHON}, []),
-        ({"entities": (("&", "&amp;"),)}, ["entities"]),
         ({"types": TYPES}, ["types"]),
     ],
 )
@@ -223,43 +206,12 @@ def test_a_codec_of_raw_text(changes: dict[str, Any], found: list[str]) -> None:
         (Codec(strings=Strings.QUOTED, string_open=" ", string_close="|>"), ["string_open"]),
         (Codec(typed_by=Typing.SCHEMA), ["typed_by"]),
         (Codec(containers=Containers.BARE), []),
-        (Codec(containers=Containers.JOINED), ["containers"]),
         (Codec(cdata=True), ["cdata"]),
     ],
 )
 def test_a_codec_of_strings_in_quotes(codec: Codec, found: list[str]) -> None:
     """Their quotation marks type them."""
     assert refused(codec=codec) == [f"codec.{name}" for name in found]
-
-
-@pytest.mark.parametrize(
-    ("entities", "found"),
-    [
-        ((("&", "&amp;"),), []),
-        ((("&", "&amp;"), ("<", "&lt;")), []),
-        ((), ["entities"]),
-        ((("<", "&lt;"),), ["entities"]),
-        ((("&", "&amp;"), ("&", "&#38;")), ["entities"]),
-        ((("&", "&amp;"), ("<", "&gt;")), ["entities[1]"]),
-        ((("&", "&amp;"), ("<", "<")), ["entities[1]"]),
-        ((("&", "&amp;"), ("<<", "&lt;")), ["entities[1]"]),
-    ],
-)
-def test_the_entities_of_escaped_text(entities: tuple[tuple[str, str], ...], found: list[str]) -> None:
-    """One for each character that needs one, `&` among them, and read as that character."""
-    codec = Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=entities)
-
-    assert refused(codec=codec) == [f"codec.{name}" for name in found]
-
-
-def test_lists_that_are_escaped_as_a_whole() -> None:
-    """Those of JSON or Python."""
-    codec = Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"),), escaped_containers=True)
-
-    assert refused(codec=codec) == []
-    assert refused(codec=replace(codec, containers=Containers.PYTHON)) == []
-    assert refused(codec=replace(codec, containers=Containers.JOINED)) == ["codec.escaped_containers"]
-    assert refused(codec=replace(RAW, escaped_containers=True)) == ["codec.escaped_containers"]
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_an_id_has_one_place() -> None:
             [],
         ),
         (
-            ('{"n": ', Slot.INDEX, ', "of": ', Slot.COUNT, ', "name": "', Slot.NAME, '", "with": ', Slot.ARGUMENTS, "}"),
+            ('{"n": ', Slot.INDEX, ', "name": "', Slot.NAME, '", "with": ', Slot.ARGUMENTS, "}"),
             {"name_field": ("name",), "args_field": ("with",), "gen_id_field": ("n",)},
             [],
         ),
@@ -233,13 +233,6 @@ def test_where_an_object_has_its_fields(function: tuple[Part, ...], fields: dict
 def test_the_parts_make_up_one_object(function: tuple[Part, ...]) -> None:
     """Whose keys are words, each once."""
     assert refused(OBJECT, function=function)[-1] == "function"
-
-
-def test_arguments_that_are_a_string_are_found() -> None:
-    """In the field that holds them."""
-    function = ('{"name": "', Slot.NAME, '", "arguments": ', Slot.ARGUMENTS, "}")
-
-    assert refused(OBJECT, function=function, arguments=Arguments(as_string=True)) == []
 
 
 def test_only_objects_have_an_envelope() -> None:

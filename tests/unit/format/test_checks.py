@@ -26,10 +26,6 @@ def tools(base: dict[str, Any], **changed: Any) -> dict[str, Any]:
     return {"tools": {**base, **changed}}
 
 
-def escaped(*entities: list[str]) -> dict[str, Any]:
-    return {"strings": "escaped", "entities": [["&", "&amp;"], *entities]}
-
-
 def entry(*parts: Any, **codec: Any) -> dict[str, Any]:
     return tools(RAW, arguments={"entry": list(parts), "codec": {**RAW["arguments"]["codec"], **codec}})
 
@@ -142,10 +138,6 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "arguments.start: expected nothing, since the arguments are in a JSON object",
     ),
     "strings unlike containers": (tools(TAG, arguments={"codec": {"strings": "python"}}), "codec.strings"),
-    "Python as a string": (
-        tools(TAG, arguments={"as_string": True, "codec": {"strings": "python", "containers": "python"}}),
-        "arguments.as_string",
-    ),
     "quotes without text": (entry(*RAW["arguments"]["entry"], strings="quoted", typed_by="syntax"), "codec.string_open"),
     "text for no quotes": (entry(*RAW["arguments"]["entry"], string_open="<"), "codec.string_open"),
     "raw text typed by syntax": (entry(*RAW["arguments"]["entry"], typed_by="syntax"), "codec.typed_by"),
@@ -155,28 +147,6 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "word for two": (entry(*TYPED, **typed(object="s")), r"codec.types\[4\]"),
     "tags without names": (entry("<p>", SLOT["key"], ">", SLOT["value"], "</p>", containers="xml", item_tag="i"), "after the value"),
     "tags without item": (entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", containers="xml"), "item_tag"),
-    "entities without escaped strings": (entry(*RAW["arguments"]["entry"], entities=[["&", "&amp;"]]), "codec.entities"),
-    "escaped strings without entities": (entry(*RAW["arguments"]["entry"], strings="escaped"), "codec.entities"),
-    "an entity that is none": (entry(*RAW["arguments"]["entry"], **escaped(["<", "<lt>"])), r"codec.entities\[1\]"),
-    "an entity of another": (entry(*RAW["arguments"]["entry"], **escaped(["<", "&gt;"])), r"codec.entities\[1\]"),
-    "two entities of one": (entry(*RAW["arguments"]["entry"], **escaped(["&", "&#38;"])), "codec.entities: expected one"),
-    "no entity for &": (
-        entry(*RAW["arguments"]["entry"], strings="escaped", entities=[["<", "&lt;"]]),
-        "codec.entities: expected an entity for `&`",
-    ),
-    "tags that are escaped": (
-        entry("<", SLOT["key"], ">", SLOT["value"], "</", SLOT["key"], ">", **escaped(), containers="xml", item_tag="x", escaped_containers=True),
-        "codec.escaped_containers",
-    ),
-    "joined lists of quoted strings": (
-        entry(*RAW["arguments"]["entry"], strings="json", typed_by="syntax", containers="joined"),
-        "codec.containers",
-    ),
-    "items of one object": (tools(TAG, arguments={"repeats": True}), "arguments.repeats: the arguments are one object"),
-    "items written twice": (
-        tools(RAW, arguments={**RAW["arguments"], "repeats": True, "codec": {**RAW["arguments"]["codec"], "containers": "joined"}}),
-        "arguments.repeats: the codec has another way",
-    ),
     "indent out of range": (tools(TAG, arguments={"codec": {"indent": 10**9}}), "codec.indent"),
     "odd separator": (tools(TAG, arguments={"codec": {"item_separator": ";"}}), "codec.item_separator"),
     # Markers against each other.

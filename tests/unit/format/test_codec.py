@@ -15,17 +15,16 @@ from unrender.format.codec import Codec, Containers, Strings, Typing, Words
         (Strings.RAW, True),
         (Strings.QUOTED, False),
         (Strings.SINGLE, False),
-        (Strings.ESCAPED, True),
     ],
 )
 def test_a_marker_ends_strings_without_quotes(strings: Strings, unquoted: bool) -> None:
-    """Raw and escaped strings have none."""
+    """Raw strings have none."""
     assert strings.unquoted is unquoted
 
 
 def test_every_way_to_write_strings_is_in_the_table_above() -> None:
     """A new one must say whether it has quotes."""
-    assert len(Strings) == 6
+    assert len(Strings) == 5
 
 
 def test_a_codec_writes_json_if_nothing_is_said() -> None:
@@ -40,9 +39,9 @@ def test_a_codec_writes_json_if_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Strings, ["json", "python", "raw", "quoted", "single", "escaped"]),
+        (Strings, ["json", "python", "raw", "quoted", "single"]),
         (Words, ["json", "python", "python_null"]),
-        (Containers, ["json", "python", "bare", "single", "joined", "xml"]),
+        (Containers, ["json", "python", "bare", "xml"]),
         (Typing, ["syntax", "schema", "attribute"]),
     ],
 )

@@ -16,7 +16,7 @@ from unrender.format.skeleton_checks import (
 )
 from unrender.limits import MAX_PARTS
 
-NAME, ARGUMENTS, ID, INDEX, COUNT = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.COUNT
+NAME, ARGUMENTS, ID, INDEX = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX
 KEY, VALUE, ANY, TYPE = Slot.KEY, Slot.VALUE, Slot.ANY, Slot.TYPE
 
 
@@ -64,7 +64,6 @@ def test_a_slot_is_there_once(parts: Skeleton, problems: list[Problem]) -> None:
         ((ANY, ARGUMENTS), [("s[1]", "any", "arguments")]),
         ((NAME, ANY, ARGUMENTS), [("s[2]", "any", "arguments")]),
         ((NAME, " ", INDEX), []),
-        ((NAME, " ", COUNT), []),
         ((NAME, INDEX), [("s[1]", "name", "index")]),
         ((ID, " ", INDEX), [("s[2]", "id", "index")]),
         ((NAME, " ", TYPE, VALUE), [("s[2]", "name", "type"), ("s[3]", "type", "value")]),

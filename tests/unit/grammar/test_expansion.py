@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import pytest
 
 from unrender.dialects.sample import sample_text
@@ -29,7 +26,6 @@ TYPES = {"city": {"type": "string"}, "days": {"type": "integer"}, "on": {"type":
 SAMPLE = {"city": "Rome", "days": 3, "on": True, "tags": [1, "a", None]}
 CODECS = {
     "json": Arguments(),
-    "json as a string": Arguments(as_string=True),
     "python": Arguments(codec=Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=Containers.PYTHON)),
     "raw": Arguments(entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA)),
     "raw, python words": Arguments(
@@ -64,32 +60,6 @@ CODECS = {
             strings=Strings.RAW,
             typed_by=Typing.ATTRIBUTE,
             types=(("string", "text"), ("number", "num"), ("boolean", "bool"), ("array", "list")),
-        ),
-    ),
-    "single quotes": Arguments(codec=Codec(strings=Strings.SINGLE, containers=Containers.SINGLE)),
-    "raw, single quotes": Arguments(
-        entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.SINGLE)
-    ),
-    "joined": Arguments(
-        start="(",
-        end=")",
-        entry=(KEY, "=", VALUE),
-        separator=", ",
-        codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA, containers=Containers.JOINED, item_separator=","),
-    ),
-    "escaped": Arguments(
-        entry=TAGGED,
-        codec=Codec(
-            strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"))
-        ),
-    ),
-    "escaped as a whole": Arguments(
-        entry=TAGGED,
-        codec=Codec(
-            strings=Strings.ESCAPED,
-            typed_by=Typing.SCHEMA,
-            entities=(("&", "&amp;"), ('"', "&#34;")),
-            escaped_containers=True,
         ),
     ),
     "nested tags": Arguments(
@@ -144,55 +114,6 @@ def test_raw_text_keeps_clear_of_the_marker_without_its_layout():
     stops = {node.stops for body in grammar.rules.values() for node in walk(body) if isinstance(node, Until)}
 
     assert stops == {("\n</p>\n", "</p>")}
-
-
-def test_escaped_text_obeys_its_schema():
-    """Where no text can contain the marker that ends it, a pattern and a length hold, and constants are escaped."""
-    properties = {"a": {"pattern": "^x<[0-9]$"}, "b": {"type": "string", "maxLength": 2}, "c": {"enum": ["<", "a&b"]}}
-    texts = drawn(CODECS["escaped"], {"properties": properties, "required": ["a", "b", "c"]})
-
-    assert all(re.search(r"<p=a>x&lt;\d</p><p=b>(&\w+;|[^&<]){0,2}</p><p=c>(&lt;|a&amp;b)</p>", text) for text in texts)
-
-
-def test_joined_lists_obey_their_schema():
-    """Items are counted and typed; no item is empty, as no item and an empty one are written alike."""
-    items: dict[str, Any] = {
-        "a": {"items": {"type": "string"}, "minItems": 1, "maxItems": 2},
-        "b": {"items": {"enum": [7, "x"]}},
-    }
-    properties: dict[str, Any] = {key: {"type": "array", **value} for key, value in items.items()}
-    properties["c"] = {"type": "array", "prefixItems": [{"const": 1}, {"const": {"k": 2}}], "items": {"const": "y"}}
-    texts = drawn(CODECS["joined"], {"properties": properties, "required": ["a", "b", "c"]}, 20)
-
-    wanted = r"<f>\(a=[^,)=]+(,[^,)=]+)?, b=((7|x)(,(7|x))*)?, c=1,\{\s*\"k\"\s*:\s*2\s*\}(,y)*\)</call>"
-    assert [text for text in texts if not re.fullmatch(wanted, text)] == []
-
-
-def test_items_of_a_list_are_arguments_of_one_name():
-    """Items are counted and typed; an empty list is not written, and what may be anything may come several times."""
-    arguments = Arguments(entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA), repeats=True)
-    items: dict[str, Any] = {
-        "a": {"items": {"enum": [1, [2]]}, "minItems": 1, "maxItems": 2},
-        "b": {"items": {"const": 3}},
-    }
-    properties: dict[str, Any] = {key: {"type": "array", **value} for key, value in items.items()}
-    properties["c"] = {"anyOf": [{"const": ["x", "y"]}, {"const": 4}, {"const": []}]}
-    texts = drawn(arguments, {"properties": properties, "required": list(properties)}, 60)
-
-    a, b, c = r"(<p=a>(1|\[\s*2\s*\])</p>){1,2}", "(<p=b>3</p>)*", "(<p=c>x</p><p=c>y</p>|<p=c>4</p>)?"
-    assert [text for text in texts if not re.fullmatch(f"<f>{a}{b}{c}</call>", text)] == []
-    assert {"<p=b>" in text for text in texts} == {"<p=c>" in text for text in texts} == {True, False}
-    assert any(text.count("<p=d>") > 1 for text in drawn(arguments, {"properties": {"d": {}}, "required": ["d"]}, 60))
-
-
-def test_names_that_may_be_anything_have_no_lists():
-    """A list of an unknown name is left out and reported: the grammar cannot say that all items have one name."""
-    arguments = Arguments(entry=TAGGED, codec=Codec(strings=Strings.RAW, typed_by=Typing.SCHEMA), repeats=True)
-    for more, left in (({"type": "array"}, False), ({"type": ["array", "null"]}, True)):
-        result = expanded(arguments, {"type": "object", "additionalProperties": more})
-
-        assert [loss.keyword for loss in result.unsupported] == ["additionalProperties"]
-        assert any("null" in sample_text(result.grammar, seed) for seed in range(20)) is left
 
 
 def test_optional_arguments_may_be_left_out():

@@ -89,20 +89,11 @@ def test_two_calls_are_shown_as_they_are_joined():
     ("codec", "said"),
     [
         (Codec(strings=Strings.RAW), "strings as they are, without quotes"),
-        (
-            Codec(strings=Strings.ESCAPED, entities=(("&", "&amp;"), ("<", "&lt;"))),
-            "strings without quotes, & as &amp;, < as &lt;",
-        ),
         (Codec(strings=Strings.PYTHON, words=Words.PYTHON), "True, False and None as words"),
         (Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"), "strings between <| and |>"),
         (Codec(containers=Containers.BARE), "keys without quotes"),
         (Codec(containers=Containers.XML, item_tag="item"), "items named item"),
         (Codec(strings=Strings.SINGLE), "strings in single quotes, escaped as in JSON"),
-        (
-            Codec(strings=Strings.RAW, containers=Containers.JOINED, item_separator=","),
-            "lists as their items with `,` between them, without brackets; objects as JSON",
-        ),
-        (Codec(containers=Containers.SINGLE), "lists and objects as in JSON, but with single quotes"),
         (Codec(omits_null=True), "an argument that is null is left out"),
         (
             Codec(typed_by=Typing.ATTRIBUTE, types=(("string", "true"), ("number", "false"))),
@@ -121,20 +112,10 @@ def test_values_are_explained_from_the_codec(codec, said):
     assert said in Instructions(syntax=syntax).write([TOOL])
 
 
-def test_lists_that_are_written_item_by_item_are_explained():
-    """The model is told what to do with a list, and with an empty one."""
-    arguments = Arguments(entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), codec=Codec(strings=Strings.RAW), repeats=True)
-    syntax = CallSyntax(
-        mode=ToolMode.TAG_WITH_TAGGED, function=("[", Slot.NAME, "]", Slot.ARGUMENTS), arguments=arguments
-    )
-
-    assert "For a list, that is written once for each item" in Instructions(syntax=syntax).write([TOOL])
-
-
 def test_ids_counters_and_missing_arguments_are_explained():
     """Each word of the form has its sentence."""
     function = (Slot.NAME, "#", Slot.ID, ":", Slot.INDEX, " ", Slot.ARGUMENTS)
-    arguments = Arguments(as_string=True, when_empty="-")
+    arguments = Arguments(when_empty="-")
     text = Instructions(
         syntax=CallSyntax(mode=ToolMode.TAG_WITH_JSON, function=function, arguments=arguments, index_start=1)
     ).write([TOOL])
@@ -142,7 +123,6 @@ def test_ids_counters_and_missing_arguments_are_explained():
     assert "NAME#ID:INDEX ARGUMENTS" in text
     assert "ID is a name that you give" in text
     assert "INDEX counts your calls, from 1" in text
-    assert "written as a JSON string" in text
     assert "Without arguments, write `-` in their place" in text
 
 

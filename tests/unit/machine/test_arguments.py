@@ -26,9 +26,7 @@ from unrender.messages.wire import CallStatus, Request, Tool
 from unrender.parser.streaming import Parser
 from unrender.values.code_value import CodeValueScanner
 from unrender.values.finder import Finder
-from unrender.values.joined import JoinedScanner
-from unrender.values.notations import notation_of
-from unrender.values.raw import EscapedScanner, RawScanner
+from unrender.values.raw import RawScanner
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 from unrender.values.unmarked_ends import Follow
 from unrender.values.xml import TagStyle, XmlScanner
@@ -102,16 +100,6 @@ def test_a_value_goes_on_where_it_was_suspended() -> None:
     machine.buffer += '"}'
     assert step(instruction, machine) == "on"
     assert (machine.scanner, said(machine)) == (None, '{"a": "b"}')
-
-
-def test_text_of_a_value_that_may_be_a_list_is_held() -> None:
-    """It goes nowhere before it is known what it is."""
-    machine = calling('{"a": "b', holds="read")
-
-    assert step(JsonArguments(LiteralStyle()), machine) == "waits"
-    assert (said(machine), machine.flow) == ("", None)
-    assert machine.call is not None
-    assert "".join(machine.call.held) == '{"a": "b'
 
 
 MARKS = Finder(("<p>", "</f>", "<f>"))
@@ -306,15 +294,6 @@ def test_cdata_is_text_even_where_the_schema_wants_a_number() -> None:
     assert (said(marked), said(plain)) == ('{"days": "7"', '{"days": 7')
 
 
-def test_items_of_a_list_wait_for_their_first_character() -> None:
-    """Whether all of a list is written as JSON shows there."""
-    waiting, ended = calling("", key="tags"), calling("", key="tags", final=True)
-
-    assert step(value(repeats=True), waiting) == "waits"
-    assert (said(waiting), waiting.scanner) == ("", None)
-    assert step(value(repeats=True), ended) == "fails: the rest of the arguments"
-
-
 def test_a_value_in_code_waits_for_its_first_character() -> None:
     """It may be a quotation mark."""
     machine = calling("")
@@ -323,39 +302,7 @@ def test_a_value_in_code_waits_for_its_first_character() -> None:
     assert (said(machine), machine.scanner) == ("", None)
 
 
-def test_items_of_one_name_are_a_list() -> None:
-    """Each further one goes on with the list; another name ends it."""
-    machine = calling("a</v>", key="tags")
-    step(value(repeats=True), machine)
-    for text, key in (("b</v>", "tags"), ("Oslo</v>", "city")):
-        assert machine.call is not None
-        machine.pc, machine.buffer, machine.at, machine.call.key = 10, text, 0, key
-        assert step(value(repeats=True), machine) == "on"
-
-    assert said(machine) == '{"tags": ["a", "b"], "city": "Oslo"'
-    assert machine.call is not None
-    assert machine.call.count == 3
-
-
-@pytest.mark.parametrize(
-    ("strings", "key", "json"),
-    [(Strings.RAW, "any", '{"any": [7'), (Strings.JSON, "any", '{"any": [7')],
-)
-def test_what_may_be_a_list_waits_for_a_second_item(strings: Strings, key: str, json: str) -> None:
-    """One is the value itself; with a second one it is a list, however values are written."""
-    codec = replace(RAW, strings=strings, typed_by=Typing.SCHEMA if strings is Strings.RAW else Typing.SYNTAX)
-    instruction = value(codec, repeats=True)
-    machine = calling("7</v>", key=key)
-    step(instruction, machine)
-    assert said(machine) == '{"any": '
-    machine.pc, machine.buffer, machine.at = 10, "8</v>", 0
-    step(instruction, machine)
-
-    assert said(machine).startswith(json)
-
-
 TAGS = TagStyle("<", "</", ">", "item")
-JOINED = replace(RAW, containers=Containers.JOINED, item_separator=";")
 CODE = replace(
     OPTIONS,
     function=(Slot.NAME, Slot.ARGUMENTS),
@@ -374,8 +321,6 @@ CODE = replace(
     [
         (value(), "city", False, RawScanner),
         (value(), "city", True, RawScanner),
-        (value(JOINED), "tags", False, JoinedScanner),
-        (value(JOINED), "city", False, RawScanner),
         (value(suffix=Follow(CODE)), "city", True, CodeValueScanner),
         (value(suffix=Follow(CODE)), "city", False, RawScanner),
         (value(suffix=Follow(OPTIONS)), "city", True, RawScanner),
@@ -387,7 +332,7 @@ CODE = replace(
     ],
 )
 def test_the_codec_says_which_scanner_reads_a_value(instruction: Value, key: str, quoted: bool, kind: type) -> None:
-    """So does the schema for lists, and a quotation mark where calls are code."""
+    """So does a quotation mark where calls are code."""
     machine = calling("", key=key)
     assert machine.call is not None
 
@@ -395,19 +340,18 @@ def test_the_codec_says_which_scanner_reads_a_value(instruction: Value, key: str
 
 
 def test_what_a_scanner_is_told() -> None:
-    """The types of the argument, the separator of items, and the names that begin another argument."""
+    """The types of the argument, and the names that begin another argument."""
     machine = calling("", key="tags")
     call = machine.call
     assert call is not None
-    joined = value(JOINED).scanner(call, quoted=False)
+    listed = value().scanner(call, quoted=False)
     raw = value(suffix=Follow(OPTIONS)).scanner(call, quoted=False)
     style = LiteralStyle(bare_keys=True)
     literal = value(replace(RAW, strings=Strings.JSON), style=style).scanner(call, quoted=False)
     tags = value(tags=TAGS).scanner(call, quoted=False)
 
-    assert isinstance(joined, JoinedScanner)
-    assert (joined.separator, set(joined.types)) == (";", {"array"})
-    assert joined.finder is END
+    assert isinstance(listed, RawScanner)
+    assert (set(listed.types), listed.finder) == ({"array"}, END)
     assert isinstance(raw, RawScanner)
     assert isinstance(raw.finder, Follow)
     assert raw.finder.names == ("city", "days", "tags", "any")
@@ -415,20 +359,6 @@ def test_what_a_scanner_is_told() -> None:
     assert literal.style is style
     assert isinstance(tags, XmlScanner)
     assert (tags.key, tags.style) == ("tags", TAGS)
-
-
-@pytest.mark.parametrize(("whole", "json"), [(True, '["a<"]'), (False, '["a&lt;"]')])
-def test_escaped_text_is_decoded(whole: bool, json: str) -> None:
-    """Where lists are escaped as a whole, their escapes are read first; else they are JSON as they are."""
-    codec = replace(RAW, strings=Strings.ESCAPED, entities=(("<", "&lt;"),), escaped_containers=whole)
-    instruction = value(codec, decoder=notation_of(codec).decoder)
-    text, listed = calling("a &lt; b</v>"), calling('["a&lt;"]</v>', key="tags")
-    step(instruction, text)
-    step(instruction, listed)
-
-    assert (said(text), said(listed)) == ('{"city": "a < b"', f'{{"tags": {json}')
-    assert listed.call is not None
-    assert isinstance(instruction.scanner(listed.call, quoted=False), EscapedScanner)
 
 
 @pytest.mark.parametrize(
@@ -536,16 +466,16 @@ def test_a_call_without_a_values_closer_ends_with_its_own() -> None:
     assert parser.message.content.startswith("\nHi Hi")
 
 
-@pytest.mark.parametrize(("count", "json"), [(0, "{}"), (1, "}"), (2, "}")])
+@pytest.mark.parametrize(("count", "json"), [(0, "{}"), (1, "}")])
 @pytest.mark.parametrize("bracketed", [True, False])
 def test_the_end_of_the_arguments_closes_the_object(count: int, json: str, bracketed: bool) -> None:
-    """No arguments are an empty object; a list that is open is closed first."""
-    machine = calling("x", count=count, listing=count == 2)
+    """No arguments are an empty object."""
+    machine = calling("x", count=count)
 
     assert step(CloseArguments(bracketed), machine) == "on"
-    assert said(machine) == ("]" if count == 2 else "") + json
+    assert said(machine) == json
     assert machine.call is not None
-    assert (machine.call.closed, machine.call.ended, machine.call.listing) == (True, bracketed, False)
+    assert (machine.call.closed, machine.call.ended) == (True, bracketed)
 
 
 def test_a_call_with_nothing_in_it_says_nothing() -> None:

@@ -19,13 +19,9 @@ def read(text, chunks, tools, form):
     return parser.message, parser.spans
 
 
-ENTITIES = (("&", "&amp;"), ('"', "&#34;"))
-
-
-def tagged(*entry, escaped=False):
+def tagged(*entry):
     """Return a format whose arguments are written between markers."""
-    escapes = {"strings": Strings.ESCAPED, "entities": ENTITIES} if escaped else {"strings": Strings.RAW}
-    codec = Codec(typed_by=Typing.SCHEMA, **escapes)
+    codec = Codec(typed_by=Typing.SCHEMA, strings=Strings.RAW)
     return Format(
         tools=CallSyntax(
             mode=ToolMode.TAG_WITH_TAGGED,
@@ -41,7 +37,7 @@ TAGGED = {
     "a tag": (tagged("\n<p=", Slot.KEY, ">\n", Slot.VALUE, "\n</p>"), "\n<p=KEY>\nVALUE\n</p>"),
     "two tags": (tagged("<k>", Slot.KEY, "</k>\n<v>", Slot.VALUE, "</v>\n"), "<k>KEY</k>\n<v>VALUE</v>\n"),
     "tags side by side": (tagged("<k>", Slot.KEY, "</k><v>", Slot.VALUE, "</v>"), "<k>KEY</k><v>VALUE</v>"),
-    "attributes": (tagged('<p a="', Slot.KEY, '" b="', Slot.VALUE, '"/>', escaped=True), '<p a="KEY" b="VALUE"/>'),
+    "attributes": (tagged('<p a="', Slot.KEY, '" b="', Slot.VALUE, '"/>'), '<p a="KEY" b="VALUE"/>'),
     "a space before the name": (tagged("<p ", Slot.KEY, "='", Slot.VALUE, "'>"), "<p KEY='VALUE'>"),
     "words in the closer": (tagged("<p>", Slot.KEY, ":", Slot.VALUE, "\n</p> </p>"), "<p>KEY:VALUE\n</p> </p>"),
 }

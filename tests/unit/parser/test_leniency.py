@@ -15,7 +15,6 @@ from properties.families import (
     KEY_AND_VALUE,
     NESTED_TAGS,
     PYTHON_CALLS,
-    REPEATED,
     TAG_AND_JSON,
     TAGGED,
     TOOLS,
@@ -285,25 +284,6 @@ ROWS = (
         family=PLAIN_TAGS,
         output=pick("<text>", "<b>", "1", "</b>", "</text>", mark=""),
         calls=(("pick", {"text": "<b>1</b>"}),),
-    ),
-    Row(
-        name="items as arguments",
-        family=REPEATED,
-        output=invoke(("tags", "a"), ("tags", "b"), ("city", "Rome"), ("more", "7"), ("more", "c")),
-        calls=(("now", {"tags": ["a", "b"], "city": "Rome", "more": [7, "c"]}),),
-    ),
-    Row(
-        name="item after another argument",
-        family=REPEATED,
-        output=invoke(("tags", "a"), ("city", "Rome"), ("tags", "b")),
-        calls=(("now", {"tags": ["b"], "city": "Rome"}),),
-        reported=True,
-    ),
-    Row(
-        name="items as JSON",
-        family=REPEATED,
-        output=invoke(("tags", '["a", "b"]')),
-        calls=(("now", {"tags": ["a", "b"]}),),
     ),
     Row(
         name="field twice",

@@ -9,7 +9,7 @@ import pytest
 
 from unrender.messages.wire import Tool
 from unrender.schema.shapes import Number, Text
-from unrender.values.coercion import ANY, ArgumentTypes, coerce, item_types, read_literal
+from unrender.values.coercion import ANY, ArgumentTypes, coerce, read_literal
 
 SCHEMA = {
     "type": "object",
@@ -274,13 +274,6 @@ def test_a_list_that_is_too_deep_to_be_judged_is_not_nothing() -> None:
         return str(typed({"properties": {"a": {"type": ["string", "null"]}}}, "[" * 500 + "]" * 500))
 
     assert below(500).startswith('"[[[')
-
-
-def test_items_of_a_list() -> None:
-    """Their types are those of the schema; what is said by a word alone has items of any type."""
-    assert item_types(TYPES.types("items")) == {"string"}
-    assert item_types(TYPES.types("const")) == ANY
-    assert item_types(frozenset(("array",))) == ANY
 
 
 def test_a_shape_without_a_tool() -> None:

@@ -40,14 +40,6 @@ VALUES = ['a"b', 7, -2.5, True, None, ["x", 2, False], {"m": "x", "n": [1]}]
     ("codec", "expected"),
     [
         (Codec(), ['"a\\"b"', "7", "-2.5", "true", "null", '["x", 2, false]', '{"m": "x", "n": [1]}']),
-        (
-            Codec(strings=Strings.SINGLE, containers=Containers.SINGLE, item_separator=","),
-            ["'a\"b'", "7", "-2.5", "true", "null", "['x',2,false]", "{'m': 'x','n': [1]}"],
-        ),
-        (
-            Codec(**RAW, containers=Containers.JOINED, item_separator=","),
-            ['a"b', "7", "-2.5", "true", "null", "x,2,false", '{"m": "x", "n": [1]}'],
-        ),
         (Codec(**RAW), ['a"b', "7", "-2.5", "true", "null", '["x", 2, false]', '{"m": "x", "n": [1]}']),
         (
             Codec(**RAW, words=Words.PYTHON, containers=Containers.PYTHON),
@@ -164,15 +156,6 @@ def test_parts_are_joined(parts, expected):
     assert encode_answer(FORMAT, **parts) == expected
 
 
-def test_items_are_written_as_arguments_of_one_name():
-    """A list is one entry for each of its items; an empty one is not written, and lists in lists are values."""
-    arguments = Arguments(
-        entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), separator="|", codec=Codec(**RAW), repeats=True
-    )
-
-    assert encode_arguments({"a": ["x", 2, [3]], "b": [], "c": "y"}, arguments) == "<a>x</>|<a>2</>|<a>[3]</>|<c>y</>"
-
-
 WRAPPED_WITH_REASONING = replace(FORMAT, content=replace(FORMAT.content, mode=ContentMode.WRAPPED_WITH_REASONING))
 FIRST = replace(FORMAT, turn=replace(FORMAT.turn, tools_first=True, start_to_content=" "))
 HOLDS = replace(FORMAT, reasoning=replace(FORMAT.reasoning, holds_calls=True))
@@ -226,14 +209,10 @@ TAGS = ("<", Slot.KEY, ">", Slot.VALUE, "</>")
         ({}, Arguments(start="(", end=")", when_empty="-"), "-"),
         ({}, Arguments(start="(", end=")"), "({})"),
         ({"a": 1}, Arguments(start="(", end=")", when_empty="-"), '({"a": 1})'),
-        ({"a": "é"}, Arguments(as_string=True), '"{\\"a\\": \\"é\\"}"'),
-        ({"a": "é"}, Arguments(as_string=True, codec=Codec(ascii_only=True)), '"{\\"a\\": \\"\\\\u00e9\\"}"'),
         ({"a": 1, "b": None}, Arguments(entry=TAGS, separator=";", start="[", end="]"), "[<a>1</>;<b>null</>]"),
         ({"a": 1, "b": None}, Arguments(entry=TAGS, separator=";", codec=Codec(omits_null=True)), "<a>1</>"),
         ({"a": [None]}, Arguments(entry=TAGS, codec=Codec(omits_null=True)), "<a>[null]</>"),
-        ({"a": (1, 2)}, Arguments(entry=TAGS, repeats=True), "<a>1</><a>2</>"),
         ({"a": (1, 2)}, Arguments(entry=TAGS), "<a>[1, 2]</>"),
-        ({"a": "ab"}, Arguments(entry=TAGS, repeats=True), '<a>"ab"</>'),
         ({"a": 1}, Arguments(entry=("<", Slot.KEY, Slot.TYPE, Slot.NAME, ">")), "<a>"),
         ({"a": {"b": 1}}, Arguments(codec=Codec(indent=1)), '{\n "a": {\n  "b": 1\n }\n}'),
     ],
@@ -244,27 +223,15 @@ def test_arguments_are_written_as_the_format_says(values, arguments, expected):
 
 
 BARE = Codec(strings=Strings.QUOTED, string_open="<", string_close=">", containers=Containers.BARE, item_separator="; ")
-SINGLE = Codec(strings=Strings.SINGLE, containers=Containers.SINGLE, ascii_only=True, key_separator="=")
-JOINED = Codec(**RAW, containers=Containers.JOINED, item_separator="|", key_separator=":")
 
 
 @pytest.mark.parametrize(
     ("value", "codec", "expected"),
     [
         ({"a": [1, {"b": "x"}], "c": ()}, BARE, "{a: [1; {b: <x>}]; c: []}"),
-        (["é", ("x", None), {"k": True}], SINGLE, "['\\u00e9', ['x', null], {'k'=true}]"),
-        (["x", [1, 2], {"k": [1]}, None, ("é",)], JOINED, 'x|[1,2]|{"k":[1]}|null|["é"]'),
-        (["x", [1, 2]], Codec(**RAW, containers=Containers.JOINED, item_separator="|"), "x|[1, 2]"),
-        ({"k": ["x", 1]}, JOINED, '{"k":["x",1]}'),
         ([1, "é"], Codec(ascii_only=True, item_separator=","), '[1,"\\u00e9"]'),
         ([1, "é"], Codec(ascii_only=True, indent=1), '[\n 1,\n "\\u00e9"\n]'),
         ([None, True], Codec(words=Words.PYTHON, containers=Containers.PYTHON), "[None, True]"),
-        (
-            {"k": "a<b"},
-            Codec(strings=Strings.ESCAPED, entities=(("<", "&lt;"), ('"', "&#34;")), escaped_containers=True),
-            "{&#34;k&#34;: &#34;a&lt;b&#34;}",
-        ),
-        ({"k": "a<b"}, Codec(strings=Strings.ESCAPED, entities=(("<", "&lt;"),)), '{"k": "a<b"}'),
         (None, Codec(omits_null=True), ""),
         (1.0, Codec(), "1.0"),
     ],

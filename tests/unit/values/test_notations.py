@@ -12,7 +12,6 @@ from unrender.values.notations import Exported, Lexicon, Notation, Quotes, notat
 
 OF_STRINGS = {
     Strings.QUOTED: {"string_open": "<|", "string_close": "|>"},
-    Strings.ESCAPED: {"entities": (("&", "&amp;"), ("<", "&lt;"))},
 }
 CODECS = [
     Codec(
@@ -68,7 +67,6 @@ BASE: dict[str, Any] = {
     "string_open": "<|",
     "string_close": "|>",
     "item_tag": "item",
-    "entities": (("&", "&amp;"), ("<", "&lt;")),
     "item_separator": ";",
     "key_separator": "=",
 }
@@ -108,13 +106,6 @@ OF_EACH_STRING: list[Any] = [
         ("single-json", [("'", "'")], "null", "true", "false", ";", "=", False, False),
         "strings in single quotes, escaped as in JSON",
     ),
-    (
-        Strings.ESCAPED,
-        ["a\"b'", "é&lt;&amp;", ""],
-        Exported.ENTITIES,
-        ("bare-json", [('"', '"')], "null", "true", "false", ";", "=", False, True),
-        "strings without quotes, & as &amp;, < as &lt;",
-    ),
 ]
 """A way to write strings, how three are written, what exports read, the tokens of scalars, and what a model is told."""
 OF_EACH_WORD: list[Any] = [
@@ -143,20 +134,6 @@ OF_EACH_CONTAINER: list[Any] = [
         "one JSON object",
         "lists and objects as in JSON, but keys without quotes",
         [("keys that are not words break the reading of a call", "objects", "arrays")],
-    ),
-    (
-        Containers.SINGLE,
-        ("single", [("'", "'")], "null", "true", "false", ";", "=", False, False),
-        "one single-quoted JSON object",
-        "lists and objects as in JSON, but with single quotes",
-        [("lists and objects have single quotes: those with strings come as text", "objects", "arrays")],
-    ),
-    (
-        Containers.JOINED,
-        ("json", [('"', '"')], "null", "true", "false", ",", ":", True, False),
-        "one JSON object",
-        "lists as their items with `;` between them, without brackets; objects as JSON",
-        [("lists are joined without brackets: they come as text", "arrays")],
     ),
     (
         Containers.XML,
@@ -190,7 +167,6 @@ BARE_INSIDE: list[Any] = [
     (Strings.RAW, ("bare", [('"', '"')], "None", "True", "False", ";", "=", False, True)),
     (Strings.QUOTED, ("bare", [("<|", "|>")], "None", "True", "False", ";", "=", False, True)),
     (Strings.SINGLE, ("bare", [("'", "'")], "None", "True", "False", ";", "=", False, True)),
-    (Strings.ESCAPED, ("bare", [('"', '"')], "None", "True", "False", ";", "=", False, True)),
 ]
 
 
@@ -212,8 +188,6 @@ def test_each_way_to_write_strings(strings, written, exported, scalars, sentence
 
     assert [notation.write(text) for text in ("a\"b'", "é<&", "")] == written
     assert (notation.exported, tokens(notation.scalars), notation.sentences[0]) == (exported, scalars, sentence)
-    assert (notation.decoder is not None) == (strings is Strings.ESCAPED)
-    assert (notation.alphabet.escapes != ()) == (strings is Strings.ESCAPED)
     assert notation.verbatim == (Quotes("<|", "|>", None) if strings is Strings.QUOTED else None)
 
 
@@ -274,12 +248,3 @@ def test_characters_that_need_cdata():
         "<![CDATA[&]]>",
         "a",
     ]
-
-
-def test_entities_are_read_back():
-    """The decoder says where one begins, and waits for its end."""
-    decoder = notation_of(Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, **BASE)).decoder
-
-    assert decoder is not None
-    assert decoder.decode("a&lt;b&amp;") == "a<b&"
-    assert (decoder.leads, decoder.undecided_from("ab&l"), decoder.undecided_from("ab")) == ("&", 2, 2)

@@ -7,10 +7,8 @@ import json
 import pytest
 from splitting import splits
 
-from unrender.format import Codec, Strings, Typing
 from unrender.messages.wire import Tool
 from unrender.values.coercion import ArgumentTypes
-from unrender.values.notations import notation_of
 from unrender.values.scanner import Status
 from unrender.values.xml import TagStyle, XmlScanner, read_tree
 
@@ -126,7 +124,7 @@ def test_tags_of_the_same_name_are_counted() -> None:
         '{"other": 1, "other": ""}',
         Status.DONE,
     )
-    assert (copy.depth, copy.held, copy.begun, copy.kept) == (1, ["<other>", "1</other>", "", "<other>", ""], False, "")
+    assert (copy.depth, copy.held, copy.begun) == (1, ["<other>", "1</other>", "", "<other>", ""], False)
 
 
 SPACED = TagStyle("<", "</", ">", "", space="\n ")
@@ -191,16 +189,3 @@ def test_trees_are_read_to_a_bounded_depth() -> None:
 def test_without_items_nothing_is_a_tree() -> None:
     """Where lists and objects are not written as tags."""
     assert read_tree("<a>1</a>", SPACED, TYPES, None) == '"<a>1</a>"'
-
-
-def test_text_in_tags_is_decoded() -> None:
-    """Half an escape waits for the rest; at the end it is text."""
-    codec = Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("<", "&lt;"),))
-    style = TagStyle("<", "</", ">", "item", decoder=notation_of(codec).decoder)
-    scanner = XmlScanner(style, "text", TYPES)
-
-    assert scanner.scan("a&l", 0, final=False) == (3, '"a', Status.MORE)
-    assert scanner.kept == "&l"
-    assert scanner.copy().kept == "&l"
-    assert scanner.scan("t;b&</text>", 0, final=False) == (4, '<b&"', Status.DONE)
-    assert read_tree("<a>&lt;</a>", style, TYPES, None) == '{"a": "<"}'

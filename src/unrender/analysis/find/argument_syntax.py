@@ -40,10 +40,8 @@ def find_json_arguments(written: Written) -> ArgumentsFinding:
             continue
         line = body[: span.start].rpartition("\n")[2]
         margin = line[: len(line) - len(line.lstrip(" "))]
-        text = span.value if isinstance(span.value, str) else body[span.start : span.end]
-        found = find_json_codec(text, values, margin)
-        arguments = Arguments(codec=found.codec, as_string=isinstance(span.value, str))
-        return ArgumentsFinding(arguments=arguments, unexplained=found.unexplained, many=body)
+        found = find_json_codec(body[span.start : span.end], values, margin)
+        return ArgumentsFinding(arguments=Arguments(codec=found.codec), unexplained=found.unexplained, many=body)
     return ArgumentsFinding(arguments=Arguments())
 
 
@@ -61,7 +59,7 @@ def find_tagged_arguments(answers: Answers, written: Written) -> ArgumentsFindin
     found, many = _find_codec(written, arguments, after)
     rules = {"T5": solution.rule, "A1": solution.rule, "A3": rule}
     return ArgumentsFinding(
-        arguments=replace(arguments, codec=found.codec, repeats=found.repeats),
+        arguments=replace(arguments, codec=found.codec),
         unexplained=found.unexplained,
         rules=rules,
         many=many,

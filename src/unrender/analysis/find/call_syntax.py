@@ -27,11 +27,10 @@ from unrender.analysis.find.skeletons import (
     split_opener,
 )
 from unrender.analysis.find.split import Solution, common_suffix, is_tag, lexemes, solve
-from unrender.analysis.find.tokens import AMOUNT, COUNTER, Row, mark_amounts, mark_counters, merge
+from unrender.analysis.find.tokens import COUNTER, Row, mark_counters, merge
 from unrender.analysis.find.turn_frame import Frame, until_sentinel
 from unrender.format import CallSyntax, Content, Slot, ToolMode
 
-_NUMBERS = re.compile(f"[{COUNTER}{AMOUNT}]")
 NOT_RENDERED = "tool calls are not rendered"
 """What diagnostics say of a template without calls."""
 
@@ -152,14 +151,8 @@ class _Analysis:
         for count, body in ((2, self.answers.two_calls), (1, self.answers.call)):
             row = None if body is None else self._row(body, count)
             if row is not None:
-                return mark_counters(self._with_amounts(row, count))
+                return mark_counters(row)
         return None, None
-
-    def _with_amounts(self, row: Row, count: int) -> Row:
-        """Return the row with the numbers marked that say how many arguments a call has."""
-        body = self.answers.long_call if count == 1 else self.answers.three_calls
-        longer = None if body is None else find_row(body, _long_calls(count), self.mode, self.found.arguments.entry)
-        return row if longer is None else mark_amounts(row, longer)
 
     def _row(self, text: str, count: int = 1) -> Row | None:
         return find_row(text, make_calls(count), self.mode, self.found.arguments.entry)
@@ -219,12 +212,11 @@ class _Analysis:
 
     def _marked_like(self, before: str, row: Row) -> str:
         """Mark in `before` the numbers that were found in `row.before`."""
-        first = _NUMBERS.search(row.before)
-        if first is None:
+        if COUNTER not in row.before:
             return before
-        counted = row.before[first.start() :]
+        counted = row.before[row.before.index(COUNTER) :]
         # A number is looked at once, from its first digit: a search within it would take the square of its length.
-        match = re.search(r"(?<!\d)" + r"\d+".join(map(re.escape, _NUMBERS.split(counted))) + "$", before)
+        match = re.search(r"(?<!\d)" + r"\d+".join(map(re.escape, counted.split(COUNTER))) + "$", before)
         return before[: match.start()] + counted if match else before
 
     def _section_start(self, openings: Mapping[str, str], solution: Solution) -> tuple[str, dict[str, str]]:
@@ -289,9 +281,9 @@ class _Analysis:
         else:
             call_start, name_prefix = split_opener(solution.prefix)
             function_close, call_end = split_closer(solution.suffix, call_start)
-        if _NUMBERS.search(call_start):
+        if COUNTER in call_start:
             call_start, name_prefix = "", call_start + name_prefix
-        if _NUMBERS.search(call_end):
+        if COUNTER in call_end:
             function_close, call_end = function_close + call_end, ""
         function = merge([name_prefix, *core, function_close])
         function, arguments = close_quotes(*move_brackets(function, self.found.arguments))
@@ -311,7 +303,7 @@ class _Analysis:
         body, arguments = self.answers.empty_call, tools.arguments
         if body is None or NAMES[0] not in body:
             return tools, "a call without arguments is not rendered"
-        usual = arguments.start + arguments.end if arguments.entry else '"{}"' if arguments.as_string else "{}"
+        usual = arguments.start + arguments.end if arguments.entry else "{}"
         if self._call_text(tools, usual) in body:
             return tools, "as usual, with nothing inside"
         written = next((text for text in ("", "{}", "null") if self._call_text(tools, text) in body), None)
@@ -328,7 +320,6 @@ class _Analysis:
     def _call_text(self, tools: CallSyntax, arguments: str) -> str:
         """Return the first call, from its name to its end, with this text for arguments."""
         values = {Slot.NAME: NAMES[0], Slot.ID: IDS[0], Slot.INDEX: str(tools.index_start), Slot.ARGUMENTS: arguments}
-        values[Slot.COUNT] = "0"
         function = "".join(values[part] if isinstance(part, Slot) else part for part in tools.function)
         return function + tools.call_end
 
@@ -342,11 +333,6 @@ class _Analysis:
             return None
         closing = _literal_end(row, tools)
         return closing.removeprefix(tools.section_end).removesuffix(self.known.content.start)
-
-
-def _long_calls(count: int) -> tuple[Call, ...]:
-    """Return the calls with two arguments that are beside `count` calls with one in the records."""
-    return make_calls(1 if count == 1 else 3, 2)
 
 
 def _outer_space(tools: CallSyntax, joints: dict[str, str]) -> tuple[CallSyntax, dict[str, str]]:

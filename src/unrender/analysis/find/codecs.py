@@ -12,7 +12,6 @@ from itertools import product
 from typing import Any, assert_never
 
 from unrender.format import Arguments, Codec, Containers, Strings, Typing, Words
-from unrender.format.entities import ENTITIES
 from unrender.values.encode import encode_arguments, encode_value
 
 VALUES: Mapping[str, Any] = {
@@ -49,8 +48,6 @@ class CodecFinding:
 
     codec: Codec
     unexplained: tuple[str, ...] = ()
-    repeats: bool = False
-    """Lists are written as arguments of one name."""
 
 
 def find_json_codec(text: str, values: Mapping[str, Any], margin: str) -> CodecFinding:
@@ -71,39 +68,19 @@ def find_value_codec(written: Mapping[str, str], arguments: Arguments, values: M
     codec = replace(codec, **_strings(written, seen, codec))
     codec = replace(codec, words=_words(written, seen), omits_null="pkeyap" in values and "pkeyap" not in written)
     trials = (replace(arguments, codec=option) for option in _container_codecs(written, codec))
-    ways = (way for trial in trials for way in (trial, *_repeated(trial)))
-    best = min(ways, key=lambda way: len(_misfits(written, seen, way)))
+    best = min(trials, key=lambda trial: len(_misfits(written, seen, trial)))
     misfits = _misfits(written, seen, best)
     unexplained = (
         f"the value {seen[key]!r} is written as {written[key]!r:.200}, the codec says {text!r:.200}"
         for key, text in misfits
     )
-    return CodecFinding(codec=best.codec, unexplained=tuple(unexplained), repeats=best.repeats)
-
-
-def _repeated(arguments: Arguments) -> Iterator[Arguments]:
-    """Yield the same arguments with lists written item by item, where the codec has no way of its own for items."""
-    match arguments.codec.containers:
-        case Containers.JSON | Containers.PYTHON | Containers.SINGLE | Containers.BARE:
-            yield replace(arguments, repeats=True)
-        case Containers.JOINED | Containers.XML:
-            return
-        case _:
-            assert_never(arguments.codec.containers)
+    return CodecFinding(codec=best.codec, unexplained=tuple(unexplained))
 
 
 def _misfits(written: Mapping[str, str], values: Mapping[str, Any], arguments: Arguments) -> list[tuple[str, str]]:
     """Return the keys whose values the codec writes otherwise, and how."""
-    encoded = ((key, _between_ends(key, value, arguments)) for key, value in values.items())
+    encoded = ((key, encode_value(value, arguments)) for key, value in values.items())
     return [(key, text) for key, text in encoded if text != written[key]]
-
-
-def _between_ends(key: str, value: Any, arguments: Arguments) -> str:
-    """Return an argument's text without what is before and after its value; of a repeated argument, all items and what is between."""
-    if not (arguments.repeats and isinstance(value, list) and value):
-        return encode_value(value, arguments)
-    head, _, tail = encode_arguments({key: value[:1]}, arguments).partition(encode_value(value[0], arguments))
-    return encode_arguments({key: value}, arguments).removeprefix(head).removesuffix(tail)
 
 
 def _object_layouts() -> Iterator[Codec]:
@@ -122,10 +99,7 @@ def _layouts_of(containers: Containers) -> Iterator[Codec]:
                     yield Codec(indent=indent, ascii_only=ascii_only)
         case Containers.PYTHON:
             yield Codec(strings=Strings.PYTHON, words=Words.PYTHON, containers=containers)
-        case Containers.SINGLE:
-            for item, key in _SEPARATORS:
-                yield Codec(strings=Strings.SINGLE, containers=containers, item_separator=item, key_separator=key)
-        case Containers.BARE | Containers.JOINED | Containers.XML:
+        case Containers.BARE | Containers.XML:
             return
         case _:
             assert_never(containers)
@@ -135,7 +109,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     """Choose how strings are written: the first way that explains most of them."""
     strings = {key: value for key, value in values.items() if isinstance(value, str)}
     opened = bool(codec.string_open)
-    options = [option for kind in Strings for option in _string_options(kind, written, strings, opened=opened)]
+    options = [option for kind in Strings for option in _string_options(kind, opened=opened)]
     if codec.typed_by is Typing.ATTRIBUTE:
         options = [option | {"typed_by": Typing.ATTRIBUTE} for option in options if option["strings"].unquoted]
 
@@ -149,9 +123,7 @@ def _strings(written: Mapping[str, str], values: Mapping[str, Any], codec: Codec
     return best
 
 
-def _string_options(
-    strings: Strings, written: Mapping[str, str], values: Mapping[str, str], *, opened: bool
-) -> Iterator[dict[str, Any]]:
+def _string_options(strings: Strings, *, opened: bool) -> Iterator[dict[str, Any]]:
     """Yield the ways of writing strings so; `opened` says that something is before strings and before no number."""
     match strings:
         case Strings.JSON:
@@ -166,23 +138,8 @@ def _string_options(
         case Strings.QUOTED:
             if opened:
                 yield {"strings": strings}
-        case Strings.ESCAPED:
-            if entities := _entities(written, values):
-                yield {"strings": strings, "typed_by": Typing.SCHEMA, "entities": entities}
         case _:
             assert_never(strings)
-
-
-def _entities(written: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the characters that are written as entities; none where `&` is not, as no such text could be read."""
-    shown = [
-        (character, entity)
-        for character, entities in ENTITIES.items()
-        for entity in entities
-        if any(entity in written[key] for key in values)
-    ]
-    found = dict(reversed(shown))
-    return tuple((character, found[character]) for character in ENTITIES if character in found) if "&" in found else ()
 
 
 def _words(written: Mapping[str, str], values: Mapping[str, Any]) -> Words:
@@ -205,13 +162,8 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
             yield from _json_options(codec)
         case Containers.PYTHON:
             yield {}
-            if codec.entities:
-                yield {"escaped_containers": True}
-        case Containers.BARE | Containers.SINGLE:
+        case Containers.BARE:
             for item, key in _SEPARATORS:
-                yield {"item_separator": item, "key_separator": key}
-        case Containers.JOINED:
-            for item, key in _SEPARATORS if codec.strings.unquoted else ():
                 yield {"item_separator": item, "key_separator": key}
         case Containers.XML:
             for tag in _item_tags(written["pkeyaq"]) if "pkeyaq" in written else ():
@@ -221,14 +173,11 @@ def _container_options(containers: Containers, written: Mapping[str, str], codec
 
 
 def _json_options(codec: Codec) -> Iterator[dict[str, Any]]:
-    """Yield the layouts of JSON: on one line, indented and, where strings are escaped, escaped like these."""
+    """Yield the layouts of JSON: on one line, and indented."""
     for ascii_only, (item, key) in product((codec.ascii_only, not codec.ascii_only), _SEPARATORS):
         yield {"item_separator": item, "key_separator": key, "ascii_only": ascii_only}
     for indent in _INDENTS:
         yield {"indent": indent}
-    if codec.entities:
-        for item, key in _SEPARATORS:
-            yield {"item_separator": item, "key_separator": key, "escaped_containers": True}
 
 
 def _item_tags(text: str) -> list[str]:

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, assert_never
+from typing import Any
 
-from unrender.format import Containers
 from unrender.limits import MOST_BRACKETS
 
 _DECODER = json.JSONDecoder()
@@ -40,62 +39,33 @@ def json_spans(text: str, opener: str, before: int) -> Iterator[Span]:
 
 
 def arguments_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
-    """Find where `arguments` is written as one JSON object, or as such an object inside a JSON string."""
+    """Find where `arguments` is written as one JSON object."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     if at < 0:
         return None
-    spans = [span for span in json_spans(text, '{"', at) if span.start >= start]
-    objects = [span for span in spans if span.value == arguments]
-    strings = [span for span in spans if isinstance(span.value, str) and loads(span.value) == arguments]
-    return next(reversed(objects or strings), None)
+    spans = [span for span in json_spans(text, "{", at) if span.start >= start and span.value == arguments]
+    return spans[-1] if spans else None
 
 
 def literal_span(text: str, arguments: Mapping[str, Any], start: int = 0) -> Span | None:
-    """Find where `arguments` is written as one object that is not JSON, e.g. as a Python dictionary."""
+    """Find where `arguments` is written as a Python dictionary."""
     key = next(iter(arguments), None)
     at = text.find(key, start) if key else -1
     brace = text.rfind("{", start, at) if at >= 0 else -1
     for match in islice(re.finditer(r"\}", text[brace:] if brace >= 0 else ""), MOST_BRACKETS):
         end = brace + match.end()
-        if any(_object_of(containers, text[brace:end]) == arguments for containers in Containers):
+        if _literal(text[brace:end]) == arguments:
             return Span(start=brace, end=end, value=dict(arguments))
     return None
 
 
-_JSON_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
-
-
-def _object_of(containers: Containers, text: str) -> Any:
-    """Return the value of `text` in the notation of `containers`, or None; JSON is looked for elsewhere."""
-    match containers:
-        case Containers.PYTHON:
-            return _literal(text, {})
-        case Containers.SINGLE:
-            return _literal(text, _JSON_WORDS)
-        case Containers.JSON | Containers.BARE | Containers.JOINED | Containers.XML:
-            return None
-        case _:
-            assert_never(containers)
-
-
-def _literal(text: str, words: Mapping[str, Any]) -> Any:
-    """Return the value of a Python literal in which `words` stand for values, or None."""
+def _literal(text: str) -> Any:
+    """Return the value of a Python literal, or None."""
     try:
-        tree = ast.parse(text, mode="eval").body
-        return ast.literal_eval(_Words(words).visit(tree))
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-
-
-class _Words(ast.NodeTransformer):
-    """Replaces names by the constants that they stand for."""
-
-    def __init__(self, words: Mapping[str, Any]) -> None:
-        self.words = words
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(self.words[node.id]) if node.id in self.words else node
 
 
 def loads(text: str) -> Any:

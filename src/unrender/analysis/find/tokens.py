@@ -11,9 +11,6 @@ from unrender.format import Part, Skeleton, Slot
 
 COUNTER = "\ue000"
 """Stands for a counter inside a literal while skeletons are being solved."""
-AMOUNT = "\ue001"
-"""Stands for the number of a call's arguments, likewise."""
-_MARKED: Mapping[str, Slot] = {COUNTER: Slot.INDEX, AMOUNT: Slot.COUNT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +79,10 @@ def merge(parts: Iterable[Part]) -> Skeleton:
     """Join neighbouring literals, drop empty ones, and turn counters into slots."""
     merged: list[Part] = []
     for part in parts:
-        pieces = [part] if isinstance(part, Slot) else re.split(f"([{COUNTER}{AMOUNT}])", part)
+        pieces = [part] if isinstance(part, Slot) else re.split(f"({COUNTER})", part)
         for piece in pieces:
-            if piece in _MARKED:
-                merged.append(_MARKED[piece])
+            if piece == COUNTER:
+                merged.append(Slot.INDEX)
             elif merged and not isinstance(piece, Slot) and not isinstance(merged[-1], Slot):
                 merged[-1] = str(merged[-1]) + piece
             elif piece:
@@ -130,36 +127,6 @@ def _mark_part(column: Sequence[Part], part: Part, starts: list[int]) -> Part:
     counting = [at for at, cells in enumerate(zip(*rows, strict=True)) if _counts(cells)]
     starts.extend(int(rows[0][at]) for at in counting)
     return "".join(COUNTER if at in counting else piece for at, piece in enumerate(_digits_apart(part)))
-
-
-def mark_amounts(row: Row, longer: Row) -> Row:
-    """Replace the numbers of a row of calls with one argument each that are 2 where each has two, by `AMOUNT`."""
-    betweens = [
-        _mark_amount(_mark_amount(text, longer.betweens[0], 1), longer.betweens[0], -1) for text in row.betweens
-    ]
-    items = row.items
-    if {len(item) for item in items} == {len(longer.items[0])}:
-        items = tuple(
-            merge(_mark_amount_in(part, other) for part, other in zip(item, longer.items[0], strict=True))
-            for item in items
-        )
-    before = _mark_amount(row.before, longer.before, -1)
-    return Row(before=before, items=items, betweens=tuple(betweens), after=_mark_amount(row.after, longer.after, 1))
-
-
-def _mark_amount_in(part: Part, other: Part) -> Part:
-    return part if isinstance(part, Slot) or isinstance(other, Slot) else _mark_amount(part, other, 1)
-
-
-def _mark_amount(text: str, longer: str, step: int) -> str:
-    """Mark each 1 that is 2 in the other text, as far as they agree apart from that, from the start or (-1) the end."""
-    cells, others = _digits_apart(text)[::step], _digits_apart(longer)[::step]
-    for at, pair in enumerate(zip(cells, others, strict=False)):
-        if pair == ("1", "2"):
-            cells[at] = AMOUNT
-        elif pair[0] != pair[1]:
-            break
-    return "".join(cells[::step])
 
 
 def _digits_apart(text: str) -> list[str]:

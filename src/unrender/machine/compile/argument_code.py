@@ -162,9 +162,7 @@ def _read_value(arguments: Arguments, suffix: Finder | Follow, tags: TagStyle | 
         codec,
         suffix,
         literal_style(codec, suffix, in_code=arguments.in_code and arguments.end.strip() == ")"),
-        notation_of(codec).decoder,
         tags,
-        arguments.repeats,
     )
 
 
@@ -184,5 +182,4 @@ def _tags(arguments: Arguments, i: int) -> TagStyle | None:
         text_of(entry[again + 1]).strip(),
         arguments.codec.item_tag,
         space=before[: before.index(closes)] if not arguments.codec.item_tag else "",
-        decoder=notation_of(arguments.codec).decoder,
     )

@@ -230,8 +230,7 @@ class CallCode:
     def _assure_arguments(self) -> list[Instruction]:
         """Without a marker, a tool's name is a call only where arguments follow it."""
         arguments = self.syntax.arguments
-        bracket = '"' if arguments.as_string else "{"
-        return [] if self.marked or arguments.entry else [Ahead("".join(tokens(arguments.start)[:1]) or bracket)]
+        return [] if self.marked or arguments.entry else [Ahead("".join(tokens(arguments.start)[:1]) or "{")]
 
     # After a call.
 

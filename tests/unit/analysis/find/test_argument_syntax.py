@@ -303,19 +303,17 @@ JSON_TEXT = json.dumps(FEW)
 
 
 def test_json_arguments_have_a_layout():
-    """One JSON object, as it stands or as text in a string, in the margin of its line, or a Python dictionary."""
+    """One JSON object in the margin of its line, or a Python dictionary."""
     plain = find_json_arguments(Written(many=[(FEW, f"x{JSON_TEXT}y")]))
-    text = find_json_arguments(Written(many=[(FEW, f'{{"arguments": {json.dumps(JSON_TEXT)}}}')]))
     python = find_json_arguments(Written(many=[(FEW, f"x{FEW}y")]))
     indented = json.dumps(FEW, indent=2).replace("\n", "\n    ")
     deep = find_json_arguments(Written(many=[(FEW, f"x\n  x\n    {indented}y")]))
 
     assert plain.arguments == Arguments()
     assert plain.many == f"x{JSON_TEXT}y"
-    assert text.arguments == Arguments(as_string=True)
     assert python.arguments.codec.strings is Strings.PYTHON
     assert deep.arguments == Arguments(codec=Codec(indent=2))
-    assert not any(item.unexplained for item in (plain, text, python, deep))
+    assert not any(item.unexplained for item in (plain, python, deep))
 
 
 def test_json_arguments_shrink():

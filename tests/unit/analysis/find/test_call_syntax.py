@@ -482,22 +482,6 @@ def test_counters_and_ids_are_written_in_an_empty_call_too():
     assert find(by_id).rules["T6"] == find(by_count).rules["T6"] == "as usual, with nothing inside"
 
 
-def test_arguments_in_a_string_are_empty_in_a_string():
-    """JSON text in a JSON string writes no arguments as `"{}"`."""
-
-    def write(call):
-        return f"{call.name}:{json.dumps(arguments(call))}"
-
-    finding = find(written(write))
-
-    bare = find(written(write) | {"empty_call": f"<c>{NAME}:{{}}</c><end>"})
-
-    assert finding.tools.arguments == Arguments(as_string=True)
-    assert finding.rules["T6"] == "as usual, with nothing inside"
-    assert bare.tools.arguments == Arguments(as_string=True, when_empty="{}")
-    assert bare.rules["T6"] == "as {}"
-
-
 def test_tagged_arguments_are_found():
     """Arguments that are written one by one have a skeleton, and are empty with nothing inside their brackets."""
 

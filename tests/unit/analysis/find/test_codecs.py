@@ -71,15 +71,6 @@ VALUE_CODECS = [
     replace(RAW, containers=Containers.BARE),
     replace(RAW, containers=Containers.XML, item_tag="item"),
     replace(RAW, cdata=True),
-    Codec(strings=Strings.ESCAPED, typed_by=Typing.SCHEMA, entities=(("&", "&amp;"), ("<", "&lt;"))),
-    Codec(
-        strings=Strings.ESCAPED,
-        typed_by=Typing.SCHEMA,
-        entities=(("&", "&amp;"), ("<", "&lt;")),
-        words=Words.PYTHON,
-        containers=Containers.PYTHON,
-        escaped_containers=True,
-    ),
     Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>", containers=Containers.BARE, item_separator=","),
     Codec(strings=Strings.QUOTED, string_open="<|", string_close="|>"),
 ]
@@ -172,17 +163,6 @@ def test_items_of_a_list_may_be_tags():
 
     assert (found.codec.containers, found.codec.item_tag) == (Containers.XML, "list-item_1")
     assert (equal.codec.containers, equal.codec.item_tag) == (Containers.XML, "item")
-
-
-def test_lists_may_be_written_item_by_item():
-    """A list that is written as arguments of one name is understood as that, from its first item to its last."""
-    repeating = Arguments(entry=("<", Slot.KEY, ">", Slot.VALUE, "</>"), separator="\n", codec=RAW, repeats=True)
-    written = written_by(RAW) | {"pkeyaq": "valdrixo</>\n<pkeyaq>2</>\n<pkeyaq>false", "pkeyau": "[]"}
-    values = {key: value for key, value in VALUES.items() if key not in ("pkeyas", "pkeyat")} | {"pkeyau": []}
-
-    found = find_value_codec(written, replace(repeating, repeats=False), values)
-
-    assert (found.codec, found.repeats, found.unexplained) == (RAW, True, ())
 
 
 def items_in(value):

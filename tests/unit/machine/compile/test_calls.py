@@ -162,7 +162,6 @@ def test_a_run_without_a_marker_is_tried_where_the_answer_begins() -> None:
     ("arguments", "ahead"),
     [
         (Arguments(), [Ahead("{")]),
-        (Arguments(as_string=True), [Ahead('"')]),
         (Arguments(start="(", end=")", when_empty="{}"), [Ahead("(")]),
         (Arguments(start="with (", end=")", when_empty="{}"), [Ahead("with")]),
     ],
