@@ -148,4 +148,4 @@ def test_schema_accepts_formats(format_: Format) -> None:
 def test_schema_rejects_what_is_no_format(broken: dict[str, object]) -> None:
     """Wrong types, words, slots and fields do not obey the published schema."""
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"version": 1} | broken, format_schema.schema())
+        jsonschema.validate({"version": 2} | broken, format_schema.schema())

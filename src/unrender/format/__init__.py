@@ -21,7 +21,7 @@ from typing import Any, Self, cast
 from unrender.errors import FormatError, FormatVersionError
 from unrender.format.checks import check, text_problem
 from unrender.format.codec import Codec, Containers, Strings, Typing, Words
-from unrender.format.data import decode, encode, shown
+from unrender.format.data import decode, encode, shown, without_gone_fields
 from unrender.format.parts import (
     Arguments,
     CallIdPosition,
@@ -63,7 +63,8 @@ __all__ = [
     "Words",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of the JSON that is written; version 1 is read where it says nothing that this one cannot say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +139,12 @@ class Format:
         if not isinstance(data, dict):
             raise FormatError(f"expected an object, found {type(data).__name__}", "format")
         version = data.get("version")
-        if version != FORMAT_VERSION:
+        if type(version) is not int or version not in (1, FORMAT_VERSION):
             raise FormatVersionError(
-                f"{shown(version)} is not supported; this release reads {FORMAT_VERSION}", "format.version"
+                f"{shown(version)} is not supported; this release reads 1 and {FORMAT_VERSION}", "format.version"
             )
+        if version == 1:
+            data = without_gone_fields(data) | {"version": FORMAT_VERSION}
         return cast(Self, decode(cls, data, where="format"))
 
     @classmethod

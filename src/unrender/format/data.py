@@ -87,6 +87,40 @@ def _decode_dataclass(kind: Any, data: Any, *, where: str) -> Any:
     return kind(**{name: decode(hints[name], item, where=f"{where}.{name}") for name, item in data.items()})
 
 
+_GONE = {"arguments": ("repeats", "as_string"), "codec": ("entities", "escaped_containers")}
+"""Fields of version 1 that no template needed, by the object that had them."""
+
+
+def without_gone_fields(data: dict[str, Any]) -> dict[str, Any]:
+    """Return version 1's JSON without the fields that are gone. Raises `FormatError` for one that says something.
+
+    Words that are gone, such as `"strings": "escaped"`, are refused by `decode`, as all other unknown words are.
+
+    >>> without_gone_fields({"tools": {"arguments": {"start": "(", "repeats": False}}})
+    {'tools': {'arguments': {'start': '('}}}
+    """
+    found = dict(data)
+    if isinstance(tools := data.get("tools"), dict):
+        found["tools"] = _without_gone(tools, "arguments", "format.tools")
+    if isinstance(tolerated := data.get("tolerated"), list):
+        found["tolerated"] = [
+            _without_gone(tools, "arguments", f"format.tolerated[{i}]") if isinstance(tools, dict) else tools
+            for i, tools in enumerate(tolerated)
+        ]
+    return found
+
+
+def _without_gone(outer: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    inner, place = outer.get(name), f"{where}.{name}"
+    if not isinstance(inner, dict):
+        return outer
+    for field in _GONE[name]:
+        if inner.get(field):
+            raise FormatError("this field of version 1 is gone; no template needed it", f"{place}.{field}")
+    kept = {key: value for key, value in inner.items() if key not in _GONE[name]}
+    return outer | {name: _without_gone(kept, "codec", place) if name == "arguments" else kept}
+
+
 def shown(data: Any) -> str:
     """Return found data for a message. It is short, and no data makes it fail, however deep or long."""
     if isinstance(data, str):

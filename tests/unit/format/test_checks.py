@@ -227,7 +227,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_format_that_breaks_an_invariant_cannot_exist(data: dict[str, Any], message: str) -> None:
     """What could not be read or written is refused, by the path of the field."""
     with pytest.raises(FormatError, match=message) as refused:
-        Format.from_dict({"version": 1, **data})
+        Format.from_dict({"version": 2, **data})
 
     assert str(refused.value).startswith(refused.value.where + ": ")
 
@@ -236,7 +236,7 @@ def test_the_bases_of_these_cases_can_exist() -> None:
     """What is refused above is refused for what was changed."""
     bases = [*({"tools": base} for base in (TAG, RAW, NATIVE, IDS)), entry(*TYPED, **typed()), {"reasoning": THINK}]
 
-    made = [Format.from_dict({"version": 1, **base}) for base in bases]
+    made = [Format.from_dict({"version": 2, **base}) for base in bases]
 
     assert [Format.from_dict(format.to_dict()) for format in made] == made
 
@@ -257,10 +257,10 @@ def test_no_way_leads_to_a_format_that_breaks_an_invariant() -> None:
         "[" * 100_000 + "]" * 100_000,
         '{"version":' * 50_000 + "1" + "}" * 50_000,
         '{"version": ' + "1" * 5_000 + "}",
-        '{"version": 1, "tools": {"index_start": ' + "1" * 5_000 + "}}",
+        '{"version": 2, "tools": {"index_start": ' + "1" * 5_000 + "}}",
         '{"version": [[[[1]]]]}',
-        '{"version": 1, "spellings": [{"marker": "x"}]}',
-        '{"version": 1, "tools": {"mode": {"a": []}}}',
+        '{"version": 2, "spellings": [{"marker": "x"}]}',
+        '{"version": 2, "tools": {"mode": {"a": []}}}',
     ],
     ids=["deep list", "deep object", "long version", "long number", "list", "missing field", "object for a word"],
 )
@@ -277,7 +277,7 @@ def test_data_of_any_depth_is_a_format_error() -> None:
     for _ in range(100_000):
         deep = [deep]
 
-    for data in ({"version": deep}, {"version": 1, "turn": deep}, {"version": 1, "tools": {"index_start": 10**5_000}}):
+    for data in ({"version": deep}, {"version": 2, "turn": deep}, {"version": 2, "tools": {"index_start": 10**5_000}}):
         with pytest.raises(FormatError):
             Format.from_dict(data)
 
@@ -294,7 +294,7 @@ def test_an_end_of_sequence_token_that_is_no_marker_is_left_out() -> None:
 def test_the_largest_format_is_read_in_bounded_time() -> None:
     """A format of the largest markers that are allowed makes a parser, and the parser reads."""
     ignored = [f"<{i}" + "x" * (MAX_MARKER - 10) + ">" for i in range(MAX_TEXT // MAX_MARKER)]
-    format = Format.from_json(json.dumps({"version": 1, "ignored": ignored}))
+    format = Format.from_json(json.dumps({"version": 2, "ignored": ignored}))
     parser = Parser(format, REQUEST)
 
     parser.feed(ignored[3] + "Hi" + ignored[7])

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
 import pytest
 from properties.families import COUNTED, FAMILIES, ID_BETWEEN, ID_FIRST, JSON_ID_LAST, TAG_AND_JSON, TAGGED, Family
 
 from unrender.errors import FormatError, FormatVersionError
-from unrender.format import CallIdPosition, Format
+from unrender.format import (
+    FORMAT_VERSION,
+    Arguments,
+    CallIdPosition,
+    CallSyntax,
+    Codec,
+    Content,
+    Envelope,
+    Format,
+    Reasoning,
+    Spelling,
+    TurnTexts,
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -19,7 +37,7 @@ def test_a_format_survives_json(family: Family) -> None:
     assert str(format) == format.to_json()
 
 
-@pytest.mark.parametrize("version", ["0", "2", '"1"', "null"])
+@pytest.mark.parametrize("version", ["0", "3", '"1"', "null", "true", "1.5"])
 def test_another_version_is_a_clear_error(version: str) -> None:
     """A version that this release does not read is named."""
     with pytest.raises(FormatVersionError, match="this release reads 1"):
@@ -31,13 +49,13 @@ def test_another_version_is_a_clear_error(version: str) -> None:
     [
         ("[]", "format: expected an object, found list"),
         ("{", "format: not JSON"),
-        ('{"version": 1, "tool": {}}', "format: unknown field 'tool'"),
-        ('{"version": 1, "tools": {"mode": "xml"}}', r"format.tools.mode: expected one of"),
-        ('{"version": 1, "tools": {"call_start": 7}}', r"format.tools.call_start: expected str, found 7"),
-        ('{"version": 1, "turn": {"headers": "x"}}', r"format.turn.headers: expected a list"),
-        ('{"version": 1, "tools": {"id_parts": [1]}}', r"format.tools.id_parts: expected 2 items, found 1"),
-        ('{"version": 1, "tools": {"function": [{"slot": "nam"}]}}', r"format.tools.function\[0\]: expected one of"),
-        ('{"version": 1, "tools": {"index_start": true}}', "format.tools.index_start: expected int"),
+        ('{"version": 2, "tool": {}}', "format: unknown field 'tool'"),
+        ('{"version": 2, "tools": {"mode": "xml"}}', r"format.tools.mode: expected one of"),
+        ('{"version": 2, "tools": {"call_start": 7}}', r"format.tools.call_start: expected str, found 7"),
+        ('{"version": 2, "turn": {"headers": "x"}}', r"format.turn.headers: expected a list"),
+        ('{"version": 2, "tools": {"id_parts": [1]}}', r"format.tools.id_parts: expected 2 items, found 1"),
+        ('{"version": 2, "tools": {"function": [{"slot": "nam"}]}}', r"format.tools.function\[0\]: expected one of"),
+        ('{"version": 2, "tools": {"index_start": true}}', "format.tools.index_start: expected int"),
     ],
 )
 def test_a_broken_format_names_the_place(text: str, message: str) -> None:
@@ -69,3 +87,70 @@ def test_markers_have_the_fields_names() -> None:
 def test_the_position_of_the_id_follows_from_the_skeleton(family: Family, position: CallIdPosition) -> None:
     """Before the name, between name and arguments, or after them."""
     assert family.format.tools.call_id is position
+
+
+SAVED = json.loads((Path(__file__).parent / "version_1.json").read_text(encoding="utf-8"))
+"""Formats as releases with version 1 saved them; together they have every field."""
+
+
+@pytest.mark.parametrize("data", SAVED)
+def test_formats_of_version_1_are_read(data: dict[str, Any]) -> None:
+    """Every word and field means what it meant; they are written with the version of this release."""
+    assert Format.from_dict(data).to_dict() == data | {"version": FORMAT_VERSION}
+
+
+def test_the_saved_formats_have_every_field() -> None:
+    """A field whose name changes is missed here, or by the formats that have its old one."""
+    text = json.dumps(SAVED)
+    kinds = (Format, TurnTexts, Reasoning, Content, CallSyntax, Arguments, Envelope, Codec, Spelling)
+
+    assert [field.name for kind in kinds for field in fields(kind) if f'"{field.name}": ' not in text] == []
+
+
+GONE: list[tuple[str, Any, Any]] = [
+    ("repeats", True, False),
+    ("as_string", True, False),
+    ("codec.entities", [["&", "&amp;"]], []),
+    ("codec.escaped_containers", True, False),
+]
+
+
+@pytest.mark.parametrize("place", ["tools", "tolerated[0]"])
+@pytest.mark.parametrize(("name", "said", "default"), GONE)
+def test_what_is_gone_since_version_1_is_named(place: str, name: str, said: Any, default: Any) -> None:
+    """A field that says something cannot be read; one that says nothing is left out."""
+
+    def saved(value: Any) -> dict[str, Any]:
+        field = name.rpartition(".")[2]
+        inner = {"codec": {field: value}} if "." in name else {field: value}
+        syntax = TAG_AND_JSON.format.to_dict()["tools"] | {"arguments": inner}
+        return {"version": 1, "tools": syntax} | (
+            {} if place == "tools" else {"tolerated": [syntax], "tools": {"mode": "none"}}
+        )
+
+    with pytest.raises(
+        FormatError, match=re.escape(f"format.{place}.arguments.{name}: this field of version 1 is gone")
+    ):
+        Format.from_dict(saved(said))
+    assert Format.from_dict(saved(default)).to_dict()["version"] == FORMAT_VERSION
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        ({"codec": {"strings": "escaped"}}, "arguments.codec.strings"),
+        ({"codec": {"containers": "single"}}, "arguments.codec.containers"),
+        ({"codec": {"containers": "joined"}}, "arguments.codec.containers"),
+    ],
+)
+def test_words_that_are_gone_since_version_1_are_named(arguments: dict[str, Any], place: str) -> None:
+    """The error says which words there are."""
+    with pytest.raises(FormatError, match=f"format.tools.{place}: expected one of"):
+        Format.from_dict({"version": 1, "tools": {"arguments": arguments}})
+
+
+@pytest.mark.parametrize("data", [{"tools": 1}, {"tools": {"arguments": 1}}, {"tolerated": 1}, {"tolerated": [1]}])
+def test_version_1_is_checked_as_version_2_is(data: dict[str, Any]) -> None:
+    """What is no format at all is refused with its place."""
+    with pytest.raises(FormatError, match="expected"):
+        Format.from_dict({"version": 1} | data)
