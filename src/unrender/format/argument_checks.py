@@ -7,8 +7,14 @@ from typing import assert_never
 
 from unrender.format.codec import Codec, Containers, Strings, Typing
 from unrender.format.parts import Arguments, CallSyntax, Skeleton, Slot, ToolMode
-from unrender.format.problems import Problem
-from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literals
+from unrender.format.skeleton_checks import (
+    Problem,
+    check_after_words,
+    check_once,
+    check_skeleton,
+    check_touching,
+    literals,
+)
 from unrender.limits import MAX_INDENT
 
 _ENTRY_SLOTS = (Slot.KEY, Slot.VALUE, Slot.TYPE)

@@ -8,8 +8,14 @@ from typing import Any
 
 from unrender.format.argument_checks import check_arguments
 from unrender.format.parts import CallSyntax, Slot, ToolMode
-from unrender.format.problems import Problem
-from unrender.format.skeleton_checks import check_after_words, check_once, check_skeleton, check_touching, literal
+from unrender.format.skeleton_checks import (
+    Problem,
+    check_after_words,
+    check_once,
+    check_skeleton,
+    check_touching,
+    literal,
+)
 from unrender.limits import LONGEST_ID, MAX_ENVELOPE_DEPTH, MAX_INDEX
 
 _FUNCTION_SLOTS = (Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.INDEX, Slot.ANY)

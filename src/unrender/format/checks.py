@@ -17,7 +17,7 @@ from unrender.errors import FormatError
 from unrender.format.call_checks import check_tools, is_marked
 from unrender.format.conflicts import JOINTS, check_answer, check_fences, check_syntax
 from unrender.format.parts import CallSyntax, Content, ContentMode, Reasoning, ReasoningMode, Slot, Spelling, TurnTexts
-from unrender.format.problems import Problem
+from unrender.format.skeleton_checks import Problem
 from unrender.limits import MAX_ITEMS, MAX_LAYOUT, MAX_MARKER, MAX_REASON, MAX_TEXT
 
 if TYPE_CHECKING:

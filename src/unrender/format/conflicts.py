@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from unrender.format.parts import CallSyntax, Content, Reasoning, ReasoningMode, Slot, TurnTexts
-from unrender.format.problems import Problem
+from unrender.format.skeleton_checks import Problem
 
 JOINTS = ("reasoning_to_content", "reasoning_to_tools", "content_to_tools", "start_to_tools", "tools_to_content")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unrender.format.parts import Arguments, Part, Skeleton, Slot
-from unrender.format.problems import Problem
 from unrender.limits import MAX_PARTS
+
+Problem = tuple[str, str]
+"""What a check finds: a path, e.g. `format.tools.function[0]`, and what was expected and found there."""
 
 
 def check_skeleton(parts: Skeleton, known: Sequence[Slot], where: str) -> Iterator[Problem]:

@@ -45,8 +45,6 @@ def of_type(shape: Shape, kind: str) -> Shape:
     return _BY_TYPE[kind] if isinstance(shape, shapes.Anything) else shape
 
 
-
-
 def after_arguments(call: Call) -> tuple[str, ...]:
     """Return the texts that may follow the last argument of a call, without white space around them."""
     function = call.function

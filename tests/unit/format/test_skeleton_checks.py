@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from unrender.format import Arguments, Skeleton, Slot
-from unrender.format.problems import Problem
 from unrender.format.skeleton_checks import (
+    Problem,
     check_after_words,
     check_once,
     check_skeleton,
