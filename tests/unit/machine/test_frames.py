@@ -46,11 +46,10 @@ def test_nothing_is_known_of_a_call_that_begins() -> None:
     del known["types"]
 
     assert known == {
-        **dict.fromkeys(("name", "id", "key", "latest", "holds", "kind"), ""),
+        **dict.fromkeys(("name", "id", "key", "kind"), ""),
         **dict.fromkeys(("count", "mark", "start", "separated", "recover"), 0),
-        **dict.fromkeys(("begun", "listing", "closed", "ended"), False),
+        **dict.fromkeys(("begun", "closed", "ended"), False),
         "arguments": [],
-        "held": [],
         "keys": set(),
         "tool": None,
         "known": True,
