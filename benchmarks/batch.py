@@ -1,6 +1,6 @@
 """What reading recorded answers costs: answers a second through Arrow, in one and in two processes, beside other parsers.
 
-python benchmarks/batch.py [--quick]      (in `.venv-exports` and `.venv-peers` it finds the others: scripts/exports.sh, scripts/peers.sh)
+python benchmarks/batch.py [--quick]      (in `.venv-engines` and `.venv-plugins` it finds the others: scripts/run.py)
 
 Strategy: each worker is a new process that is sent a reader, makes its own answers of 500 characters, and reads record batches
 into record batches with the columns content, reasoning and calls as JSON. `cpu` is answers for each second of the worker's

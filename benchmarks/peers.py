@@ -1,6 +1,6 @@
 """What others need for the same text: each parser that can be imported, side by side, in one run.
 
-python benchmarks/peers.py [--quick]      (`bash scripts/peers.sh` runs it where vLLM, SGLang and transformers are installed)
+python benchmarks/peers.py [--quick]      (`python3 scripts/run.py peers` runs it where vLLM, SGLang and transformers are installed)
 
 Strategy: the cases and texts of `streaming`, cut into tokens, the same for all. A parser's messages of 1k
 and 16k are compared with ours before it is timed; one that is wrong gets no figure. `arguments` says how a call's arguments
@@ -163,7 +163,7 @@ def importable() -> Iterator[Reader]:
         try:
             import_module(peer.module)
         except ImportError as error:
-            print(f"{peer.name}: not here ({error}); `bash scripts/peers.sh` sets up .venv-peers with it")
+            print(f"{peer.name}: not here ({error}); `python3 scripts/run.py peers` sets up what has it")
         else:
             print(f"{peer.name} {version(peer.module.partition('.')[0])}")
             yield peer

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import shlex
 import socket
 import subprocess
@@ -21,9 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import environment
-import fetch_templates
+import fetch
+from environment import Environment
 
+TESTS = Environment.named("tests")
 PIECE, PAUSE = 20, 0.12
 """Bytes and seconds: the pace of the answer."""
 
@@ -50,7 +50,7 @@ TOOLS = """[{"type": "function", "function": {"name": "get_weather", "parameters
 
 def main() -> None:
     """Show a template's format and an answer's events; exit as the commands shown do."""
-    environment.ready()
+    TESTS.ready()
     template = Path(sys.argv[1]).resolve() if sys.argv[1:] else _templates() / TEMPLATE
     answer = Path(sys.argv[2]).read_text(encoding="utf-8") if sys.argv[2:] else ANSWER
     with tempfile.TemporaryDirectory() as folder:
@@ -62,21 +62,15 @@ def main() -> None:
 
 
 def _templates() -> Path:
-    shared = environment.ROOT.parent / "shared" / "templates"
-    configured = os.environ.get("UNRENDER_TEMPLATES")
-    if configured:
-        return Path(configured)
-    if shared.is_dir():
-        return shared
     try:
-        return fetch_templates.fetch(environment.program("python"))
-    except fetch_templates.FetchError as error:
+        return fetch.available_templates()
+    except fetch.FetchError as error:
         sys.exit(f"demo: {error}")
 
 
 def _show(name: str, *arguments: str, text: str = "") -> None:
     print(f"\n$ {shlex.join([name, *arguments])}\n", flush=True)
-    with subprocess.Popen([str(environment.program(name)), *arguments], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([str(TESTS.program(name)), *arguments], stdin=subprocess.PIPE) as process:
         _type(text, process.stdin)
     if process.returncode:
         sys.exit(process.returncode)
@@ -89,7 +83,7 @@ def _serve(template: Path) -> None:
         port = str(free.getsockname()[1])
     command = ["serve", "--model", str(template), "--port", port]
     print(f"\n$ {shlex.join(['unrender', *command])}\n", flush=True)
-    with subprocess.Popen([str(environment.program("unrender")), *command]) as gateway:
+    with subprocess.Popen([str(TESTS.program("unrender")), *command]) as gateway:
         try:
             _wait(port, gateway)
             request = {

@@ -1,24 +1,28 @@
-"""A template, the layers' contract and measured costs → the pictures in docs/images.
+"""A template, the layers' contract and measured costs → the pictures in docs/images; the colours of parts for the site.
 
 python scripts/drawings.py
 
-Rules: nothing is drawn by hand. Each picture comes from what the code says or does, and is the same each time, so that a test can
-compare it.
+Rules: nothing is drawn by hand. Each picture comes from what the code says or does, or from what a benchmark wrote into
+benchmarks/results, and is the same each time, so that a test can compare it. It needs no font, no script and no network: every run of
+text states its width. Colours are those of the playground, in both of its themes; the reader's system chooses. Lengths are pixels, of
+text its columns.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape
 from itertools import groupby
 from typing import Any
 
-import environment
-import plots
-from svg import COLUMN, LINE, Drawing, Run
+from environment import ROOT
 
 from unrender import ChatTemplate, Turn
 from unrender.cli.output import event_line
@@ -26,8 +30,8 @@ from unrender.explain.picture import Piece, pictures
 from unrender.machine.ids import numbered_id
 from unrender.printable import printable_line
 
-FOLDER = environment.ROOT / "docs" / "images"
-README = environment.ROOT / "README.md"
+FOLDER = ROOT / "docs" / "images"
+README = ROOT / "README.md"
 ANSWER = '<think>I\'ll look it up.</think>\nOne moment.\n<call name="get_weather">{"city": "Paris"}</call><|end|>'
 CHUNK, PACE = 4, 0.15
 """Characters of a chunk of the film, and the seconds until the next one."""
@@ -40,6 +44,18 @@ _FILM = (
     ".a{opacity:0;animation:a 1ms linear forwards}@keyframes a{to{opacity:1}}"
     "@media(prefers-reduced-motion:reduce){.a{opacity:1;animation:none}}"
 )
+SHEET = ROOT / "src" / "unrender" / "playground" / "page" / "playground.css"
+COLUMN, LINE = 8.4, 20
+"""Pixels of a character at the size of the text, and from one line to the next."""
+_THEMED = re.compile(r"--(\w+): light-dark\((#\w+), (#\w+)\)")
+_UNDERLINED = re.compile(r"((?:\.\w+(?:, )?)+) \{ background: var\(--(\w+)\); border-bottom: 2px \w+ ([^;]+);")
+_FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+Run = tuple[str, str]
+"""A text, and the class that colours it; "" for plain text."""
+RESULTS = ROOT / "benchmarks" / "results"
+_COLOURS = ("reasoning", "content", "name", "argument", "id", "malformed")
+_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 50, 420, 250
 
 
 def main() -> None:
@@ -187,24 +203,245 @@ def layers() -> str:
 
 def contract() -> Iterator[list[str]]:
     """Yield the packages of each layer, the highest first."""
-    tools = tomllib.loads((environment.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     for layer in tools["importlinter"]["contracts"][0]["layers"]:
         yield re.findall(r"\w+", layer)
 
 
 def _said(name: str) -> str:
     """Return the first line of a module's docstring."""
-    source = environment.ROOT / "src" / "unrender"
+    source = ROOT / "src" / "unrender"
     path = source / f"{name}.py" if (source / f"{name}.py").exists() else source / name / "__init__.py"
     said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return said.partition("\n")[0]
+
+
+# Plots of what the benchmarks measured.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """What one thing costs: a value for each size."""
+
+    title: str
+    points: Mapping[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axes:
+    """The ranges of a plot, both logarithmic, and the marks beside them."""
+
+    sizes: Sequence[float]
+    costs: Sequence[float]
+
+    def place(self, size: float, cost: float) -> tuple[float, float]:
+        """Return where a point lies in the picture."""
+        return _LEFT + _share(size, self.sizes) * _WIDTH, _TOP + (1 - _share(cost, self.costs)) * _HEIGHT
+
+
+def streaming() -> str:
+    """Return the plot of what a chunk costs as an answer grows, over a parser that does nothing."""
+    found = _result("streaming.json")
+    curves = [
+        Curve(
+            title=case["title"],
+            points={int(size): cost / case["nothing"][size] for size, cost in case["costs"].items()},
+        )
+        for case in found["cases"]
+    ]
+    return plot("What a chunk costs, over a parser that does nothing", curves, unit="characters", said=found["command"])
+
+
+def grammars() -> str:
+    """Return the plot of what grammars of unknown tools cost, by their number."""
+    found = _result("request.json")
+    curves = [
+        Curve(
+            title=row["dialect"].replace("_", " "), points={int(count): spent for count, spent in row["cold"].items()}
+        )
+        for row in found["dialects"]
+    ]
+    return plot("What a grammar costs, in ms, tools never seen", curves, unit="tools", said=found["command"])
+
+
+def plot(title: str, curves: list[Curve], *, unit: str, said: str) -> str:
+    """Return a picture of curves, each with its name beside it, and `said` below."""
+    sizes = sorted({size for curve in curves for size in curve.points})
+    costs = [cost for curve in curves for cost in curve.points.values()]
+    axes = Axes(sizes=sizes, costs=list(_marks(min(costs), max(costs))))
+    drawing = Drawing(title=title, width=840, height=_TOP + _HEIGHT + 80)
+    drawing.run(20, 24, (title, ""))
+    _draw_axes(drawing, axes, unit)
+    names = _spread([axes.place(sizes[-1], curve.points[sizes[-1]])[1] for curve in curves])
+    for place, (curve, name) in enumerate(zip(curves, names, strict=True)):
+        colour = _COLOURS[place % len(_COLOURS)]
+        points = [axes.place(size, cost) for size, cost in sorted(curve.points.items())]
+        drawing.curve(points, f"curve c-{colour}")
+        drawing.run(_LEFT + _WIDTH + 24, name, (curve.title, colour))
+    drawing.run(20, _TOP + _HEIGHT + 60, (said, "quiet"))
+    return drawing.text()
+
+
+def _draw_axes(drawing: Drawing, axes: Axes, unit: str) -> None:
+    for cost in axes.costs:
+        _, y = axes.place(axes.sizes[0], cost)
+        drawing.curve([(_LEFT, y), (_LEFT + _WIDTH, y)], "edge")
+        drawing.run(_LEFT - 8 - COLUMN * len(f"{cost:g}"), y, (f"{cost:g}", "quiet"))
+    for size in axes.sizes:
+        x, y = axes.place(size, axes.costs[0])
+        shown = f"{size / 1000:g}k" if size >= 1000 else f"{size:g}"
+        drawing.run(x - COLUMN * len(shown) / 2, y + 16, (shown, "quiet"))
+    drawing.run(_LEFT + _WIDTH / 2, _TOP + _HEIGHT + 36, (unit, "quiet"))
+
+
+def _marks(least: float, most: float) -> Iterator[float]:
+    """Yield numbers such as 1, 2, 5, 10, the first not above the least, the last not below the most."""
+    powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    round_ones = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+    first = max(place for place, mark in enumerate(round_ones) if mark <= least)
+    for mark in round_ones[first:]:
+        yield mark
+        if mark >= most:
+            return
+
+
+def _spread(wanted: list[float]) -> list[float]:
+    """Return lines for texts, near where they are wanted, none on another."""
+    found = [0.0] * len(wanted)
+    last = -math.inf
+    for place in sorted(range(len(wanted)), key=wanted.__getitem__):
+        last = found[place] = max(wanted[place], last + LINE)
+    return found
+
+
+def _share(value: float, marks: Sequence[float]) -> float:
+    return (math.log(value) - math.log(marks[0])) / (math.log(marks[-1]) - math.log(marks[0]))
+
+
+def _result(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    return found
+
+
+# SVG.
+
+
+@dataclass(kw_only=True, slots=True)
+class Drawing:
+    """A picture that is being made: what is said of it to those who cannot see it, and its elements in order."""
+
+    title: str
+    width: int
+    height: int
+    elements: list[str] = field(default_factory=list)
+    style: str = ""
+
+    def run(self, x: float, y: float, run: Run) -> float:
+        """Draw a text at a line's middle, on its colour where it has one; return where it ends."""
+        text, role = run
+        width = len(text) * COLUMN
+        if role in roles():
+            self.elements.append(
+                f'<rect class="f-{role}" x="{x:g}" y="{y - 9:g}" width="{width:g}" height="18" rx="3"/>'
+            )
+            self.elements.append(f'<rect class="u-{role}" x="{x:g}" y="{y + 7:g}" width="{width:g}" height="2"/>')
+        if text.strip():
+            shown = f"t-{role}" if role else "ink"
+            self.elements.append(
+                f'<text class="{shown}" x="{x:g}" y="{y + 5:g}" textLength="{width:g}" xml:space="preserve">{escape(text)}</text>'
+            )
+        return x + width
+
+    def row(self, x: float, y: float, runs: Iterable[Run], *, gap: float = 0) -> float:
+        """Draw texts one after the other; return where the last one ends."""
+        for run in runs:
+            x = self.run(x, y, run) + gap
+        return x - gap
+
+    def box(self, x: float, y: float, width: float, height: float, shown: str) -> None:
+        """Draw a box with round corners."""
+        self.elements.append(
+            f'<rect class="{shown}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
+        )
+
+    @contextmanager
+    def group(self, attributes: str = "", *, title: str = "") -> Iterator[None]:
+        """Put what is drawn in this block into one element, with a title that is shown where it is pointed at."""
+        self.elements.append(f"<g{attributes}>" + (f"<title>{escape(title)}</title>" if title else ""))
+        yield
+        self.elements.append("</g>")
+
+    def curve(self, points: Sequence[tuple[float, float]], shown: str) -> None:
+        """Draw straight lines from point to point."""
+        said = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.elements.append(f'<polyline class="{shown}" points="{said}"/>')
+
+    def text(self) -> str:
+        """Return the picture's source."""
+        size = f'width="{self.width}" height="{self.height}" viewBox="0 0 {self.width} {self.height}"'
+        lines = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(self.title)}">',
+            f"<title>{escape(self.title)}</title>",
+            f"<style>{_style()}{self.style}</style>",
+            f'<rect class="paper" width="{self.width}" height="{self.height}" rx="8"/>',
+            *self.elements,
+            "</svg>",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def themes() -> dict[str, tuple[str, str]]:
+    """Return the playground's colours by name, light and dark."""
+    return {name: (light, dark) for name, light, dark in _THEMED.findall(SHEET.read_text(encoding="utf-8"))}
+
+
+def roles() -> dict[str, tuple[str, str]]:
+    """Return the colour's name, and the colour of the underline, for each role that a text may have."""
+    found = _UNDERLINED.findall(SHEET.read_text(encoding="utf-8"))
+    return {name: (colour, line) for names, colour, line in found for name in re.findall(r"\w+", names)}
+
+
+def _style() -> str:
+    """Return the classes of both themes: `f-` fills, `u-` underlines, `t-` is text in a role."""
+    said = [f"text{{font:14px {_FONT};white-space:pre}}.t-name{{font-weight:600}}.curve{{fill:none;stroke-width:2}}"]
+    for place, wrapped in enumerate(("{}", "@media(prefers-color-scheme:dark){{{}}}")):
+        colours = {name: pair[place] for name, pair in themes().items()}
+        said.append(wrapped.format("".join(_rules(colours))))
+    return "".join(said)
+
+
+def _rules(colours: dict[str, str]) -> Iterable[str]:
+    yield f".paper{{fill:{colours['panel']}}}.ink,[class^=t-]{{fill:{colours['ink']}}}.t-quiet{{fill:{colours['quiet']}}}"
+    yield f".t-good{{fill:{colours['good']}}}.t-bad{{fill:{colours['bad']}}}"
+    yield f".plain{{fill:{colours['paper']};stroke:{colours['edge']}}}.edge{{stroke:{colours['edge']};fill:none}}"
+    for role, (colour, line) in roles().items():
+        under = colours["quiet"] if line.startswith("var") else line
+        yield f".f-{role}{{fill:{colours[colour]}}}.u-{role}{{fill:{under}}}.c-{role}{{stroke:{under}}}"
+
+
+def role_sheet() -> str:
+    """Return a sheet with the same colours for HTML: `p-` is a part in its role, within `answer`."""
+    said = [
+        ".answer{font-family:var(--md-code-font,monospace);font-size:.7rem;line-height:2;margin:0 0 .6rem;overflow-wrap:anywhere}",
+        ".answer span{padding:.1rem .25rem;margin-right:2px;border-radius:3px;white-space:pre-wrap}.answer .slot{font-style:italic}",
+        ".playground{width:100%;height:85vh;border:1px solid var(--md-default-fg-color--lightest);border-radius:6px}",
+    ]
+    for place, scheme in enumerate(("default", "slate")):
+        colours = {name: pair[place] for name, pair in themes().items()}
+        for role, (colour, line) in roles().items():
+            under = colours["quiet"] if line.startswith("var") else line
+            said.append(
+                f"[data-md-color-scheme={scheme}] .p-{role}{{background:{colours[colour]};border-bottom:2px solid {under}}}"
+            )
+    return "\n".join(said) + "\n"
 
 
 PICTURES: Mapping[str, Callable[[], str]] = {
     "answer.svg": answer,
     "terminal.svg": terminal,
     "layers.svg": layers,
-    **plots.PICTURES,
+    "streaming.svg": streaming,
+    "grammars.svg": grammars,
 }
 """The file of each picture, and what draws it."""
 

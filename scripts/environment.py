@@ -1,54 +1,90 @@
-"""An untouched checkout into `.venv`: a virtual environment with the project, the CLI and a dependency group in it.
+"""`tasks.toml` → environments: each a folder with a Python of its own, and in it the project with what a task needs.
 
-Rules: the standard library alone, since this runs before anything is installed; pip's own settings (`PIP_*`, pip.conf)
-are left as they are, so that mirrors and offline indexes work.
+Rules: the standard library alone, since this runs before anything is installed; pip's own settings (`PIP_*`, pip.conf) are left as
+they are, so that mirrors and offline indexes work.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
+import tomllib
 import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+TABLE: Mapping[str, Any] = tomllib.loads((ROOT / "scripts" / "tasks.toml").read_text(encoding="utf-8"))
 OLDEST = (3, 11)
 
 
-def ready(group: str = "") -> Path:
-    """Return the Python of `.venv`, with the project, its CLI, its gateway and the dependency `group` installed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """A virtual environment of the table."""
 
-    Work is done only when `pyproject.toml` has changed since the last time. Ends the process with a sentence when
-    Python is too old or the installation fails.
-    """
-    if sys.version_info < OLDEST:
-        sys.exit(f"unrender needs Python {'.'.join(map(str, OLDEST))} or newer; this is {sys.version.split()[0]}")
-    stamp = VENV / f"installed-{group or 'project'}"
-    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if not stamp.exists() or stamp.read_text() != digest:
-        _install(group)
-        stamp.write_text(digest)
-    return program("python")
+    folder: Path
+    install: Sequence[Sequence[str]] = field(default_factory=tuple)
+    """What pip is called with, one after the other."""
+
+    @staticmethod
+    def named(name: str, suffix: str = "") -> Environment:
+        """Return an environment of the table; with a suffix, one like it in another folder."""
+        entry = TABLE["environments"][name]
+        return Environment(folder=ROOT / (entry["folder"] + suffix), install=entry["install"])
+
+    def program(self, name: str) -> Path:
+        """Return where a program of the environment lies."""
+        return self.folder / "Scripts" / f"{name}.exe" if os.name == "nt" else self.folder / "bin" / name
+
+    def ready(self, more: Sequence[Sequence[str]] = (), variables: Mapping[str, str] | None = None) -> Path:
+        """Return the environment's Python, with its packages and those of `more` installed.
+
+        Work is done only when `pyproject.toml` or the table has changed since the last time. Ends the process with a sentence when
+        Python is too old or the installation fails.
+        """
+        if sys.version_info < OLDEST:
+            sys.exit(f"unrender needs Python {'.'.join(map(str, OLDEST))} or newer; this is {sys.version.split()[0]}")
+        for install in (self.install, more):
+            if install:
+                self._install_once(install, {**os.environ, **(variables or {})})
+        return self.program("python")
+
+    def _install_once(self, install: Sequence[Sequence[str]], variables: Mapping[str, str]) -> None:
+        project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        digest = hashlib.sha256(json.dumps([project, install]).encode()).hexdigest()
+        stamp = self.folder / f"installed-{digest[:16]}"
+        if stamp.exists():
+            return
+        print(f"Setting up {self.folder} (once) ...", file=sys.stderr, flush=True)
+        if not self.program("python").exists():
+            venv.create(self.folder, with_pip=True)
+        # Dependency groups need pip 25.1; what comes with Python is often older.
+        for arguments in (["--upgrade", "pip>=25.1"], *install):
+            self.pip(arguments, variables)
+        stamp.touch()
+
+    def pip(self, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+        """Install something; ends the process with a sentence when that fails."""
+        command = [str(self.program("python")), "-m", "pip", "install", "--quiet", *arguments]
+        if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode:
+            sys.exit(f"could not set up {self.folder}: {' '.join(command)} failed; is the package index reachable?")
 
 
-def program(name: str) -> Path:
-    """Return where a program of `.venv` lies."""
-    return VENV / "Scripts" / f"{name}.exe" if os.name == "nt" else VENV / "bin" / name
-
-
-def _install(group: str) -> None:
-    print(f"Setting up {VENV} (once) ...", file=sys.stderr, flush=True)
-    if not program("python").exists():
-        venv.create(VENV, with_pip=True)
-    # Dependency groups need pip 25.1; what comes with Python is often older.
-    _pip("install", "--upgrade", "pip>=25.1")
-    _pip("install", "--editable", ".[cli,gateway]", *(["--group", group] if group else []))
-
-
-def _pip(*arguments: str) -> None:
-    command = [str(program("python")), "-m", "pip", "--quiet", *arguments]
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
-        sys.exit(f"could not set up {VENV}: {' '.join(command)} failed; is the package index reachable?")
+def npm(folder: str, *packages: str) -> Path | None:
+    """Return the folder below `.cache` into which packages were installed; None when npm is missing or fails."""
+    target = ROOT / ".cache" / folder
+    target.mkdir(parents=True, exist_ok=True)
+    manifest = target / "package.json"
+    if not manifest.exists():
+        manifest.write_text('{"private": true}\n', encoding="utf-8")
+    command = ["npm", "install", "--prefix", str(target), "--no-audit", "--no-fund", "--silent", *packages]
+    try:
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, timeout=300, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else target

@@ -8,36 +8,34 @@ python3 scripts/test.py [pytest's arguments] what you name
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import environment
-import fetch_schema_suite
-import fetch_templates
+import fetch
+from environment import ROOT, Environment
 
-_ALL = ("--numprocesses", "auto", "--quiet")
+# Each process gets one stretch of the tests, so that what a module's tests share is made once; who is done takes of the others' rest.
+_ALL = ("--numprocesses", "logical", "--dist", "worksteal", "--quiet")
 _SHORT = (*_ALL, "-m", "not full and not slow", "tests/test_structure.py", "tests/unit")
 
 
 def main() -> None:
     """Run the tests and exit as pytest does."""
-    python = environment.ready("tests-and-engines")
-    if not (os.environ.get("UNRENDER_TEMPLATES") or (environment.ROOT.parent / "shared" / "templates").is_dir()):
-        _fetch_if_possible(fetch_templates.fetch, python, "the vendors' templates")
-    _fetch_if_possible(fetch_schema_suite.fetch, python, "the JSON Schema Test Suite")
+    python = Environment.named("tests").ready()
+    _fetch_if_possible(fetch.available_templates, "the vendors' templates")
+    _fetch_if_possible(fetch.schema_suite, "the JSON Schema Test Suite")
     if sys.argv[1:] == ["--set-up"]:
         return
     command = [str(python), "-m", "pytest", *pytest_arguments(sys.argv[1:])]
-    sys.exit(subprocess.run(command, cwd=environment.ROOT, check=False).returncode)
+    sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)
 
 
 def pytest_arguments(arguments: Sequence[str]) -> list[str]:
     """Return what pytest is called with."""
     if not arguments:
-        return [*_SHORT, *_beside_unit(changed_files(environment.ROOT))]
+        return [*_SHORT, *_beside_unit(changed_files(ROOT))]
     return [*_ALL, *arguments[1:]] if arguments[0] == "--all" else list(arguments)
 
 
@@ -66,10 +64,10 @@ def _git(root: Path, *arguments: str) -> list[str]:
     return found.stdout.split("\n")[:-1] if found.returncode == 0 else []
 
 
-def _fetch_if_possible(fetch: Callable[[Path], Path], python: Path, what: str) -> None:
+def _fetch_if_possible(fetched: Callable[[], Path], what: str) -> None:
     try:
-        fetch(python)
-    except fetch_templates.FetchError as error:
+        fetched()
+    except fetch.FetchError as error:
         print(f"warning: {error}\nThe tests run without {what}.", file=sys.stderr)
 
 

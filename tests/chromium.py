@@ -1,6 +1,6 @@
 """What checks a page in a real Chromium: a script for Node.js that prints one line of JSON for each of its checks.
 
-`scripts/browser.sh` installs what this needs; without it `NEEDED` skips the tests, and says so.
+`python3 scripts/run.py browser` installs what this needs; without it `NEEDED` skips the tests, and says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = ROOT / ".cache" / "browser"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 NEEDED = pytest.mark.skipif(
     not (CHROMIUM and shutil.which("node") and (FOLDER / "node_modules" / "playwright-core").is_dir()),
-    reason="PAGES NOT CHECKED: no browser: run `scripts/browser.sh`",
+    reason="PAGES NOT CHECKED: no browser: run `python3 scripts/run.py browser`",
 )
 _CHECK = re.compile(r'^  async "(.+)"\(|^checks\["(.+)"\] = ', re.MULTILINE)
 

@@ -24,10 +24,10 @@ os.environ["UNRENDER_CACHE"] = "off"
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which outside data were missing, since the tests that need them can only be skipped."""
     if not installed("transformers"):
-        sentence = "transformers is not installed: run `scripts/exports.sh`"
+        sentence = "transformers is not installed: use `python3 scripts/run.py engines`"
         terminalreporter.write_line(f"EXPORTS NOT CHECKED: {sentence}", yellow=True, bold=True)
     elif not installed("trl"):
-        sentence = "TRL's files are not installed: run `scripts/exports.sh`"
+        sentence = "TRL's files are not installed: use `python3 scripts/run.py engines`"
         terminalreporter.write_line(f"EXPORTS NOT COMPARED: {sentence}", yellow=True, bold=True)
     for sentence in missing_data():
         terminalreporter.write_line(f"CONFORMANCE NOT CHECKED: {sentence}", yellow=True, bold=True)

@@ -1,6 +1,6 @@
 """A real SGLang without a model: a template's name → what its two parsers make of an answer, as its servers drive them.
 
-Usable only where SGLang is installed (`scripts/plugins.sh`).
+Usable only where SGLang is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A real vLLM without a model: a template's name → what its chat server makes of an answer, by its own classes.
 
-Usable only where vLLM is installed (`scripts/plugins.sh`).
+Usable only where vLLM is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations

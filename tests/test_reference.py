@@ -7,15 +7,10 @@ import importlib
 import json
 import re
 
-import cli_reference
-import environment
-import format_schema
-import glossary
 import jsonschema
-import limits_table
-import lint_rules
-import public_api
 import pytest
+import reference
+from environment import ROOT
 
 from unrender.format import (
     Arguments,
@@ -53,63 +48,27 @@ FORMATS = [
 ]
 
 
-def test_published_schema_is_current() -> None:
-    """docs/reference/format.schema.json is what scripts/format_schema.py writes."""
-    current = format_schema.PAGE.read_text(encoding="utf-8") == format_schema.text()
+@pytest.mark.parametrize("name", [name for name in reference.PAGES if name != "docs/reference/formats.md"])
+def test_page_is_current(name: str) -> None:
+    """A generated page is what scripts/reference.py writes; no public name comes or goes unseen."""
+    page = (ROOT / name).read_text(encoding="utf-8")
 
-    assert current, "the Format has changed: run `python scripts/format_schema.py`"
+    current = reference.PAGES[name](page) == page
 
-
-def test_command_line_reference_is_current() -> None:
-    """docs/reference/cli.md is what scripts/cli_reference.py writes."""
-    current = cli_reference.PAGE.read_text(encoding="utf-8") == cli_reference.text()
-
-    assert current, "the command line has changed: run `python scripts/cli_reference.py`"
-
-
-def test_lint_reference_is_current() -> None:
-    """docs/reference/lint.md is what scripts/lint_rules.py writes."""
-    current = lint_rules.PAGE.read_text(encoding="utf-8") == lint_rules.text()
-
-    assert current, "the rules have changed: run `python scripts/lint_rules.py`"
-
-
-def test_limits_reference_is_current() -> None:
-    """docs/reference/limits.md is what scripts/limits_table.py writes."""
-    current = limits_table.PAGE.read_text(encoding="utf-8") == limits_table.text()
-
-    assert current, "a limit has changed: run `python scripts/limits_table.py`"
-
-
-def test_glossary_is_current() -> None:
-    """docs/glossary.md is what scripts/glossary.py writes."""
-    current = glossary.PAGE.read_text(encoding="utf-8") == glossary.text()
-
-    assert current, "what a word means has changed: run `python scripts/glossary.py`"
+    assert current, f"run `python scripts/reference.py {name}`; for public names see docs/reference/versioning.md"
 
 
 def test_words_are_defined_once() -> None:
     """No two entries of the glossary are of one word, or say the same of two, and each says something."""
-    words = [word for section in glossary.SECTIONS.values() for word in section]
-    entries = [line for line in glossary.text().splitlines() if line.startswith("**")]
-    meanings = [entry.partition(": ")[2] for entry in entries]
+    words = [word for section in reference.GLOSSARY.values() for word in section]
+    meanings = [line.partition(": ")[2] for line in reference.glossary().splitlines() if line.startswith("**")]
 
-    assert len(entries) == len({word.word for word in words}) == len({word.meaning for word in words})
+    assert len(words) == len(set(words)) == len(meanings) == len(set(meanings))
     assert all(meanings)
-    assert len(set(meanings)) == len(meanings)
-
-
-def test_public_names_are_listed() -> None:
-    """docs/reference/api.txt is what scripts/public_api.py writes: no public name comes or goes unseen."""
-    current = public_api.PAGE.read_text(encoding="utf-8") == public_api.text()
-
-    assert current, (
-        "public names have changed: run `python scripts/public_api.py`, and see docs/reference/versioning.md"
-    )
 
 
 BOUND = re.compile(r"^\| [^|]+ \| `(?P<module>[\w.]+):(?P<name>[\w.]+)` \| (?P<value>[\d,.]+) \|", re.MULTILINE)
-SECURITY = (environment.ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 BOUNDS = [found.groups() for found in BOUND.finditer(SECURITY)]
 
 
@@ -135,7 +94,7 @@ def test_every_bound_is_compared() -> None:
 @pytest.mark.parametrize("format_", FORMATS)
 def test_schema_accepts_formats(format_: Format) -> None:
     """The JSON of a Format obeys the published schema."""
-    found = jsonschema.Draft202012Validator(format_schema.schema()).iter_errors(json.loads(format_.to_json()))
+    found = jsonschema.Draft202012Validator(reference.schema()).iter_errors(json.loads(format_.to_json()))
 
     assert list(found) == []
 
@@ -148,4 +107,4 @@ def test_schema_accepts_formats(format_: Format) -> None:
 def test_schema_rejects_what_is_no_format(broken: dict[str, object]) -> None:
     """Wrong types, words, slots and fields do not obey the published schema."""
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"version": 2} | broken, format_schema.schema())
+        jsonschema.validate({"version": 2} | broken, reference.schema())

@@ -12,23 +12,24 @@ import re
 import subprocess
 import tarfile
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 from types import ModuleType
 
-import compat
-import distribution
 import environment
-import fetch_schema_suite
-import fetch_templates
-import formats_table
+import fetch
 import mutants
 import mutating
 import pytest
+import reference
+import release
+import run
 from vendor import vendor_templates
 
+SCRIPTS = environment.ROOT / "scripts"
 FOLDER = "vendor/models/templates"
-MANIFEST = tomllib.loads(fetch_templates.MANIFEST.read_text(encoding="utf-8"))
+MANIFEST = tomllib.loads(fetch.MANIFEST.read_text(encoding="utf-8"))
 
 
 def known_templates() -> list[Path]:
@@ -51,37 +52,29 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty cache that the script writes to."""
-    monkeypatch.setattr(fetch_templates, "CACHE", tmp_path / "cache")
-    return tmp_path / "cache"
-
-
-def test_takes_what_the_manifest_names(tmp_path: Path, cache: Path) -> None:
+def test_takes_what_the_manifest_names(tmp_path: Path) -> None:
     """Of an archive, the named files of the named folder are taken, and no others."""
     files = {f"{FOLDER}/a.jinja": b"A", f"{FOLDER}/b.jinja": b"B", "elsewhere/a.jinja": b"not A", "setup.py": b"no"}
 
-    fetch_templates._extract(archive(tmp_path, files), FOLDER, {"a.jinja": digest(b"A")})
+    fetch.extract_templates(archive(tmp_path, files), FOLDER, {"a.jinja": digest(b"A")}, tmp_path / "cache")
 
-    assert {path.name: path.read_bytes() for path in cache.iterdir()} == {"a.jinja": b"A"}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} == {"a.jinja": b"A"}
 
 
-def test_refuses_other_content(tmp_path: Path, cache: Path) -> None:
+def test_refuses_other_content(tmp_path: Path) -> None:
     """A file whose digest is another one is refused, by name, and not kept."""
     path = archive(tmp_path, {f"{FOLDER}/a.jinja": b"changed"})
 
-    with pytest.raises(fetch_templates.FetchError, match="a.jinja: expected sha256"):
-        fetch_templates._extract(path, FOLDER, {"a.jinja": digest(b"A")})
+    with pytest.raises(fetch.FetchError, match="a.jinja: expected sha256"):
+        fetch.extract_templates(path, FOLDER, {"a.jinja": digest(b"A")}, tmp_path / "cache")
 
-    assert list(cache.iterdir()) == []
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
-@pytest.mark.usefixtures("cache")
 def test_says_what_is_missing(tmp_path: Path) -> None:
     """A file that the archive lacks is named."""
-    with pytest.raises(fetch_templates.FetchError, match="a.jinja"):
-        fetch_templates._extract(archive(tmp_path, {}), FOLDER, {"a.jinja": digest(b"A")})
+    with pytest.raises(fetch.FetchError, match="a.jinja"):
+        fetch.extract_templates(archive(tmp_path, {}), FOLDER, {"a.jinja": digest(b"A")}, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
@@ -93,47 +86,73 @@ def test_template_is_the_one_of_the_manifest(path: Path) -> None:
 @pytest.mark.parametrize("path", known_templates(), ids=lambda path: path.stem)
 def test_page_says_what_is_derived_now(path: Path) -> None:
     """The page's table has the modes that analysis finds in a vendor's template."""
-    row = " | ".join(formats_table.derived(path))
+    page = (environment.ROOT / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
 
-    assert row in formats_table.PAGE.read_text(encoding="utf-8"), "run `python scripts/formats_table.py`"
+    assert f"| {reference.derived(path)} |" in page, "run `python scripts/reference.py docs/reference/formats.md`"
 
 
 def test_table_replaces_the_one_before() -> None:
     """A table goes between the marks of the page, and what was there goes."""
-    page = f"before\n{formats_table.BEGIN}\nold\n{formats_table.END}\nafter\n"
+    page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
 
-    assert formats_table.with_table(page, "new") == (
-        f"before\n{formats_table.BEGIN}\nnew\n{formats_table.END}\nafter\n"
-    )
+    assert reference.between(page, "a", "new") == "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter\n"
 
 
-def test_page_of_tested_releases_is_current() -> None:
-    """`docs/reference/engines.md` is what the checks say, and each check's script is there."""
-    assert compat.PAGE.read_text(encoding="utf-8") == compat.page(), "run `python scripts/compat.py --write`"
-    assert [check.script for check in compat.CHECKS if not (compat.ROOT / check.script).is_file()] == []
+def test_every_task_names_what_is_there() -> None:
+    """Each task's environment is in the table, its scripts and tests are in the checkout, and four environments are enough."""
+    words = {word for task in run.TASKS.values() for command in task.commands for word in command}
+    files = {word for word in words if word.startswith(("scripts/", "tests/", "benchmarks/", "deploy/", ".ci/"))}
+
+    assert [file for file in sorted(files) if not (environment.ROOT / file).exists()] == []
+    assert {task.environment for task in run.TASKS.values()} == {"", *environment.TABLE["environments"]}
+    assert len(environment.TABLE["environments"]) <= 4
 
 
-def test_what_broke_is_in_the_table() -> None:
-    """A check that failed shows pytest's last words, or the end of what was said."""
-    told = "...\n== 2 failed, 3 passed in 1.5s ==\n"
-    results = [
-        compat.Result(check=compat.CHECKS[0], versions=("vllm 1.0",), outcome=compat.outcome(told), passed=False),
-        compat.Result(check=compat.CHECKS[1], versions=(), outcome=compat.outcome("no such thing\n"), passed=True),
-    ]
+def test_there_are_few_scripts() -> None:
+    """Fifteen scripts can be known; each is run by a task, or a part of one that is."""
+    scripts = {path.stem: path.read_text(encoding="utf-8") for path in SCRIPTS.glob("*.py")}
+    named = " ".join(word for task in run.TASKS.values() for command in task.commands for word in command)
+    imported = " ".join(scripts.values())
 
-    assert (
-        "| vllm 1.0 | plug-ins, what the gateway sends, DeepSeek's encoders | BROKEN | 2 failed, 3 passed in 1.5s == |"
-        in compat.table(results)
-    )
-    assert "| - | grammars, generation in process, transformers serve | ok | no such thing |" in compat.table(results)
+    assert len([path for path in SCRIPTS.iterdir() if path.suffix in {".py", ".sh", ".mjs"}]) <= 15
+    assert [
+        name
+        for name in scripts
+        if f"scripts/{name}.py" not in named and not re.search(rf"(?:import|from) {name}\b", imported) and name != "run"
+    ] == []
+
+
+def test_a_task_runs_its_commands_up_to_the_first_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    """The last one gets what follows on the command line; variables and paths know the checkout."""
+    say = ["python3", "-c", "import os, sys; print(os.environ['PLACE'], *sys.argv[1:]); sys.exit('fail' in sys.argv)"]
+    task = run.Task(what="", takes="", commands=[[*say, "one"], [*say, "{root}"]], variables={"PLACE": "in {root}"})
+    broken = run.Task(what="", takes="", commands=[[*say, "fail"], say], variables={"PLACE": ""})
+
+    assert [task.run(["more"], None), broken.run([], None)] == [0, 1]
+    root = environment.ROOT
+    assert capfd.readouterr().out.splitlines() == [f"in {root} one", f"in {root} {root} more", " fail"]
+
+
+def test_an_environment_is_set_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pip is called for what is new alone: once for the environment, and once for what a task adds."""
+    called: list[list[str]] = []
+    monkeypatch.setattr(environment.Environment, "pip", lambda _self, arguments, _variables: called.append(arguments))
+    monkeypatch.setattr(venv, "create", lambda folder, **_: folder.mkdir(exist_ok=True))
+    made = environment.Environment(folder=tmp_path / "made", install=[["a"], ["b"]])
+
+    for more in ((), [["c"]], [["c"]], ()):
+        made.ready(more)
+
+    pip = ["--upgrade", "pip>=25.1"]
+    assert called == [pip, ["a"], ["b"], pip, ["c"]]
 
 
 def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:
     """Of the source distribution only the tests of the draft are kept, without its optional ones, and the remotes."""
-    files = {f"{fetch_schema_suite.FOLDER}/{name}": b"[]" for name in ("not.json", "README.md", "optional/format.json")}
+    files = {f"{fetch.SUITE_FOLDER}/{name}": b"[]" for name in ("not.json", "README.md", "optional/format.json")}
     others = {"json/tests/draft7/not.json": b"{}", "json/remotes/folder/integer.json": b"{}"}
 
-    fetch_schema_suite.extract(archive(tmp_path, files | others), tmp_path / "suite")
+    fetch.extract_suite(archive(tmp_path, files | others), tmp_path / "suite")
 
     kept = {str(path.relative_to(tmp_path / "suite")): path.read_bytes() for path in tmp_path.glob("suite/**/*.json")}
     assert kept == {"not.json": b"[]", "remotes/folder/integer.json": b"{}"}
@@ -141,8 +160,8 @@ def test_the_test_suite_of_one_draft_is_taken(tmp_path: Path) -> None:
 
 def test_an_archive_without_tests_is_an_error(tmp_path: Path) -> None:
     """A source distribution that no longer holds the tests is said to."""
-    with pytest.raises(fetch_templates.FetchError, match=r"package-1.0.tar.gz has no tests in json/tests/draft2020-12"):
-        fetch_schema_suite.extract(archive(tmp_path, {"README.md": b""}), tmp_path / "suite")
+    with pytest.raises(fetch.FetchError, match=r"package-1.0.tar.gz has no tests in json/tests/draft2020-12"):
+        fetch.extract_suite(archive(tmp_path, {"README.md": b""}), tmp_path / "suite")
 
 
 def test_a_mutant_changes_one_place() -> None:
@@ -177,19 +196,19 @@ def test_the_release_has_one_version() -> None:
     changelog = (environment.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.findall(r"^## (\S+) \(", changelog, re.MULTILINE)[0]
 
-    assert f"\nversion: {distribution.version()}\n" in citation
-    assert newest == distribution.version()
-    assert distribution.section(newest).count("\n- ") > 10
+    assert f"\nversion: {release.version()}\n" in citation
+    assert newest == release.version()
+    assert release.section(newest).count("\n- ") > 10
 
 
 def test_a_section_ends_before_the_next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notes are those of one release; one that is not in the changelog is named."""
     (tmp_path / "CHANGELOG.md").write_text("# C\n\n## 2.0.0 (now)\n\nNew.\n\n## 1.0.0 (then)\n\nOld.\n")
-    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
 
-    assert [distribution.section(release) for release in ("2.0.0", "1.0.0")] == ["New.", "Old."]
+    assert [release.section(name) for name in ("2.0.0", "1.0.0")] == ["New.", "Old."]
     with pytest.raises(SystemExit, match=r"expected a section of 3.0.0"):
-        distribution.section("3.0.0")
+        release.section("3.0.0")
 
 
 def wheel_and_source(folder: Path, *, more: str = "", needs: str = "jinja2>=3") -> None:
@@ -203,7 +222,7 @@ def wheel_and_source(folder: Path, *, more: str = "", needs: str = "jinja2>=3") 
             "unrender-1.dist-info/METADATA", f"Requires-Dist: {needs}\nRequires-Dist: click; extra == 'cli'\n"
         )
     with tarfile.open(folder / "unrender-1.tar.gz", "w:gz") as source:
-        for name in distribution.SOURCES:
+        for name in release.SOURCES:
             source.addfile(tarfile.TarInfo(f"unrender-1/{name}"))
 
 
@@ -211,7 +230,7 @@ def test_what_was_built_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Archives that hold what they must pass."""
     wheel_and_source(tmp_path)
 
-    distribution.contents(str(tmp_path))
+    release.contents(str(tmp_path))
 
     assert "the core needs jinja2>=3" in capsys.readouterr().out
 
@@ -229,7 +248,7 @@ def test_what_must_not_be_published_is_named(tmp_path: Path, wrong: dict[str, st
     wheel_and_source(tmp_path, **wrong)
 
     with pytest.raises(SystemExit, match=said):
-        distribution.contents(str(tmp_path))
+        release.contents(str(tmp_path))
 
 
 def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
@@ -238,19 +257,19 @@ def test_licences_that_bind_users_are_named(tmp_path: Path) -> None:
     bill, out = tmp_path / "sbom.json", tmp_path / "licences.md"
 
     bill.write_text(json.dumps({"components": [part]}))
-    distribution.licences(str(bill), str(out))
+    release.licences(str(bill), str(out))
 
     assert "| a | 1 | MIT |" in out.read_text(encoding="utf-8")
     bill.write_text(
         json.dumps({"components": [part, {"name": "b", "version": "2", "licenses": [{"expression": "GPL-3.0-only"}]}]})
     )
     with pytest.raises(SystemExit, match="'b', '2', 'GPL-3.0-only'"):
-        distribution.licences(str(bill), str(out))
+        release.licences(str(bill), str(out))
 
 
 def run_tests_script() -> ModuleType:
     """Return scripts/test.py, whose name is a package's of the standard library."""
-    spec = importlib.util.spec_from_file_location("run_tests", Path(fetch_templates.__file__).with_name("test.py"))
+    spec = importlib.util.spec_from_file_location("run_tests", SCRIPTS / "test.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -263,7 +282,7 @@ def test_all_tests_are_run_when_asked_for() -> None:
     script = run_tests_script()
     everything, named, short = (script.pytest_arguments(words) for words in (["--all", "-x"], ["a.py", "-x"], []))
 
-    assert everything == ["--numprocesses", "auto", "--quiet", "-x"]
+    assert everything == ["--numprocesses", "logical", "--dist", "worksteal", "--quiet", "-x"]
     assert named == ["a.py", "-x"]
     assert "tests/unit" in short
     assert short[short.index("-m") + 1] == "not full and not slow"

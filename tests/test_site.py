@@ -6,12 +6,11 @@ import posixpath
 import re
 
 import drawings
-import gallery
 import pytest
-import site_pages
-import words
+import reference
+import website
+from drawings import Drawing, roles
 from environment import ROOT
-from svg import Drawing, roles
 
 from unrender.explain.picture import pictures
 from unrender.format import Format, TurnTexts
@@ -21,7 +20,7 @@ from unrender.rendering.capabilities import Capabilities
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 LISTED = re.findall(r"[\w./-]+\.md", NAVIGATION)
 WRITTEN = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-GENERATED = {*site_pages.pages(), "gallery.md", "reference/words.md"}
+GENERATED = {*website.pages(), "gallery.md", "reference/words.md"}
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 
@@ -40,15 +39,15 @@ def test_the_readme_is_short() -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     """Pages that were written, and those that are generated, are listed once; but for those that show a file."""
-    pages = WRITTEN | {page for page in GENERATED if not page.startswith(f"{site_pages.SHOWN}/")}
+    pages = WRITTEN | {page for page in GENERATED if not page.startswith(f"{website.SHOWN}/")}
 
     assert sorted(LISTED) == sorted(pages)
 
 
-@pytest.mark.parametrize("page", sorted(WRITTEN | {*site_pages.MOVED.values()}))
+@pytest.mark.parametrize("page", sorted(WRITTEN | {*website.MOVED.values()}))
 def test_links_lead_to_pages(page: str) -> None:
     """Every link of a page leads to a page or a file of the site."""
-    text = site_pages.for_site((ROOT / site_pages.source_of(page)).read_text(encoding="utf-8"), page)
+    text = website.for_site((ROOT / website.source_of(page)).read_text(encoding="utf-8"), page)
     targets = {posixpath.normpath(posixpath.join(posixpath.dirname(page), found)) for found in LINK.findall(text)}
 
     assert [target for target in targets if target not in GENERATED and not (ROOT / "docs" / target).exists()] == []
@@ -59,38 +58,38 @@ def test_links_between_files_become_links_between_pages() -> None:
     from_docs = "[a](../../CHANGELOG.md) [b](security.md#top) [c](../../src/unrender/turn.py) [d](https://e.org/x.md)"
     from_root = "[a](docs/tutorial.md) ![b](docs/images/answer.svg)"
 
-    assert site_pages.for_site(from_docs, "explanation/analysis.md") == (
+    assert website.for_site(from_docs, "explanation/analysis.md") == (
         "[a](../changelog.md) [b](security.md#top) [c](../source/src/unrender/turn.py.md) [d](https://e.org/x.md)"
     )
-    assert site_pages.for_site(from_root, "index.md") == "[a](tutorial.md) ![b](images/answer.svg)"
+    assert website.for_site(from_root, "index.md") == "[a](tutorial.md) ![b](images/answer.svg)"
 
 
 def test_hidden_files_are_not_shown() -> None:
     """What a page hides from readers stays hidden; a file's name becomes the title of its block."""
     text = "<!-- file: a.json\n{}\n-->\n<!-- file: b.json -->\n\n```json\n{}\n```\n"
 
-    assert site_pages.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
+    assert website.for_site(text, "tutorial.md") == '```json title="b.json"\n{}\n```\n'
 
 
 def test_examples_of_docstrings_are_code() -> None:
     """Each example is fenced, up to the empty line after it."""
-    assert site_pages.fenced("One.\n\n>>> 1\n1\n\nTwo.\n\n>>> 2\n2") == (
+    assert website.fenced("One.\n\n>>> 1\n1\n\nTwo.\n\n>>> 2\n2") == (
         "One.\n\n```pycon\n>>> 1\n1\n```\n\nTwo.\n\n```pycon\n>>> 2\n2\n```"
     )
 
 
 def test_a_file_that_holds_fences_is_shown_whole() -> None:
     """The fence around a file is longer than any in it."""
-    assert site_pages.shown("tests/test_site.py").count("`" * 4) == 2
+    assert website.shown("tests/test_site.py").count("`" * 4) == 2
 
 
 def test_every_word_of_the_format_has_a_meaning() -> None:
     """No value of a Format's enums is left unexplained."""
     silent = [
         (kind.__name__, name)
-        for kind in words.FORMAT
+        for kind in website.FORMAT
         for name in kind.__members__
-        if not dict(words.described(kind))[name]
+        if not reference.described(kind).get(name)
     ]
 
     assert silent == []
@@ -98,18 +97,18 @@ def test_every_word_of_the_format_has_a_meaning() -> None:
 
 def test_a_format_is_a_row_of_parts() -> None:
     """Each part has its role's colour, is escaped, and names its field; a line break is an arrow."""
-    (template,) = [path for path in gallery.own() if path.stem == "plain"]
+    (template,) = [path for path in website.own() if path.stem == "plain"]
 
-    assert gallery.row(pictures(Format(turn=TurnTexts(end="<e>\n")), Capabilities())[0]) == (
+    assert website.row(pictures(Format(turn=TurnTexts(end="<e>\n")), Capabilities())[0]) == (
         '<div class="answer"><span class="p-content slot" title="content">content</span>'
         '<span class="p-marker" title="turn.end">&lt;e&gt;↵</span></div>\n\n'
     )
-    assert "<strong>plain</strong>" in "".join(gallery.derived([template]))
+    assert "<strong>plain</strong>" in "".join(website.derived([template]))
 
 
 def test_declared_formats_are_in_the_gallery() -> None:
     """Each is there with its reason, and with every syntax that it reads besides."""
-    shown = "".join(gallery.declared())
+    shown = "".join(website.declared())
 
     assert [found.name for found in declared_formats() if f"<strong>{found.name}</strong>" not in shown] == []
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import public_api
 import pytest
+import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unrender"
@@ -135,8 +135,8 @@ SAME_IN_SEVERAL = {
 def test_a_public_name_has_one_meaning() -> None:
     """The modules that users import give one name to one thing."""
     found: dict[str, set[object]] = {}
-    for module in map(importlib.import_module, public_api.MODULES):
-        for name in public_api.names(module):
+    for module in map(importlib.import_module, reference.PUBLIC):
+        for name in reference.names(module):
             value = getattr(module, name)
             found.setdefault(name, set()).add(getattr(value, "__module__", None) or id(value))
 

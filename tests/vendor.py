@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import schema_suite
+import fetch
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -21,7 +21,7 @@ SHARED = ROOT.parent / "shared"
 def vendor_templates() -> dict[str, Path]:
     """Return the vendors' templates by name without `.jinja`; empty when none are at hand.
 
-    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch_templates.py).
+    Looked for in `$UNRENDER_TEMPLATES`, `../shared/templates` and `.cache/templates` (scripts/fetch.py templates).
     """
     folder = _first_folder(os.environ.get("UNRENDER_TEMPLATES"), SHARED / "templates", ROOT / ".cache" / "templates")
     return _by_name(folder)
@@ -54,14 +54,14 @@ def missing_data() -> list[str]:
     if missing := manifest["templates"].keys() - found:
         expected = len(manifest["templates"])
         sentences.append(
-            f"{expected - len(missing)} of {expected} vendors' templates found: run `python3 scripts/fetch_templates.py`"
+            f"{expected - len(missing)} of {expected} vendors' templates found: run `python3 scripts/fetch.py templates`"
         )
     if missing := manifest["more_templates"].keys() - found:
         sentences.append(f"{len(missing)} more templates not found: set UNRENDER_MORE_TEMPLATES to a folder with them")
     if not vendor_cases("outputs"):
         sentences.append("no recorded cases found: set UNRENDER_CASES to a folder with outputs.jsonl")
-    if not schema_suite.suite():
-        sentences.append("no JSON Schema Test Suite found: run `python3 scripts/fetch_schema_suite.py`")
+    if not any(fetch.SUITE.glob("*.json")):
+        sentences.append("no JSON Schema Test Suite found: run `python3 scripts/fetch.py schema-suite`")
     return sentences
 
 

@@ -1,6 +1,6 @@
 """The documentation site in a real Chromium, served and read from the disk: each check of `site.mjs` is a test here.
 
-`scripts/site.sh --offline` builds what is looked at; without it the tests say so and skip.
+`python3 scripts/run.py site --offline` builds what is looked at; without it the tests say so and skip.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = [
     chromium.NEEDED,
     pytest.mark.skipif(
         not (SITE / "playground" / "pyodide").is_dir(),
-        reason="SITE NOT CHECKED: it is not built: run `scripts/site.sh --offline`",
+        reason="SITE NOT CHECKED: it is not built: run `python3 scripts/run.py site --offline`",
     ),
     pytest.mark.timeout(300),
 ]

@@ -1,6 +1,6 @@
 """Encoders that lie beside DeepSeek's weights, as vLLM's wheel carries them: formats derived from Python functions.
 
-Read as files, so vLLM is not imported; `scripts/plugins.sh` runs them.
+Read as files, so vLLM is not imported; `python3 scripts/run.py plugins` runs them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from unrender.verify import verify
 
 _VLLM = find_spec("vllm")
 if _VLLM is None or not _VLLM.submodule_search_locations:
-    pytest.skip("vllm is needed, whose wheel carries the encoders: run scripts/plugins.sh", allow_module_level=True)
+    pytest.skip(
+        "vllm is needed, whose wheel carries the encoders: use `python3 scripts/run.py plugins`",
+        allow_module_level=True,
+    )
 FILES = sorted(Path(_VLLM.submodule_search_locations[0], "tokenizers").glob("deepseek_v*_encoding.py"))
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}

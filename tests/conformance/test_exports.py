@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import exports
 import pytest
 from vendor import all_vendor_templates, vendor_templates
 
@@ -59,10 +60,9 @@ def test_transformers_read_our_message(path: Path) -> None:
 @TRANSFORMERS
 @pytest.mark.skipif(not TEMPLATES, reason="no vendors' templates at hand")
 def test_the_page_of_response_templates_is_current() -> None:
-    """docs/reference/response-template.md is what scripts/exports_table.py writes."""
-    exports_table = pytest.importorskip("exports_table")
+    """docs/reference/response-template.md is what scripts/exports.py writes."""
     paths = sorted(vendor_templates().values(), key=lambda path: path.stem.lower())
 
-    current = exports_table.PAGE.read_text(encoding="utf-8") == exports_table.text(paths)
+    current = exports.PAGE.read_text(encoding="utf-8") == exports.text(paths)
 
-    assert current, "exports have changed: run `.venv-exports/bin/python scripts/exports_table.py`"
+    assert current, "exports have changed: use `python3 scripts/run.py exports`"

@@ -1,6 +1,6 @@
 """`openai_harmony`, which writes conversations in code: its format derived, and answers read as its own decoder reads them.
 
-The library reads its vocabulary from a folder, which `scripts/renderers.sh` sets up.
+The library reads its vocabulary from a folder, which `python3 scripts/run.py renderers` sets up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unrender.verify import verify
 
 harmony: Any = pytest.importorskip("openai_harmony")
 if "TIKTOKEN_ENCODINGS_BASE" not in os.environ:
-    pytest.skip("openai_harmony has no vocabulary: run scripts/renderers.sh", allow_module_level=True)
+    pytest.skip("openai_harmony has no vocabulary: use `python3 scripts/run.py renderers`", allow_module_level=True)
 
 ASSISTANT = harmony.Role.ASSISTANT
 ENCODING = harmony.load_harmony_encoding(harmony.HarmonyEncodingName.HARMONY_GPT_OSS)

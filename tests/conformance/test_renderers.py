@@ -1,4 +1,4 @@
-"""Formats derived from what writes conversations in code: a real library (`scripts/renderers.sh`), a server's endpoint."""
+"""Formats derived from what writes conversations in code: a real library (`scripts/run.py renderers`), a server's endpoint."""
 
 from __future__ import annotations
 

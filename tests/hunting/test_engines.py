@@ -1,4 +1,4 @@
-"""Random Formats, asked of both engines: llguidance and xgrammar accept what is sampled; `scripts/engines.sh` runs it."""
+"""Random Formats, asked of both engines: llguidance and xgrammar accept what is sampled; `scripts/run.py engines` runs it."""
 
 from __future__ import annotations
 

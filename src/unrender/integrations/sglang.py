@@ -6,7 +6,7 @@ SGLang finds it when both are installed, by the entry point `sglang.srt.plugins`
 Strategy: SGLang runs two detectors in a row, the second on the text that the first leaves. Ours share one reading: the first
 reads the whole answer, and the text that it hands on carries what was read in it. Without the first, the second reads itself.
 The classes here become SGLang's when `register` puts them above its own; until then nothing of SGLang is imported.
-The extra `sglang` says which releases it fits; `scripts/plugins.sh` tests it.
+The extra `sglang` says which releases it fits; `scripts/run.py plugins` tests it.
 """
 
 from __future__ import annotations

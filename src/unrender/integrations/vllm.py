@@ -5,7 +5,7 @@ vLLM finds it when both are installed, by the entry point `vllm.general_plugins`
 
 Strategy: of vLLM's parsers only those of response templates see the whole answer and the rendered prompt, so ours take their
 place: one reading gives reasoning, content and calls. The classes here become vLLM's when `register` puts them above its own;
-until then nothing of vLLM is imported. The extra `vllm` says which releases it fits; `scripts/plugins.sh` tests it.
+until then nothing of vLLM is imported. The extra `vllm` says which releases it fits; `scripts/run.py plugins` tests it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reader in the libraries that people read tables with, each the real one where it is installed (`scripts/frames.sh`)."""
+"""The reader in the libraries that people read tables with, each the real one where it is installed (`scripts/run.py tables`)."""
 
 from __future__ import annotations
 

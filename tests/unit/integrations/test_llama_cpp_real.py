@@ -1,6 +1,6 @@
 """The chat handler in the real llama-cpp-python, with a random model: tokens, grammars and sampling are llama.cpp's own.
 
-The package is built from its sources, so it is tested where it is installed: `scripts/llama.sh` sets it up.
+The package is built from its sources, so it is tested where it is installed: `python3 scripts/run.py llama` sets it up.
 """
 
 from __future__ import annotations

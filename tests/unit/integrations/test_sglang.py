@@ -1,6 +1,6 @@
 """A real SGLang, without a model: its own parsers drive the plug-in as its servers do.
 
-Optional: it runs where SGLang is installed (`scripts/plugins.sh`).
+Optional: it runs where SGLang is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations

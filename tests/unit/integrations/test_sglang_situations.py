@@ -1,7 +1,7 @@
 """What SGLang's function-call tests try on each of its formats, tried on every template: the situations, in answers of our own.
 
 An answer is what the template itself writes for a message; SGLang's own parsers with our detectors have to give the
-message back. Optional: it runs where SGLang is installed (`scripts/plugins.sh`).
+message back. Optional: it runs where SGLang is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations

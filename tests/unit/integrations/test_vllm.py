@@ -1,6 +1,6 @@
 """A real vLLM, without a model: its own classes drive the plug-in as its servers do.
 
-Optional: it runs where vLLM is installed (`scripts/plugins.sh`).
+Optional: it runs where vLLM is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """vLLM's own tests, read by the plug-in: what its parsers' tests expect of an answer is what our reading gives.
 
-`scripts/plugins.sh` fetches vLLM's tests and records the answers in them (`tests/vllm_recorder.py`); without the
+`python3 scripts/run.py plugins` fetches vLLM's tests and records the answers in them (`tests/vllm_recorder.py`); without the
 recording this is skipped, loudly. `vllm_fixtures.toml` pairs vLLM's parsers with the templates that write their formats,
 and argues each difference.
 """
@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import json
 import os
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -20,16 +21,17 @@ import pytest
 from answers import all_template_paths
 from driven_vllm import USER, chat, folded, ids, items, parser_class, responses, streamed, template, tokenizer
 from splitting import pieces, splits
-from vendor import ROOT
 
 from unrender.verify.engines import installed
 
-RECORDS = Path(os.environ.get("UNRENDER_VLLM_RECORDS", ROOT / ".venv-peers" / "vllm-records.jsonl"))
+RECORDS = Path(os.environ.get("UNRENDER_VLLM_RECORDS", Path(sys.prefix) / "vllm-tests" / "records.jsonl"))
 TABLE: Any = tomllib.loads(Path(__file__).with_name("vllm_fixtures.toml").read_text(encoding="utf-8"))
 if not all(map(installed, ("vllm", "torch"))):
     pytest.skip("vllm is needed", allow_module_level=True)
 if not RECORDS.exists():
-    pytest.skip(f"no recording of vLLM's tests in {RECORDS}: run scripts/plugins.sh", allow_module_level=True)
+    pytest.skip(
+        f"no recording of vLLM's tests in {RECORDS}: use `python3 scripts/run.py plugins`", allow_module_level=True
+    )
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 LONG = 2000
 NAMES = sorted({name for names in TABLE["templates"].values() for name in names} & all_template_paths().keys())

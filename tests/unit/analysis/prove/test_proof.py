@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import golden_formats
+import goldens
 import pytest
 
 from unrender.analysis.ask.answers import Answers, render_answers
@@ -19,10 +19,10 @@ from unrender.rendering.template import Template
 
 @pytest.fixture
 def proof():
-    path = golden_formats.TEMPLATES / "json-tags.jinja"
+    path = goldens.TEMPLATES / "json-tags.jinja"
     prober = discover(Prober(template=Template(path.read_text(encoding="utf-8"))))
     frame = find_frame(render_turns(prober), part_opener="")
-    return render_answers(prober, frame), frame, golden_formats.derived(path)
+    return render_answers(prober, frame), frame, goldens.derived(path)
 
 
 def doubts(proof, format: Format):

@@ -1,6 +1,6 @@
 """What vLLM and SGLang are sent, judged by their own request classes.
 
-Optional: it runs where it is installed (`scripts/plugins.sh`).
+Optional: it runs where it is installed (`python3 scripts/run.py plugins`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A real transformers, with a tiny random model: what it generates, masks, counts and gives up is not ours.
 
-Optional: it runs where torch and transformers are installed (`scripts/engines.sh`).
+Optional: it runs where torch and transformers are installed (`python3 scripts/run.py engines`).
 """
 
 from __future__ import annotations

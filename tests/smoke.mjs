@@ -1,4 +1,4 @@
-// scripts/smoke.py on Pyodide, where its Python is not on the machine: node scripts/smoke.mjs PYODIDE SITE-PACKAGES
+// tests/smoke.py on Pyodide, where its Python is not on the machine: node tests/smoke.mjs PYODIDE SITE-PACKAGES
 // PYODIDE is npm's package, unpacked; what is compiled in SITE-PACKAGES is left alone, so unrender's core is what runs.
 
 import { readFileSync } from "node:fs";

@@ -1,7 +1,9 @@
-"""Outputs of the hand-made formats, whole and broken, into golden readings: the events of each, in `tests/readings` for review.
+"""Test templates and hand-made formats → golden formats and readings: what is derived, and how texts are read, for review.
 
-Usage: `python3 scripts/golden_readings.py`. Texts stay as they were drawn; only how they are read is written anew. Read the diff
-before committing it: each line is a change that users see.
+python scripts/goldens.py
+
+Read the diff before committing it: each line is a change that users see. Texts of readings stay as they were drawn; only how they
+are read is written anew.
 """
 
 from __future__ import annotations
@@ -9,26 +11,30 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import environment
+from environment import ROOT
 
-sys.path.append(str(environment.ROOT / "tests"))
+sys.path.append(str(ROOT / "tests"))
 
 from properties.attacks import markers
 from properties.by_hand import BY_HAND, FORMAT
 from properties.families import FAMILIES, REQUEST
 from splitting import fed, merged
 
+from unrender.analysis import analyze
 from unrender.format import Format
 from unrender.machine.ids import numbered_id
 from unrender.nodes import Grammar, Role
 from unrender.parser.streaming import Parser
+from unrender.rendering.template import Template
 
-READINGS = environment.ROOT / "tests" / "readings"
+TEMPLATES = ROOT / "tests" / "templates"
+FORMATS = ROOT / "tests" / "formats"
+READINGS = ROOT / "tests" / "readings"
 BROKEN = 10
 """Broken outputs of each format."""
 LONGEST = 200
@@ -67,16 +73,33 @@ def readers() -> Iterator[Reader]:
 
 
 def main() -> None:
-    """Write how each text is read, and draw texts for formats that have none."""
-    kept = set()
-    for reader in readers():
-        path = path_of(reader)
-        texts = [item["text"] for item in recorded(path)] if path.exists() else list(drawn(reader))
-        data = [reading(reader.parser(), text, [text]) for text in texts]
-        path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        kept.add(path)
-    for path in set(READINGS.glob("*.json")) - kept:
-        path.unlink()
+    """Write all goldens, and remove those whose template or format is gone."""
+    formats = {
+        FORMATS / f"{path.stem}.json": derived(path).to_json() + "\n" for path in sorted(TEMPLATES.glob("*.jinja"))
+    }
+    read = {
+        path_of(reader): json.dumps(list(read_anew(reader)), ensure_ascii=False, indent=1) + "\n"
+        for reader in readers()
+    }
+    for folder, texts in ((FORMATS, formats), (READINGS, read)):
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+        for path in set(folder.glob("*.json")) - texts.keys():
+            path.unlink()
+
+
+def derived(path: Path) -> Format:
+    """Return what is derived from the template itself, without what declared formats add to what is read."""
+    format = analyze(Template(path.read_text(encoding="utf-8"))).format
+    return replace(format, tolerated=(), spellings=(), ignored=(), declared=(), preserved_tokens=())
+
+
+def read_anew(reader: Reader) -> Iterator[dict[str, Any]]:
+    """Yield how each text of a reader is read; texts are drawn where there are none yet."""
+    path = path_of(reader)
+    texts = [item["text"] for item in recorded(path)] if path.exists() else list(drawn(reader))
+    for text in texts:
+        yield reading(reader.parser(), text, [text])
 
 
 def path_of(reader: Reader) -> Path:

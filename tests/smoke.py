@@ -1,6 +1,6 @@
-"""An installed unrender, from outside the checkout → does it read, and does its extra import? Started by `scripts/release.sh`.
+"""An installed unrender, from outside the checkout → does it read, and does its extra import? Started by `scripts/release.py`.
 
-python -I scripts/smoke.py [EXTRA]
+python -I tests/smoke.py [EXTRA]
 
 Rules: the standard library and what the extra installs; nothing of the checkout is on the path.
 """
@@ -48,8 +48,8 @@ def main(extra: str) -> None:
     assert all((turn.gbnf(), turn.lark(), turn.structural_tag()))
     for module in MODULES[extra]:
         importlib.import_module(module)
-    print(
-        f"{unrender.__version__} on {sys.version.split()[0]}: reads, and has {', '.join(MODULES[extra]) or 'its core'}"
+    sys.stdout.write(
+        f"{unrender.__version__} on {sys.version.split()[0]}: reads, and has {', '.join(MODULES[extra]) or 'its core'}\n"
     )
 
 

@@ -1,48 +1,75 @@
-"""The official JSON Schema Test Suite through the emitted grammars → a verdict for each instance, and a table of them.
+"""JSON Schema → its reference page: keywords × dialects, and the official test suite, through the grammars that are emitted.
 
-Strategy: each instance is a JSON text that an engine reads with the grammar of its schema. A grammar may refuse what JSON
-Schema allows for two reasons that are ours on purpose (see `json_schema`), and accept what it forbids only with a report.
+python scripts/json_schema.py
+
+Strategy: each instance of the suite is a JSON text that an engine reads with the grammar of its schema. A grammar may refuse what
+JSON Schema allows for two reasons that are ours on purpose (see `json_schema` in the package), and accept what it forbids only with
+a report. The keywords' examples are data: `keywords.toml`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-import environment
+import fetch
 import jsonschema
 import jsonschema_specifications  # type: ignore[import-untyped]
-import schema_table
+from environment import ROOT
 
 from unrender.dialects.gbnf import gbnf_of
 from unrender.dialects.lark import lark_of
+from unrender.dialects.structural_tag import reads_exactly
 from unrender.errors import GrammarError
 from unrender.grammar.expansion import Values, expand
+from unrender.grammar.spelling import schema_grammar
 from unrender.nodes import Grammar, JsonValue
 from unrender.schema.admission import admits
 from unrender.schema.keywords import TYPE_OF
-from unrender.schema.reader import read_schema
+from unrender.schema.reader import Unsupported, read_schema
 from unrender.schema.references import bundled
+from unrender.schema.writer import Unwritable, write_schema
 from unrender.verify.engines import Accepts, lark_reader
 
-CACHE = environment.ROOT / ".cache" / "schema-suite"
+PAGE = ROOT / "docs" / "reference" / "json-schema.md"
 SERVER = "http://localhost:1234/"
 """Where the suite says that its remote documents are."""
-OPENING = """
+KEYWORD_TABLE = """# JSON Schema in grammars
+
+Written by `scripts/json_schema.py`; do not edit.
+Every line is tried on the engines that read the dialects.
+
+`✓` means exact: what the schema admits can be written, and nothing else.
+`wider` means that the keyword is not enforced there.
+The tool is still constrained by everything else; a `SchemaWarning` names tool, path and keyword.
+
+Three things hold everywhere.
+Properties stand in the order in which the schema declares them, and optional ones may be left out.
+An object that declares `properties` is closed unless it has `additionalProperties`.
+A keyword implies its type: `properties` an object, `minLength` a string.
+
+| keyword | example | GBNF | Lark | structural tag | why not |
+|---|---|---|---|---|---|
+"""
+
+
+SUITE = """
+## The official test suite
+
 The [JSON Schema Test Suite](https://github.com/json-schema-org/JSON-Schema-Test-Suite) (draft 2020-12, without its optional
 parts) has {count} instances.
 Each is a JSON text that llguidance reads with the grammar of its schema.
 Documents that a schema refers to are handed in with `unrender.grammar.bundled`.
-Written by `scripts/schema_suite.py`; `tests/conformance/test_schema_suite.py` runs it again.
+`tests/conformance/test_schema_suite.py` runs it again.
 
 The refusals that name a reason are argued: generation wants values of the type that a keyword is about, in their format,
 without keys that nobody declared.
@@ -64,6 +91,60 @@ Where GBNF is not right, by file of the suite:
 | file | instances | right | argued | with a warning | in silence |
 |---|--:|--:|--:|--:|--:|
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """A keyword, a schema that shows it, JSON texts that obey the schema, and some that do not."""
+
+    name: str
+    schema: Any
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+
+def _keywords() -> Iterator[Keyword]:
+    table = tomllib.loads((ROOT / "scripts" / "keywords.toml").read_text(encoding="utf-8"))
+    for entry in table["keyword"]:
+        yield Keyword(entry["name"], json.loads(entry["schema"]), tuple(entry["right"]), tuple(entry["wrong"]))
+
+
+KEYWORDS = tuple(_keywords())
+
+
+def main() -> None:
+    """Write the page."""
+    if not suite():
+        sys.exit(f"no test suite in {fetch.SUITE}: run `python3 scripts/fetch.py schema-suite`")
+    PAGE.write_text(keyword_section() + suite_section(), encoding="utf-8")
+
+
+def keyword_section() -> str:
+    """Return the page up to the section of the test suite."""
+    return KEYWORD_TABLE + "".join(_keyword_rows())
+
+
+def losses(keyword: Keyword, values: Values) -> tuple[Unsupported, ...]:
+    """Return what of the example is not enforced where JSON values are handed over as `values`."""
+    return expand(Grammar(JsonValue(keyword.schema)), values).unsupported
+
+
+def _read_natively(keyword: Keyword) -> bool:
+    try:
+        return reads_exactly(write_schema(read_schema(keyword.schema)))
+    except Unwritable:
+        return False
+
+
+def _keyword_rows() -> Iterator[str]:
+    for keyword in KEYWORDS:
+        gbnf, native = losses(keyword, Values.SPELLED), losses(keyword, Values.NATIVE)
+        exact = _read_natively(keyword)
+        spelled = schema_grammar(keyword.schema).unsupported
+        verdicts = ["wider" if lost else "✓" for lost in (gbnf, native, native if exact else spelled)]
+        reasons = "; ".join(dict.fromkeys(item.reason for item in (*gbnf, *native)))
+        example = json.dumps(keyword.schema, ensure_ascii=False).replace("|", "\\|")
+        yield f"| {' | '.join([keyword.name, f'`{example}`', *verdicts, reasons])} |\n"
 
 
 class Verdict(Enum):
@@ -114,7 +195,7 @@ def suite() -> list[tuple[str, Any, list[Instance]]]:
     """Return the groups of the suite: file, schema, instances; empty when it is not at hand."""
     groups = []
     documents = _documents()
-    for path in sorted(CACHE.glob("*.json")):
+    for path in sorted(fetch.SUITE.glob("*.json")):
         for group in json.loads(path.read_text(encoding="utf-8")):
             schema = bundled(group["schema"], documents)
             tests = [
@@ -127,13 +208,13 @@ def suite() -> list[tuple[str, Any, list[Instance]]]:
 
 def _documents() -> dict[str, Any]:
     """Return the documents that the suite refers to, by URI: its own remote ones, and JSON Schema's."""
-    remotes = CACHE / "remotes"
+    remotes = fetch.SUITE / "remotes"
     found = {f"{SERVER}{path.relative_to(remotes).as_posix()}": path for path in remotes.rglob("*.json")}
     own = {uri: json.loads(path.read_text(encoding="utf-8")) for uri, path in found.items()}
     return {uri: jsonschema_specifications.REGISTRY.contents(uri) for uri in jsonschema_specifications.REGISTRY} | own
 
 
-@lru_cache(maxsize=2)
+@cache
 def verdicts(name: str) -> tuple[tuple[Instance, Verdict], ...]:
     """Return the verdict of every instance in a dialect."""
     dialect = next(dialect for dialect in DIALECTS if dialect.name == name)
@@ -218,23 +299,15 @@ def typed(schema: Any) -> Any:
     return {"type": implied, **parts} if implied else parts
 
 
-def text() -> str:
-    """Return the section of the page: how many instances have which verdict."""
+def suite_section() -> str:
+    """Return the other section of the page: how many instances have which verdict."""
     counts = {dialect.name: Counter(verdict for _, verdict in verdicts(dialect.name)) for dialect in DIALECTS}
     total = sum(counts["GBNF"].values())
     rows = [
         f"| {verdict.value} | {' | '.join(_share(counts[d.name][verdict], total) for d in DIALECTS)} |"
         for verdict in Verdict
     ]
-    return (
-        schema_table.SUITE
-        + OPENING.format(count=total)
-        + "\n".join(rows)
-        + "\n"
-        + BY_FILE
-        + "\n".join(_file_rows())
-        + "\n"
-    )
+    return "\n".join([SUITE.format(count=total) + rows[0], *rows[1:], BY_FILE + "\n".join(_file_rows()), ""])
 
 
 def _share(count: int, total: int) -> str:
@@ -254,19 +327,6 @@ def _file_rows() -> Iterator[str]:
             argued = sum(found[verdict] for verdict in ARGUED)
             cells = (found.total(), found[Verdict.RIGHT], argued, warned, silent)
             yield f"| {name} | {' | '.join(map(str, cells))} |"
-
-
-def main() -> None:
-    """Write the section into the page of JSON Schema."""
-    if not suite():
-        sys.exit(f"no test suite in {CACHE}: run `python3 scripts/fetch_schema_suite.py`")
-    schema_table.PAGE.write_text(schema_table.text() + text(), encoding="utf-8")
-
-
-def section(page: Path) -> str:
-    """Return the section as it is published."""
-    _, heading, rest = page.read_text(encoding="utf-8").partition(schema_table.SUITE)
-    return heading + rest
 
 
 if __name__ == "__main__":

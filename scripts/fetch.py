@@ -1,0 +1,247 @@
+"""What is not in the repository → `.cache`: data that tests read, each out of a package, pinned and checked.
+
+python3 scripts/fetch.py templates       the vendors' templates of `tests/vendor_templates.toml`
+python3 scripts/fetch.py schema-suite    the official JSON Schema Test Suite, which comes with the sources of `jsonschema`
+python scripts/fetch.py vocabulary       what openai_harmony would download
+python scripts/fetch.py vllm-tests       vLLM's own tests, and a record of the answers in them
+python scripts/fetch.py browser          Chromium, playwright-core and axe-core, where they can be installed
+
+Strategy: pip downloads a pinned source distribution (so mirrors and proxies work as configured) and checks its digest before
+anything of it runs; only the files that are named are taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from environment import ROOT, Environment, npm
+
+MANIFEST = ROOT / "tests" / "vendor_templates.toml"
+TEMPLATES = ROOT / ".cache" / "templates"
+SUITE = ROOT / ".cache" / "schema-suite"
+SUITE_SOURCE = {
+    "package": "jsonschema",
+    "version": "4.26.0",
+    "sha256": "0c26707e2efad8aa1bfc5b7ce170f3fccc2e4918ff85989ba9ffa9facb2be326",
+}
+SUITE_FOLDER = "json/tests/draft2020-12"
+REMOTES = "json/remotes"
+VOCABULARY = ROOT / ".cache" / "vocabulary" / "o200k_base.tiktoken"
+CARRIER = "litellm==1.80.0"
+"""Its wheel carries the vocabulary, under the SHA-1 of its address; nothing of it is installed."""
+CARRIED = "litellm/litellm_core_utils/tokenizers/fb374d419588a4632f3f557e76b4b70aebbca790"
+RECORDED = Path(sys.prefix) / "vllm-tests"
+"""vLLM's tests, and in `records.jsonl` what they read."""
+
+
+class FetchError(Exception):
+    """Something could not be fetched, or is not what was named."""
+
+
+def main() -> None:
+    """Fetch what is missing and say where it lies; exit 1 with a sentence when that fails."""
+    name = " ".join(sys.argv[1:])
+    if name not in SOURCES:
+        sys.exit(f"fetch: expected one of {', '.join(SOURCES)}, found {name!r}")
+    try:
+        print(SOURCES[name]())
+    except FetchError as error:
+        sys.exit(f"fetch {name}: {error}")
+
+
+def available_templates() -> Path:
+    """Return the folder of the vendors' templates: `$UNRENDER_TEMPLATES`, `../shared/templates`, or what is fetched."""
+    named, shared = os.environ.get("UNRENDER_TEMPLATES"), ROOT.parent / "shared" / "templates"
+    if named:
+        return Path(named)
+    return shared if shared.is_dir() else templates()
+
+
+def templates() -> Path:
+    """Return the folder that holds every template of the manifest.
+
+    Raises `FetchError` when the download fails or a file is not what the manifest says.
+    """
+    manifest = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))
+    wanted: dict[str, str] = manifest["templates"]
+    if not all(_is_right(TEMPLATES / name, digest) for name, digest in wanted.items()):
+        with tempfile.TemporaryDirectory() as folder:
+            extract_templates(
+                _source(manifest["source"], Path(folder)), manifest["source"]["folder"], wanted, TEMPLATES
+            )
+    return TEMPLATES
+
+
+def extract_templates(archive: Path, folder: str, wanted: Mapping[str, str], target: Path) -> None:
+    """Put the files that are wanted, by name and SHA-256, into `target`. Raises `FetchError` for a wrong or a missing one."""
+    target.mkdir(parents=True, exist_ok=True)
+    missing = dict(wanted)
+    for path, data in _files(archive, lambda path: path.name in missing and str(path.parent).endswith(folder)):
+        found = hashlib.sha256(data).hexdigest()
+        if found != missing.pop(path.name):
+            raise FetchError(f"{path.name}: expected sha256 {wanted[path.name]}, found {found}")
+        (target / path.name).write_bytes(data)
+    if missing:
+        raise FetchError(f"{archive.name} has no {min(missing)} in {folder}")
+
+
+def schema_suite() -> Path:
+    """Return the folder of the suite's files. Raises `FetchError` when the download fails or holds no tests."""
+    if not list(SUITE.glob("*.json")) or not list(SUITE.glob("remotes/*.json")):
+        with tempfile.TemporaryDirectory() as folder:
+            extract_suite(_source(SUITE_SOURCE, Path(folder)), SUITE)
+    return SUITE
+
+
+def extract_suite(archive: Path, target: Path) -> None:
+    """Put the tests of one draft, without its optional ones, and all documents that they refer to into `target`.
+
+    Raises `FetchError` when there are no tests.
+    """
+    found = False
+    for path, data in _files(archive, lambda path: path.suffix == ".json"):
+        if path.is_relative_to(REMOTES):
+            place = "remotes" / path.relative_to(REMOTES)
+        elif path.parent == PurePosixPath(SUITE_FOLDER):
+            place, found = PurePosixPath(path.name), True
+        else:
+            continue
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        (target / place).write_bytes(data)
+    if not found:
+        raise FetchError(f"{archive.name} has no tests in {SUITE_FOLDER}")
+
+
+def vocabulary() -> Path:
+    """Return the file that openai_harmony reads, which checks its hash."""
+    if not VOCABULARY.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            _pip_download(folder, "--only-binary", ":all:", CARRIER)
+            for wheel in Path(folder).glob("*.whl"):
+                with zipfile.ZipFile(wheel) as archive:
+                    VOCABULARY.parent.mkdir(parents=True, exist_ok=True)
+                    VOCABULARY.write_bytes(archive.read(CARRIED))
+    if not VOCABULARY.exists():
+        raise FetchError(f"{CARRIER} could not be fetched")
+    return VOCABULARY
+
+
+def vllm_tests() -> Path:
+    """Return the record of the answers in vLLM's own tests, which come with its sources alone."""
+    records = RECORDED / "records.jsonl"
+    if not (RECORDED / "tests").is_dir():
+        RECORDED.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=RECORDED) as folder:
+            # pip cannot build these here, and is told to leave them unpacked.
+            unpacked = {**os.environ, "TMPDIR": folder}
+            _pip_download(
+                folder,
+                "--no-binary",
+                "vllm",
+                "--no-build-isolation",
+                "--no-clean",
+                f"vllm=={version('vllm')}",
+                env=unpacked,
+            )
+            for found in Path(folder).glob("pip-download-*/vllm_*/tests"):
+                shutil.move(found, RECORDED)
+        # These start servers, and want GPUs.
+        for name in ("conftest.py", "tool_use/conftest.py"):
+            (RECORDED / "tests" / name).unlink(missing_ok=True)
+        (RECORDED / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    if not records.exists():
+        path = os.pathsep.join([str(ROOT / "tests"), str(RECORDED)])
+        own = {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "UNRENDER_RECORD": str(records)}
+        options = [
+            "--quiet",
+            f"--rootdir={RECORDED}",
+            "-p",
+            "vllm_recorder",
+            "-p",
+            "no:cacheprovider",
+            "--continue-on-collection-errors",
+        ]
+        folders = [str(RECORDED / "tests" / name) for name in ("tool_parsers", "reasoning", "parser", "tool_use")]
+        with (RECORDED / "log.txt").open("w", encoding="utf-8") as log:
+            # Tests that fail want the Hub; what the others read is recorded.
+            subprocess.run(
+                [sys.executable, "-m", "pytest", *options, *folders],
+                env={**os.environ, **own},
+                stdout=log,
+                stderr=log,
+                check=False,
+            )
+    return records
+
+
+def browser() -> str:
+    """Return where a browser and what drives it lie, or a sentence that says what is missing: the tests then say so, and skip."""
+    if not (shutil.which("chromium") or shutil.which("google-chrome")):
+        apt = shutil.which("apt-get")
+        for command in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", "chromium"]):
+            if not apt or subprocess.run([apt, *command], stdout=subprocess.DEVNULL, check=False).returncode:
+                return "PAGES NOT CHECKED IN A BROWSER: chromium is missing, and cannot be installed"
+    found = npm("browser", "playwright-core@1.64.1", "axe-core@4")
+    return str(found) if found else "PAGES NOT CHECKED IN A BROWSER: playwright-core cannot be installed"
+
+
+def _is_right(path: Path, digest: str) -> bool:
+    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+
+
+def _source(source: Mapping[str, Any], folder: Path) -> Path:
+    """Return the source distribution that `source` names (package, version, sha256), downloaded into `folder`.
+
+    Raises `FetchError` when pip cannot download it, or its digest is another one.
+    """
+    package = source["package"]
+    pinned = folder / "requirements.txt"
+    pinned.write_text(f"{package}=={source['version']} --hash=sha256:{source['sha256']}\n", encoding="utf-8")
+    print(f"Fetching {package} {source['version']} (once) ...", file=sys.stderr, flush=True)
+    # Without --no-binary pip might take a wheel, which holds no such files.
+    done = _pip_download(folder, "--no-binary", package, "--requirement", str(pinned))
+    archives = sorted(folder.glob("*.tar.gz"))
+    if not done or not archives:
+        raise FetchError(f"pip could not download {package} {source['version']}; is the package index reachable?")
+    return archives[0]
+
+
+def _pip_download(folder: Path | str, *arguments: str, env: Mapping[str, str] | None = None) -> bool:
+    python = Environment.named("tests").program("python")
+    own = python if python.exists() else Path(sys.executable)
+    command = [str(own), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), *arguments]
+    return subprocess.run(command, env=env, check=False).returncode == 0
+
+
+def _files(archive: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """Yield the files of a source distribution that are wanted, by their path below its one folder."""
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+            content = opened.extractfile(member) if wanted(path) else None
+            if content is not None:
+                yield path, content.read()
+
+
+SOURCES: Mapping[str, Callable[[], Path | str]] = {
+    "templates": templates,
+    "schema-suite": schema_suite,
+    "vocabulary": vocabulary,
+    "vllm-tests": vllm_tests,
+    "browser": browser,
+}
+
+if __name__ == "__main__":
+    main()

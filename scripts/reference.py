@@ -1,0 +1,395 @@
+"""What the code says → the generated pages of the documentation, and the list of public names.
+
+python scripts/reference.py [PAGE ...]        e.g. `docs/reference/cli.md`; all by default
+
+Rules: nothing here is written by hand; what is said of a thing is its docstring, and only there. Tests compare every page.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+import json
+import re
+import sys
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import fetch
+import run
+from environment import ROOT
+
+sys.path.append(str(ROOT / "tests"))
+
+from lint_examples import BROKEN, SOUND
+
+from unrender import ChatTemplate
+from unrender.cli.commands import app
+from unrender.format import Format, Slot
+from unrender.limits import LIMITS, Limit
+from unrender.lint import RULES, Rule, Severity
+from unrender.verify import Verdict, verify
+
+PUBLIC = (
+    "unrender",
+    "unrender.format",
+    "unrender.formats",
+    "unrender.grammar",
+    "unrender.bounds",
+    "unrender.verify",
+    "unrender.lint",
+    "unrender.explain",
+    "unrender.injection",
+    "unrender.analysis",
+    "unrender.testing",
+    "unrender.batch",
+    "unrender.playground",
+    "unrender.gateway",
+    "unrender.integrations.llama_cpp",
+    "unrender.integrations.mlx_lm",
+    "unrender.integrations.tokens",
+    "unrender.integrations.transformers",
+    "unrender.integrations.trl",
+)
+"""The modules that users may rely on."""
+GLOSSARY: Mapping[str, Mapping[str, str | list[str]]] = tomllib.loads(
+    (ROOT / "scripts" / "glossary.toml").read_text(encoding="utf-8")
+)
+_WRITTEN = "Written by `scripts/reference.py`; do not edit.\n"
+
+
+def main() -> None:
+    """Write the pages that are named."""
+    for name in sys.argv[1:] or PAGES:
+        page = ROOT / name
+        page.write_text(PAGES[name](page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def between(page: str, name: str, text: str) -> str:
+    """Return a page with a text between its marks of this name."""
+    begin, end = (f"<!-- {name}:{mark} -->" for mark in ("begin", "end"))
+    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)
+
+
+# The command line.
+
+
+def commands(_page: str = "") -> str:
+    """Return the help of every command, as a terminal of 80 columns shows it."""
+    return "\n".join([_COMMANDS, *_helps(app, "unrender")])
+
+
+_COMMANDS = f"""# Command line
+
+{_WRITTEN}
+Results go to standard output, remarks and progress to standard error.
+The exit code is 0 when all is well, 1 when something was refuted or malformed, 2 when the command or its input cannot
+be used, and 3 when unrender itself has a defect.
+
+Text from outside (names, ids, markers, paths, a template's errors) is never obeyed by a terminal: control and format
+characters are shown as their numbers.
+Colours and progress are for terminals; `--plain`, before or after the command, does without, as `NO_COLOR` does without colours.
+"""
+
+
+def _helps(command: click.Command, path: str) -> Iterator[str]:
+    settings = {**app.context_settings, "terminal_width": 80, "color": False}
+    context = click.Context(command, info_name=path, **settings)
+    yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from _helps(command.commands[name], f"{path} {name}")
+
+
+# The rules of `unrender lint`.
+
+
+def rules(_page: str = "") -> str:
+    """Return the rules, with a heading for each, to which findings point."""
+    by_severity = (
+        (severity, [f"[{rule.name}](#{rule.name})" for rule in RULES if rule.severity is severity])
+        for severity in Severity
+    )
+    lists = (f"{severity.capitalize()}s: {', '.join(links)}.\n" for severity, links in by_severity)
+    return "\n".join([_RULES.replace("{sound}", SOUND), *lists, *map(_rule, RULES)])
+
+
+_RULES = f"""# Rules of `unrender lint`
+
+{_WRITTEN}
+How to use them is told in [examine a template](../howto/lint.md).
+
+| severity | means | exit code |
+|---|---|--:|
+| error | Ordinary conversations fail, or what they say is lost or altered. | 1 |
+| warning | Some callers, or what grows from conversations (caches, training), suffer. | 0 |
+| note | A choice with a price, or what nearly every template does. | 0 |
+
+`--fail-on warning` or `--fail-on note` makes these count as well, `--ignore RULE` leaves a rule out.
+
+Below each rule stands what breaks it in this template, which is sound:
+
+```jinja
+{{sound}}```
+"""
+
+
+def _rule(rule: Rule) -> str:
+    sound, broken = BROKEN[rule.name]
+    changed = ((line, line.replace(sound, broken)) for line in SOUND.splitlines())
+    difference = "\n".join(f"- {line}\n+ {new}" for line, new in changed if line != new)
+    cells = ("severity", rule.severity), ("looks for", rule.looks_for), ("harm", rule.harm), ("fix", rule.fix)
+    rows = "\n".join(f"| {name} | {cell(text)} |" for name, text in cells)
+    return f"## {rule.name}\n\n| | |\n|---|---|\n{rows}\n\n```diff\n{difference}\n```\n"
+
+
+def cell(text: str) -> str:
+    """Return a text as it stands in a table."""
+    return text.replace("|", "\\|")
+
+
+# The glossary.
+
+
+def glossary(_page: str = "") -> str:
+    """Return what each word means."""
+    opening = (
+        f"# Glossary\n\n{_WRITTEN}\nOne word per thing, in the code, in the documentation and in error messages.\n"
+    )
+    sections = ("\n\n".join([f"## {title}", *_entries(words)]) + "\n" for title, words in GLOSSARY.items())
+    return "\n".join([opening, *sections])
+
+
+def _entries(words: Mapping[str, str | list[str]]) -> Iterator[str]:
+    for word, said in words.items():
+        meaning, *more = [said] if isinstance(said, str) else said
+        module, colon, name = meaning.partition(":")
+        if not colon or " " in module:
+            yield f"**{word}**: {meaning}"
+        else:
+            thing = getattr(importlib.import_module(f"unrender.{module}"), name)
+            yield " ".join([f"**{word}** (`{name}`): {first_paragraph(thing)}", *more])
+
+
+def first_paragraph(value: object) -> str:
+    """Return the first paragraph of a docstring, in one line."""
+    return (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def described(kind: type) -> dict[str, str]:
+    """Return the strings that are below the fields of a class, or below the values of an enum, in one line each."""
+    (tree,) = ast.parse(inspect.getsource(kind)).body
+    found: dict[str, str] = {}
+    for node, below in itertools.pairwise(tree.body if isinstance(tree, ast.ClassDef) else []):
+        match node, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(said))),
+            ):
+                found[name] = " ".join(said.split())
+    return found
+
+
+# The Format's JSON Schema.
+
+
+def schema_text(_page: str = "") -> str:
+    """Return the schema as it is published."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """Return a JSON Schema that the JSON of every `Format` obeys: types as constraints, docstrings as descriptions."""
+    definitions: dict[str, Any] = {}
+    root = _of(Format, definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "unrender Format",
+        **root,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+_SCALARS = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
+
+
+def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a type; what deserves a name goes to `definitions`."""
+    if kind in _SCALARS:
+        return {"type": _SCALARS[kind]}
+    if typing.get_origin(kind) is tuple:
+        return _array(typing.get_args(kind), definitions)
+    if typing.get_origin(kind) is types.UnionType:
+        return {"anyOf": [_of(option, definitions) for option in typing.get_args(kind)]}
+    if kind.__name__ not in definitions:
+        definitions[kind.__name__] = {}
+        definitions[kind.__name__] = _object(kind, definitions) if is_dataclass(kind) else _words(kind)
+    return {"$ref": f"#/$defs/{kind.__name__}"}
+
+
+def _array(items: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
+    if items[-1] is Ellipsis:
+        return {"type": "array", "items": _of(items[0], definitions)}
+    parts = [_of(item, definitions) for item in items]
+    return {"type": "array", "prefixItems": parts, "items": False, "minItems": len(items)}
+
+
+def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    said = {name: {"description": text} for name, text in described(kind).items()}
+    properties = {item.name: _of(hints[item.name], definitions) | said.get(item.name, {}) for item in fields(kind)}
+    required = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
+    return {
+        "type": "object",
+        "description": first_paragraph(kind),
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _words(kind: type[StrEnum]) -> dict[str, Any]:
+    words = {"enum": [item.value for item in kind], "description": first_paragraph(kind)}
+    if kind is not Slot:
+        return words
+    # Beside plain text a slot is an object, so that no text can be mistaken for one.
+    return {"type": "object", "properties": {"slot": words}, "required": ["slot"], "additionalProperties": False}
+
+
+# The public names.
+
+
+def public_names(_page: str = "") -> str:
+    """Return every public name, with its members, sorted within its module.
+
+    Public are what is in a module's `__all__` or, in a module without one, what is defined there and has no underscore; and of their
+    classes the members without one. A line that goes is a change that needs a deprecation (docs/reference/versioning.md).
+    """
+    return "".join(f"{line}\n" for module in PUBLIC for line in sorted(set(_lines(module))))
+
+
+def names(module: ModuleType) -> list[str]:
+    """Return the public names of a module."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return list(listed)
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    return [name for name in own if not name.startswith("_")]
+
+
+def _lines(name: str) -> Iterator[str]:
+    module = importlib.import_module(name)
+    for public in names(module):
+        yield f"{name}.{public}"
+        for member in _members(getattr(module, public)):
+            yield f"{name}.{public}.{member}"
+
+
+def _members(value: Any) -> Iterator[str]:
+    """Yield the public members that a class of ours has: methods, properties, fields, and those of an enum."""
+    if not inspect.isclass(value):
+        return
+    for owner in value.__mro__:
+        if owner.__module__.startswith("unrender"):
+            yield from (name for name in vars(owner) if not name.startswith("_"))
+    if is_dataclass(value):
+        yield from (field.name for field in fields(value) if not field.name.startswith("_"))
+
+
+# The vendors' templates.
+
+
+def formats(page: str) -> str:
+    """Return the page with the table of what is derived of each vendor's template, and how much of it is proved."""
+    folders = (fetch.available_templates(), ROOT.parent / "shared" / "more-templates")
+    paths = sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
+    head = "| template | reasoning | content | calls | proved | refuted |\n|---|---|---|---|--:|---|"
+    return between(page, "formats", "\n".join([head, *(f"| {derived(path)} | {proof(path)} |" for path in paths)]))
+
+
+def derived(path: Path) -> str:
+    """Return the template's name and the modes of its format, as cells."""
+    found = ChatTemplate.from_file(path).format
+    modes = (mode.replace("_", " ") for mode in (found.reasoning.mode, found.content.mode, found.tools.mode))
+    return " | ".join([path.stem, *modes])
+
+
+def proof(path: Path) -> str:
+    """Return how many of the observable capabilities are proved, and which are refuted, as cells."""
+    template = ChatTemplate.from_file(path)
+    findings = verify(template.template, analysis=template.analysis).findings
+    observable = [finding for finding in findings if finding.verdict is not Verdict.NOT_OBSERVABLE]
+    proved = sum(finding.verdict is Verdict.PROVED for finding in observable)
+    refuted = [finding.capability for finding in observable if finding.verdict is Verdict.REFUTED]
+    return f"{proved} of {len(observable)} | {', '.join(refuted)}"
+
+
+# Tasks, and the releases that they were tested with.
+
+
+def tasks(page: str) -> str:
+    """Return the page with the table of tasks."""
+    return between(page, "tasks", run.table())
+
+
+def engines(page: str) -> str:
+    """Return the page with the table of tested releases, and those that the plug-ins fit: the extras of their names say so."""
+    tested = ((task.tested, task.of, f"`{name}`") for name, task in run.TASKS.items() if task.tested)
+    rows = "\n".join(f"| {' | '.join(row)} |" for row in tested)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    needs = "\n".join(f"- `{need}`" for engine in ("vllm", "sglang") for need in extras[engine])
+    return between(between(page, "tested", f"| tested with | what | task |\n|---|---|---|\n{rows}"), "supported", needs)
+
+
+# The limits.
+
+
+def limits(_page: str = "") -> str:
+    """Return every limit, in a table for each subject."""
+    tables = (
+        _limits(subject, list(found)) for subject, found in itertools.groupby(LIMITS, lambda limit: limit.subject)
+    )
+    return "\n".join([_LIMITS, *tables])
+
+
+_LIMITS = f"""# Limits
+
+{_WRITTEN}
+Whatever a template, a request or a model sends, the work and the memory that it takes are bounded. These are all bounds, by their
+names in `unrender.limits`. A caller may set those of a rendering, of an analysis and of a grammar: they are the defaults of
+`unrender.bounds`, which [security](../explanation/security.md) explains. The others are the same for everybody.
+"""
+
+
+def _limits(subject: str, found: list[Limit]) -> str:
+    rows = "".join(
+        f"| `{limit.name}` | {limit.default:,} {limit.unit}".rstrip() + f" | {limit.reason} |\n" for limit in found
+    )
+    return f"## {subject}\n\n| name | limit | what, and why |\n|---|--:|---|\n{rows}"
+
+
+PAGES: Mapping[str, Callable[[str], str]] = {
+    "docs/reference/cli.md": commands,
+    "docs/reference/lint.md": rules,
+    "docs/reference/limits.md": limits,
+    "docs/reference/format.schema.json": schema_text,
+    "docs/reference/api.txt": public_names,
+    "docs/reference/engines.md": engines,
+    "docs/glossary.md": glossary,
+    "docs/dev/contributing.md": tasks,
+    "docs/reference/formats.md": formats,
+}
+"""What each page becomes, given what it is now."""
+
+if __name__ == "__main__":
+    main()

