@@ -115,11 +115,10 @@ def failure_of(subject: Subject, text: str, number: int) -> Failure | None:
 def drawn(random: Random) -> Subject:
     """Return a Format of any origin. Raises `FormatError` where its parts do not go together."""
     origin = random.random()
-    formats = list(known().values())
     if origin < 0.4:
-        data = random.choice(formats)
+        data = known(random.choice(names()))
     elif origin < 0.7:
-        data = recombined(random, formats)
+        data = recombined(random)
     else:
         data = random.choice(_drawn_formats(random.randrange(1 << 20) % 64))
     prompt = None if random.random() < 0.9 else ""
@@ -127,14 +126,25 @@ def drawn(random: Random) -> Subject:
 
 
 @cache
-def known() -> dict[str, Data]:
-    """Return the Formats of `tests/formats`, of the families, and of the vendors' templates that are at hand."""
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FORMATS.glob("*.json"))}
-    found |= {f"family {family.name}": family.format.to_dict() for family in FAMILIES}
+def names() -> list[str]:
+    """Return the names of the Formats of `tests/formats`, of the families, and of the vendors' templates that are at hand."""
+    families = (f"family {family.name}" for family in FAMILIES)
+    vendors = (f"vendor {name}" for name in all_vendor_templates())
+    return [*(path.stem for path in sorted(FORMATS.glob("*.json"))), *families, *vendors]
+
+
+@cache
+def known(name: str) -> Data:
+    """Return the Format of a name."""
+    origin, _, rest = name.partition(" ")
+    if origin == "family":
+        return next(family.format for family in FAMILIES if family.name == rest).to_dict()
+    if origin != "vendor":
+        found: Data = json.loads((FORMATS / f"{name}.json").read_text(encoding="utf-8"))
+        return found
     with warnings.catch_warnings(action="ignore"):
-        for name, path in all_vendor_templates().items():
-            found[f"vendor {name}"] = ChatTemplate.from_file(path, bos_token="<s>", eos_token="</s>").format.to_dict()
-    return found
+        template = ChatTemplate.from_file(all_vendor_templates()[rest], bos_token="<s>", eos_token="</s>")
+        return template.format.to_dict()
 
 
 @cache
@@ -152,9 +162,9 @@ def _drawn_formats(number: int) -> list[Data]:
     return found
 
 
-def recombined(random: Random, known: list[Data]) -> Data:
+def recombined(random: Random) -> Data:
     """Return one Format with parts of others, and its calls with parts of other calls."""
-    data, other, third = (dict(random.choice(known)) for _ in range(3))
+    data, other, third = (dict(known(random.choice(names()))) for _ in range(3))
     for part in ("turn", "reasoning", "content", "content_with_calls", "tools", "tolerated", "spellings"):
         if random.random() < 0.4:
             data.pop(part, None)

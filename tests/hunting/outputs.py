@@ -204,7 +204,7 @@ def _recorded(name: str) -> Reading | None:
     if case is None or case["template"] not in vendor_templates():
         return None
     turn = _template(case["template"]).prepare(case["messages"], **case["prepare"])
-    return Reading(name=name, format=turn.format, request=turn.request, prompt=turn.prompt, outputs=(case["output"],))
+    return Reading(name=name, format=turn.format, request=turn.request, prompt=turn.prompt, written=(case["output"],))
 
 
 @cache

@@ -36,10 +36,10 @@ def test_drawn_texts_obey_the_judge(seed: int) -> None:
             assert lossless.failure_of(subject, text, random.randrange(1 << 16)) is None
 
 
-@pytest.mark.parametrize("name", lossless.known())
+@pytest.mark.parametrize("name", lossless.names())
 def test_every_beginning_of_an_answer_is_read_alike(name: str) -> None:
     """Fed, given with the end, parsed at once, and read by a restored parser."""
-    format = Format.from_dict(lossless.known()[name])
+    format = Format.from_dict(lossless.known(name))
     turn = turn_of(format, "".join(format.turn.headers[:1]) + format.turn.prefill, lossless.OFFERED)
     text = max(lossless.samples(turn), key=len)[:LONGEST]
     parser = turn.parser(ids=numbered_id)

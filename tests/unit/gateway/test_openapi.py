@@ -20,6 +20,7 @@ from serving import browser, served
 
 from unrender.gateway import GatewayLimits, Sampler
 
+pytest_plugins = ["schemathesis.pytest.plugin"]
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
