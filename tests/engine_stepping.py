@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unrender.machine.handmade.engine import Engine, Program, Step
+from unrender.parsing.engine import Engine, Program, Step
 
 HERE, FAILED, TEXT = 10, 99, 50
 """Where the instruction is, where a failure leads, and where the rest is read as text."""

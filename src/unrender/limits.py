@@ -356,6 +356,17 @@ MOST_REFUSED_IDS = _limit(
     "ids",
     "Ids of a caller's maker that are taken already, in a row; then a random one is given.",
 )
+MAX_STACK = _limit(
+    100_000, "entries", "Rules, choices, loops and tags of a grammar made by hand that are open at once."
+)
+MAX_GIVEN_BACK = _limit(
+    64,
+    "characters",
+    "Characters that a grammar made by hand may give back in all, for each character read; what needs more is malformed.",
+)
+FREE_GIVEN_BACK = _limit(
+    10_000, "characters", "Characters that a grammar made by hand may give back whatever the text's length."
+)
 FREE_REREADS = _limit(
     8_192,
     "characters",

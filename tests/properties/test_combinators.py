@@ -11,8 +11,8 @@ from splitting import splits
 
 from unrender.errors import GrammarError
 from unrender.machine.handmade.combinators import compile_combinators
-from unrender.machine.handmade.engine import Broken, Closed, Engine, Note, Notice, Opened, Program
 from unrender.nodes import Grammar
+from unrender.parsing.engine import Broken, Closed, Engine, Note, Notice, Opened, Program
 
 TEXTS = 5
 """Texts for each grammar."""

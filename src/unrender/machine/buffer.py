@@ -1,9 +1,4 @@
-"""The common part of both machines: a buffer that is read once, spans, and events that are final.
-
-There are two machines, as two kinds of grammars are read. A format's grammar is free text with parts in it: `Machine` searches
-for what may interrupt the text, tries to read a call there, and never goes back over what is committed; that is what makes
-it fast. A grammar made by hand may nest its parts at will, and any of them may fail: `Engine` has a stack, and ways back at
-any depth. What they share is here: suspending and going on, ways back, text that is kept for them, and what is final.
+"""The machine's text: a buffer that is read once, what is kept of it for ways back, spans, and events that are final.
 
 Rules:
 - An instruction moves `at` and `pc`, and returns True only to suspend. It never suspends once `final` is set.
@@ -19,8 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self
 
+from unrender.machine.events import Event
+from unrender.machine.frames import Frame
+from unrender.machine.handmade.tagged import Notice
+from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
 from unrender.values.flow import Scanner, Taker
 
@@ -45,30 +44,7 @@ class Span:
     end: int
 
 
-class WayBack(Protocol):
-    """The state of the reading when a way back was opened."""
-
-    @property
-    def at(self) -> int:
-        """The position in the text, in characters from the beginning of the output."""
-        ...
-
-    @property
-    def events(self) -> int:
-        """The number of events found before the way back was opened."""
-        ...
-
-    @property
-    def spans(self) -> int: ...
-    @property
-    def span_end(self) -> int: ...
-
-
-Found = TypeVar("Found")
-Back = TypeVar("Back", bound=WayBack)
-
-
-class Reading(Generic[Found, Back]):
+class Reading:
     """How far one output has been read.
 
     Positions count characters from the beginning of the output; text that the prompt has begun is before 0.
@@ -92,6 +68,7 @@ class Reading(Generic[Found, Back]):
         "pc",
         "program",
         "released",
+        "rest",
         "scanner",
         "span_ends",
         "span_roles",
@@ -115,12 +92,14 @@ class Reading(Generic[Found, Back]):
         """From which position on it was needed when it was looked at last."""
         self.given: bool = False
         """Text left of position 0 was written by a generation prompt: it is never content."""
+        self.rest: int = 0
+        """Where text is read that a grammar made by hand does not allow; 0 for a format."""
         self.strict: bool = False
         self.final: bool = False
         self.halted: bool = False
-        self.frames: list[Back] = []
+        self.frames: list[Frame] = []
         """The ways back that are open, the latest last."""
-        self.events: list[Found] = []
+        self.events: list[Event | BrokenText | Notice] = []
         """What was found and has not been released."""
         self.released: int = 0
         """How much was found and is out, since a way back was opened and others were not."""
@@ -143,18 +122,18 @@ class Reading(Generic[Found, Back]):
         other.scanner = self.scanner.copy() if self.scanner else None
         return other
 
-    def feed(self, text: str) -> list[Found]:
+    def feed(self, text: str) -> list[Event | BrokenText]:
         """Run over more text; return the events that are final."""
         self.forget()
         self.buffer = self.buffer + text if self.buffer else text
         return self.run()
 
-    def finish(self, text: str = "") -> list[Found]:
+    def finish(self, text: str = "") -> list[Event | BrokenText]:
         """Run to the end, over the last of the text: no more will come."""
         self.final = True
         return self.feed(text)
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[Event | BrokenText]:
         """Run until an instruction suspends or halts; return the events that are final."""
         program = self.program
         self.flow = None
@@ -166,7 +145,7 @@ class Reading(Generic[Found, Back]):
         self.steps += steps
         return self.take_final()
 
-    def take_final(self) -> list[Found]:
+    def take_final(self) -> list[Event | BrokenText]:
         """Return the final events: those found before the first way back."""
         if not self.frames:
             released, self.events, self.released = self.events, [], 0
@@ -176,12 +155,11 @@ class Reading(Generic[Found, Back]):
                 return []  # The waiting events may be many: the list is not copied.
             released, self.events = self.events[:count], self.events[count:]
             self.released += count
-        if self.strict:
-            self.refuse(released)
-        return released
+        return self.told(released)
 
-    def refuse(self, found: list[Found]) -> None:
-        """Raise `MalformedOutput` if a strict reading has found something that the format does not allow."""
+    def told(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
+        """Return the events that final notices come to. Raises `MalformedOutput` for what a strict reading refuses."""
+        raise NotImplementedError
 
     @property
     def position(self) -> int:
@@ -251,7 +229,7 @@ class Reading(Generic[Found, Back]):
 
     # Ways back.
 
-    def go_back(self, frame: Back) -> None:
+    def go_back(self, frame: Frame) -> None:
         """Undo everything read and found since the way back was opened."""
         del self.events[frame.events - self.released :]
         del self.span_roles[frame.spans :]

@@ -1,11 +1,30 @@
-"""Defines what the machine keeps of a call: the ways back from it, and what is known of it so far."""
+"""Defines what the machine keeps: the ways back, the rules and tags that are open, and what is known of a call so far."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unrender.messages.wire import Tool
+from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the stack of a grammar made by hand. The stack is a linked list, so ways back share the entries below."""
+
+    below: Entry | None
+    depth: int
+    address: int = 0
+    """A rule: where to return to."""
+    count: int = 0
+    """A loop: rounds made so far; a span: characters taken so far."""
+    start: int = 0
+    """A loop: where this round began."""
+    way: int = 0
+    """A choice, loop, lookahead or atom: the serial number of its way back."""
+    tag: Role | None = None
+    """A tag: the one around it."""
 
 
 @dataclass(slots=True)
@@ -30,6 +49,11 @@ class Frame:
     reported: bool = True
     whole: bool = False
     """Holds one whole call, and closes with it."""
+    serial: int = 0
+    """Counts the ways back that a grammar made by hand opens."""
+    stack: Entry | None = None
+    tag: Role | None = None
+    name: str = ""
 
     def next_target(self) -> int:
         """Take the next of the alternatives. Whether it holds a call, it says itself: what has failed did not hold one."""
@@ -41,19 +65,7 @@ class Frame:
 
     def copy(self) -> Frame:
         """Return an independent frame."""
-        return Frame(
-            self.targets,
-            self.otherwise,
-            self.at,
-            self.events,
-            self.spans,
-            self.span_end,
-            self.calls,
-            self.holds,
-            self.sealed,
-            self.reported,
-            self.whole,
-        )
+        return replace(self)
 
 
 class CallState:

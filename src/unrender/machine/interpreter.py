@@ -1,20 +1,26 @@
-"""The machine: runs a format's program over text that arrives in pieces, and emits events.
+"""The machine: runs a program over text that arrives in pieces, and emits events.
 
 Strategy: an LPeg-style machine whose whole state is plain data. An instruction that runs out of input leaves everything
 as it is and suspends; the next piece resumes it, so nothing is parsed twice (see `reading`). `steps` counts instructions,
 so that tests can assert linear work.
 
+There are two kinds of programs. A format's program is free text with parts in it: it tries a call where one may begin
+(`attempt`), and ends the call that breaks off. A grammar made by hand may nest its parts at will, and any of them may fail:
+its program keeps a stack and opens ways back at any depth (`open`). Without a way back it breaks off, and the rest is text.
+
 Rules:
 - Only `fail` goes back, and only to the latest frame; what is committed is never undone.
-- No instruction looks again at text that it has looked at, beyond a bounded number of characters.
+- No instruction of a format looks again at text that it has looked at, beyond a bounded number of characters.
+- What a grammar made by hand may give back is bounded by the text's length. The bound depends on the text alone, never on
+  its chunks.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Protocol, Self, cast
 
 from unrender.errors import MalformedOutput
-from unrender.limits import FREE_REREADS
+from unrender.limits import FREE_GIVEN_BACK, FREE_REREADS, MAX_GIVEN_BACK
 from unrender.machine.events import (
     ArgumentsText,
     ContentText,
@@ -23,7 +29,8 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.machine.frames import CallState, Frame
+from unrender.machine.frames import CallState, Entry, Frame
+from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
 from unrender.machine.ids import CallIds
 from unrender.machine.ledger import Ledger, relabel
 from unrender.machine.leftovers import BrokenText
@@ -71,6 +78,7 @@ class Machine(Ledger):
         "closed",
         "failed_at",
         "fenced",
+        "has_ids",
         "ids",
         "length_limited",
         "loose",
@@ -78,6 +86,8 @@ class Machine(Ledger):
         "policy",
         "request",
         "reread",
+        "serial",
+        "stack",
         "wanted",
     )
 
@@ -104,6 +114,12 @@ class Machine(Ledger):
         """A Markdown fence around a call is open."""
         self.failed_at: int = 0
         self.wanted: str = ""
+        self.stack: Entry | None = None
+        """The rules, choices, loops and tags of a grammar made by hand that are open."""
+        self.serial: int = 0
+        """Ways back that such a grammar has opened."""
+        self.has_ids: bool = False
+        """Its calls have ids of their own."""
 
     def copy(self) -> Self:
         """Return an independent machine in the same state."""
@@ -122,20 +138,28 @@ class Machine(Ledger):
         self.malformed("", expected)
         return [*events, *self.take_final()]
 
-    def refuse(self, found: list[Event | BrokenText]) -> None:
-        """Raise `MalformedOutput` for the first deviation."""
-        refuse(found)
+    def told(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
+        """Return the events that final notices come to. Raises `MalformedOutput` for the first deviation when strict."""
+        if self.rest:
+            waiting, self.events = self.events, []
+            for item in found:
+                if isinstance(item, Note | Opened | Closed):
+                    item.tell(self)
+                else:
+                    self.events.append(item)
+            found, self.events = self.events, waiting
+        if self.strict:
+            refuse(found)
+        return cast(list[Event | BrokenText], found)
 
     def needed_from(self) -> int:
         """Return the position from which text is still needed.
 
         Ways back need it, and so does a call that may die, whose text may become content.
         """
-        if self.frames:
-            return self.frames[0].at
-        if self.call and self.policy.calls is CallRelease.COMPLETE:
-            return self.call.start
-        return self.base + self.at
+        first = self.frames[0].at if self.frames else self.base + self.at
+        call = self.call
+        return first if call is None or call.begun else min(first, call.start)
 
     def _shift(self, size: int) -> None:
         # Called for each chunk: as it is, it costs half of what `super()` would.
@@ -173,10 +197,12 @@ class Machine(Ledger):
             self.wanted += OR + wanted
         self.failed_at = max(self.at, self.failed_at)
         if not self.frames:
-            self.abandon_call(wanted)
+            self.break_off(wanted)
             return
         frame = self.frames[-1]
-        self.reread += self.base + self.failed_at - frame.at
+        self.reread += self.base + (1 + self.at if self.rest else self.failed_at) - frame.at
+        if self.exhausted():
+            return
         self.go_back(frame)
         if frame.targets:
             self.pc = frame.next_target()
@@ -189,8 +215,11 @@ class Machine(Ledger):
     def go_back(self, frame: Frame) -> None:
         """Undo everything read since the way back was opened, including a call that began."""
         super().go_back(frame)
-        self.calls = frame.calls
-        self.call = None
+        if self.rest:  # Calls are final here: what may be taken back of them waits as notices.
+            self.stack, self.tag, self.name = frame.stack, frame.tag, frame.name
+        else:
+            self.calls = frame.calls
+            self.call = None
 
     @property
     def rereads(self) -> bool:
@@ -224,16 +253,104 @@ class Machine(Ledger):
         """Go on with the code after a run of calls."""
         self.pc = self.frames[-1].sealed if self.frames else otherwise
 
-    def malformed(self, text: str, wanted: str, dead: ToolCall | None = None) -> None:
-        """Report text that the format does not allow, and the call that died of it; raises `MalformedOutput` when strict."""
-        position = self.base + self.at
-        if self.strict:
+    # What instructions of a grammar made by hand do to it.
+
+    def push(self, **held: int | Role | None) -> None:
+        """Put an entry on the stack."""
+        depth = self.stack.depth + 1 if self.stack else 1
+        self.stack = Entry(self.stack, depth, **held)  # type: ignore[arg-type]
+
+    def pop(self) -> Entry:
+        """Remove the latest entry from the stack, and return it."""
+        entry = self.stack
+        assert entry is not None
+        self.stack = entry.below
+        return entry
+
+    def open(self, targets: tuple[int, ...], *, holds: bool = False) -> int:
+        """Open a way back to `targets`, which are tried in turn with the present stack; return its serial number."""
+        self.serial += 1
+        self.frames.append(
+            Frame(
+                targets[:-1],
+                targets[-1],
+                self.base + self.at,
+                self.released + len(self.events),
+                len(self.span_ends),
+                self.span_end,
+                self.calls,
+                holds,
+                reported=False,
+                serial=self.serial,
+                stack=self.stack,
+                tag=self.tag,
+                name=self.name,
+            )
+        )
+        return self.serial
+
+    def close(self, serial: int) -> None:
+        """Close the way back with this number, and all later ones; do nothing if a cut has closed it."""
+        while serial and self.frames and self.frames[-1].serial >= serial:
+            self.frames.pop()
+
+    def rewind(self, serial: int) -> bool:
+        """Undo everything read since the way back with this number was opened, and close it.
+
+        Return False when too much text was read again already.
+        """
+        while self.frames[-1].serial > serial:
+            self.frames.pop()
+        frame = self.frames.pop()
+        self.failed_at = max(self.failed_at, self.at)
+        self.reread += 1 + self.base + self.at - frame.at
+        self.go_back(frame)
+        return not self.exhausted()
+
+    def exhausted(self) -> bool:
+        """Return whether a grammar made by hand gave back too much; then it has ended where the first way back begins."""
+        if not self.rest or self.reread <= MAX_GIVEN_BACK * max(self.base + self.failed_at, 0) + FREE_GIVEN_BACK:
+            return False
+        if self.frames:
+            self.go_back(self.frames[0])
+            self.frames.clear()
+        self.break_off("text that the grammar reads in fewer attempts")
+        return True
+
+    def break_off(self, wanted: str) -> None:
+        """Go on where there is no way back: end the call of a format; read the rest after a grammar made by hand."""
+        if not self.rest:
+            self.abandon_call(wanted)
+            return
+        self.wanted = wanted
+        self.stack = None
+        self.scanner = None
+        self.pc = self.rest
+
+    def report(self) -> None:
+        """Report that a grammar made by hand broke off here, and end the call that is open."""
+        self.tag = None
+        found, self.events = self.events, []
+        self.events += self.told(found)
+        met = self.buffer[self.at : self.at + 1]
+        if self.call is None:
+            self.malformed(met, self.wanted)
+        else:
+            self.bury_call(CallStatus.INVALID if met else CallStatus.TRUNCATED, self.wanted, met)
+
+    # Calls.
+
+    def malformed(self, text: str, wanted: str, dead: ToolCall | None = None, at: int | None = None) -> None:
+        """Report text that the format does not allow, and the call that died of it; raises `MalformedOutput` when strict.
+
+        `at` is where the text is, if it was read before: that is refused when it is final.
+        """
+        position = self.base + self.at if at is None else at
+        if self.strict and at is None:
             # An earlier deviation that is already final comes first, as it would with smaller chunks.
             refuse(self.events[: self.frames[0].events - self.released] if self.frames else self.events)
             raise MalformedOutput(position, wanted, self.around())
         self.events.append(Malformed(text, position, wanted, dead))
-
-    # Calls.
 
     def begin_call(self) -> CallState:
         """Start to read a call."""
@@ -250,12 +367,17 @@ class Machine(Ledger):
         call = self.call
         assert call is not None
         tool = self.request.tool(name)
-        known = self.request.tools is None or tool is not None
-        if not name or not (known or self.policy.unknown_tools is UnknownTools.CALL):
+        if not self.offers(name):
             return False
-        call.name, call.tool, call.known = name, tool, known
+        call.name, call.tool, call.known = name, tool, self.request.tools is None or tool is not None
         call.types = ArgumentTypes(tool)
         return True
+
+    def offers(self, name: str) -> bool:
+        """Return whether a call may have this name."""
+        request = self.request
+        any_name = request.tools is None or self.policy.unknown_tools is UnknownTools.CALL
+        return bool(name) and (any_name or request.tool(name) is not None)
 
     def start_call(self) -> None:
         """Emit the start of the call, unless calls are given when they are complete."""
@@ -295,12 +417,11 @@ class Machine(Ledger):
         self._tell_of_call()
         self.events.append(ToolCallFinished(self.calls - 1, status))
         self.call = None
-        self.scanner = None
 
     def open_call(self) -> ToolCall | None:
         """Return the call that is being read, as far as the caller was not told of it."""
         call = self.call
-        if call is None or call.begun or self.frames or not call.name:
+        if call is None or call.begun or not call.name or (self.frames and self.frames[0].at <= call.start):
             return None
         return _read_so_far(call, CallStatus.OPEN)
 
@@ -311,25 +432,32 @@ class Machine(Ledger):
         # Only one character: how many more have come depends on the chunks.
         met = self.buffer[self.at : self.at + 1]
         self.bury_call(CallStatus.TRUNCATED if truncated else CallStatus.INVALID, wanted, met)
+        self.scanner = None
         self.closed = ABANDONED
         self.pc = call.recover
 
-    def bury_call(self, status: CallStatus, wanted: str, met: str) -> None:
-        """End a call that cannot be completed, and report it. Its text becomes content, unless the call was given already."""
+    def bury_call(self, status: CallStatus, wanted: str, met: str, at: int | None = None) -> None:
+        """End a call that cannot be completed, and report it. Its text becomes content, unless the call was given already.
+
+        `at` is where it ended, if more was read since.
+        """
         call = self.call
         assert call is not None
-        if self.policy.calls is CallRelease.WRITTEN:
+        if call.name and self.policy.calls is CallRelease.WRITTEN:
             self.end_call(status)
-            self.malformed(met, wanted)
+            self.malformed(met, wanted, at=at)
             return
         self.call = None
-        self.scanner = None
-        self.malformed(met, wanted, _read_so_far(call, status))
+        self.malformed(met, wanted, _read_so_far(call, status) if call.name else None, at)
         if self.carried:
             self.bring()
-        if text := self.since(max(call.start, 0) if self.given else call.start):
+        here = self.base + self.at
+        end = here if at is None else at
+        if text := self.since(max(call.start, 0) if self.given else call.start)[: end - here or None]:
             self.events.append(ContentText(text))
-        relabel(self.span_roles, self.span_ends, call.start, Role.CONTENT)
+            more = relabel(self.span_roles, self.span_ends, call.start, end, Role.CONTENT)
+            for frame in self.frames:
+                frame.spans += more
         self.answered = True
 
     def dead(self) -> bool:
@@ -341,9 +469,8 @@ class Machine(Ledger):
     @property
     def final_end(self) -> int:
         """The end of the last final span. A call that may die is not final: it may become content."""
-        end = super().final_end
-        waits = self.call and not self.frames and self.policy.calls is CallRelease.COMPLETE
-        return min(end, self.call.start) if waits and self.call else end
+        end, call = super().final_end, self.call
+        return end if call is None or call.begun else min(end, call.start)
 
 
 def _read_so_far(call: CallState, status: CallStatus) -> ToolCall:

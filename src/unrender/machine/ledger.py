@@ -6,21 +6,24 @@ final before.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any
 
+from unrender.limits import MAX_NAME
 from unrender.machine.buffer import Reading
-from unrender.machine.events import ContentText, Event, ReasoningText
-from unrender.machine.frames import Frame
-from unrender.machine.leftovers import BrokenText
+from unrender.machine.events import ContentText, ReasoningText
+from unrender.machine.handmade.tagged import IN_CALLS, Note
 from unrender.nodes import Role
 
+_VALUES = frozenset((Role.ARGUMENT, Role.VALUE))
 
-class Ledger(Reading[Event | BrokenText, Frame]):
+
+class Ledger(Reading):
     """A reading that accounts for all text that it consumes."""
 
     base: int
     lists = (*Reading.lists, "carried", "carried_spans")
-    __slots__ = ("answered", "carried", "carried_spans", "roles")
+    __slots__ = ("answered", "carried", "carried_spans", "name", "roles", "tag")
 
     def __init__(self, program: tuple[Any, ...], roles: dict[Role, Role]) -> None:
         super().__init__(program)
@@ -30,10 +33,17 @@ class Ledger(Reading[Event | BrokenText, Frame]):
         self.carried_spans: list[int] = []
         self.answered: bool = False
         """Content has begun; until then white space between parts is layout."""
+        self.tag: Role | None = None
+        """The tag that is open, in a grammar made by hand: what is consumed in it has its role."""
+        self.name: str = ""
+        """The name of the tagged call, as far as it was read."""
 
     def take(self, role: Role, end: int) -> None:
         """Consume the text up to `end` as `role`, without an event."""
         if end <= self.at:
+            return
+        if self.tag is not None:
+            self.take_tagged(end, None)
             return
         self.at: int = end
         roles = self.span_roles
@@ -44,6 +54,32 @@ class Ledger(Reading[Event | BrokenText, Frame]):
         else:
             roles.append(role)
             self.span_ends.append(self.base + end)
+
+    def take_value(self, end: int, value: str) -> None:
+        """Consume a piece of a value that a grammar made by hand reads; `value` is its JSON."""
+        if self.tag is None:
+            self.take(Role.MARKER, end)
+        else:
+            self.take_tagged(end, value)
+
+    def take_tagged(self, end: int, value: str | None) -> None:
+        """Consume the text of the tag that is open; `value` is its JSON, where it is read as a value."""
+        tag = self.tag
+        assert tag is not None
+        if tag not in IN_CALLS:
+            self.text(tag, end)
+            return
+        text = self.buffer[self.at : end]
+        if tag is Role.NAME and len(self.name) <= MAX_NAME:
+            self.name += text
+        if value is not None and tag in _VALUES:
+            if text or value:
+                self.events.append(Note(value, value=True))
+        elif text and tag is not Role.CALL:
+            self.events.append(Note(text))
+        self.at = end
+        if text:
+            self.add_span(IN_CALLS[tag], self.base + end)
 
     def text(self, role: Role, end: int) -> None:
         """Consume the text up to `end` and emit it."""
@@ -105,17 +141,23 @@ class Ledger(Reading[Event | BrokenText, Frame]):
         return min(end, self.span_ends[first - 1] if first else 0)
 
 
-def relabel(roles: list[Role], ends: list[int], start: int, role: Role) -> None:
-    """Give all text from `start` to the last span's end the role `role`."""
-    end = ends[-1]
-    while ends and ends[-1] > start:
-        last = roles.pop()
-        ends.pop()
-    if start > (ends[-1] if ends else 0):
-        roles.append(last)
-        ends.append(start)
-    roles.append(role)
-    ends.append(end)
+def relabel(roles: list[Role], ends: list[int], start: int, end: int, role: Role) -> int:
+    """Give all text from `start` to `end` the role `role`; return how many more spans there are now.
+
+    >>> roles, ends = [Role.CONTENT, Role.MARKER], [2, 9]
+    >>> relabel(roles, ends, 4, 6, Role.CONTENT), ends
+    (2, [2, 4, 6, 9])
+    """
+    first, last = bisect_right(ends, start), bisect_left(ends, end)
+    begins = ends[first - 1] if first else 0
+    new = [(roles[first], start)] if start > begins else []
+    new.append((role, end))
+    if ends[last] > end:
+        new.append((roles[last], ends[last]))
+    old = last + 1 - first
+    roles[first : last + 1] = [role for role, _ in new]
+    ends[first : last + 1] = [stop for _, stop in new]
+    return len(new) - old
 
 
 def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unrender.machine.events import Event, Malformed
-from unrender.machine.handmade.engine import Engine
 from unrender.machine.handmade.steps import UpTo
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.instructions import Text
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
@@ -21,21 +19,20 @@ _NO_MARKER = "\0"
 _TEXT = {Role.CONTENT: "text", Role.REASONING: "reasoning"}
 
 
-def expected_by(reading: Machine | TaggedReader) -> tuple[str, ...]:
+def expected_by(machine: Machine) -> tuple[str, ...]:
     """Return what may come now: texts in quotes, and names of free parts.
 
     It is empty after the end of the output.
     """
-    if isinstance(reading, TaggedReader):
-        return () if reading.engine.final else _by_engine(reading.engine)
-    return () if reading.final else _by_machine(reading)
-
-
-def _by_machine(machine: Machine) -> tuple[str, ...]:
+    if machine.final:
+        return ()
     now = machine.program[machine.pc]
     asked = machine.copy()
     asked.strict, asked.wanted, asked.failed_at = False, "", asked.at
     wanted = _wanted(asked, asked.feed(_NO_MARKER))
+    if asked.rest:
+        stops = now.finder.literals if isinstance(now, UpTo) else ()
+        return (asked.wanted,) if asked.wanted else ("text", *_quoted(stops))
     if not wanted and asked.scanner is not None:
         return ("more of the value", *_quoted(getattr(getattr(now, "suffix", None), "literals", ())))
     after = asked.program[asked.pc]
@@ -48,16 +45,6 @@ def _by_machine(machine: Machine) -> tuple[str, ...]:
 def _wanted(asked: Machine, events: list[Event | BrokenText]) -> str:
     """Return what was wanted in the place of the text that was fed; empty where that is text, or nothing is certain."""
     return next((event.expected for event in events if isinstance(event, Malformed)), asked.wanted)
-
-
-def _by_engine(engine: Engine) -> tuple[str, ...]:
-    now = engine.program[engine.pc]
-    asked = engine.copy()
-    asked.wanted, asked.wanted_at = "", asked.position
-    asked.feed(_NO_MARKER)
-    if asked.wanted:
-        return (asked.wanted,)
-    return ("text", *_quoted(now.finder.literals if isinstance(now, UpTo) else ()))
 
 
 def _text(hub: Text) -> tuple[str, ...]:

@@ -11,57 +11,57 @@ from unrender.format import Format
 from unrender.formats.declared import known_reasoning
 from unrender.grammar.assemble import answer_grammar, names_matter, offered
 from unrender.grammar.handmade import Identity, check_request, ends_of, stopped_at
-from unrender.machine.compile.program import compile_grammar
+from unrender.machine.compile.program import CONTENT_HUB, compile_grammar
 from unrender.machine.events import Event, Malformed
 from unrender.machine.handmade.combinators import compile_combinators
-from unrender.machine.handmade.engine import Program as EngineProgram
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds
 from unrender.machine.interpreter import Machine, Program
 from unrender.machine.leftovers import BrokenText
-from unrender.machine.policy import Policy
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import Grammar, Role
+from unrender.parser.saved_states import Transcript
 
 _IN_CONTENT: Mapping[Role, Role] = {Role.REASONING: Role.CONTENT}
 
 
-def machine_for(format: Format, request: Request, *, strict: bool, ids: CallIds) -> Machine:
-    """Return a machine at the beginning of an answer in `format`."""
-    roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
-    return Machine(_program(format, request), request, strict=strict, ids=ids, roles=roles)
-
-
-@kept(100_000)
-def _handmade_program(made: Identity, ends: tuple[str, ...]) -> EngineProgram:
-    return compile_combinators(stopped_at(made.grammar, ends), ends)
-
-
-def reader_for(
-    format: Format,
-    grammar: Grammar,
-    request: Request,
-    *,
-    ids: CallIds,
-    policy: Policy | None,
-    begun: str,
-    given: bool,
-) -> TaggedReader:
-    """Return a reader of a grammar made by hand, at the beginning of an answer.
+def machine_for(
+    format: Format, request: Request, grammar: Grammar | None = None, *, strict: bool, ids: CallIds
+) -> Machine:
+    """Return a machine at the beginning of an answer in `format`, or of the `grammar` made by hand.
 
     Raises `GrammarError` for a request that no such grammar can fulfil, and for a grammar that cannot be compiled.
     """
-    check_request(request)
-    program = _handmade_program(Identity(grammar), ends_of(format.turn))
-    return TaggedReader(program, request, strict=False, ids=ids, policy=policy, begun=len(begun), given=given)
+    roles = dict(_IN_CONTENT) if request.reasoning_format == "none" else {}
+    if grammar is None:
+        program = _program(format, request)
+    else:
+        check_request(request)
+        program = _handmade_program(Identity(grammar), ends_of(format.turn))
+    return Machine(program, request, strict=strict, ids=ids, roles=roles)
 
 
-def fed_begun(reader: TaggedReader, begun: str) -> list[Event | BrokenText]:
-    """Feed the text that the prompt has begun. Raises `GrammarError` when no answer of the grammar begins with it."""
-    events = reader.feed(begun)
-    if any(isinstance(event, Malformed) for event in events):
+@kept(100_000)
+def _handmade_program(made: Identity, ends: tuple[str, ...]) -> Program:
+    return compile_combinators(stopped_at(made.grammar, ends), ends)
+
+
+def begun_machine(
+    format: Format, request: Request, grammar: Grammar | None, transcript: Transcript, ids: CallIds
+) -> tuple[Machine, list[Event | BrokenText]]:
+    """Return a machine that has read the part of the answer that the prompt already contains, and the events of it.
+
+    Raises `GrammarError` as `machine_for` does, and when no answer of the grammar begins so.
+    """
+    begun = transcript.begun
+    machine = machine_for(format, request, grammar, strict=transcript.strict and grammar is None, ids=ids)
+    machine.policy, machine.base, machine.given = transcript.policy, -len(begun), not transcript.continued
+    if transcript.skips_reasoning:
+        machine.pc = CONTENT_HUB
+    events = machine.feed(begun)
+    if grammar is not None and any(isinstance(event, Malformed) for event in events):
         raise GrammarError(f"the prompt begins the answer with {begun!r:.80}, which the grammar does not read")
-    return events
+    machine.strict = transcript.strict
+    return machine, events
 
 
 def _shape(request: Request) -> Request:

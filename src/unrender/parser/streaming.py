@@ -14,9 +14,7 @@ from typing import Any
 from unrender.errors import GrammarError, MalformedOutput, StateError
 from unrender.format import Format, ReasoningMode
 from unrender.machine.buffer import Span
-from unrender.machine.compile.program import CONTENT_HUB
 from unrender.machine.events import Event, MessageFinished
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds, IdMaker, id_maker
 from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText, Cleaner
@@ -28,7 +26,7 @@ from unrender.parser.fast_path import account, event_maker, flows, give_up_undec
 from unrender.parser.message import MessageFold
 from unrender.parser.prompt_tail import prefill
 from unrender.parser.quoting import Quoter
-from unrender.parser.readers import fed_begun, machine_for, reader_for
+from unrender.parser.readers import begun_machine
 from unrender.parser.saved_states import STATE_VERSION, Saved, Transcript, identity, message_digest
 
 __all__ = ["STATE_VERSION", "Parser", "Span", "prefill"]
@@ -105,7 +103,8 @@ class Parser:
             policy=policy or USUAL,
             # In delimiter.jinja the prompt's own words begin reasoning; a prompt without them begins with content.
             skips_reasoning=bool(prompt and not begun and format.turn.prefill)
-            and format.reasoning.mode is ReasoningMode.DELIMITER,
+            and format.reasoning.mode is ReasoningMode.DELIMITER
+            and grammar is None,
             special_tokens=quoter.tokens,
             strict=strict,
         )
@@ -126,22 +125,8 @@ class Parser:
         self._finished = False
         self._waiting: list[Event] = []
         self._no_flow()
-        begun, given = transcript.begun, not transcript.continued
-        self._machine: Machine | TaggedReader
-        if grammar is None:
-            self._machine = machine_for(format, request, strict=transcript.strict, ids=ids)
-            self._machine.policy = transcript.policy
-            self._machine.base = -len(begun)
-            self._machine.given = given
-            if transcript.skips_reasoning:
-                self._machine.pc = CONTENT_HUB
-            read = self._machine.feed(begun)
-        else:
-            self._machine = reader_for(
-                format, grammar, request, ids=ids, policy=transcript.policy, begun=begun, given=given
-            )
-            read = fed_begun(self._machine, begun)
-            self._machine.strict = transcript.strict
+        self._machine, read = begun_machine(format, request, grammar, transcript, ids)
+        begun = transcript.begun
         if transcript.continued or not format.reasoning.closed_in(begun):  # The prompt itself wrote the closed thought.
             self._waiting = self._emit(read)
 
@@ -263,7 +248,7 @@ class Parser:
             text = self._quoter.release() + text
         machine = self._machine
         events = self._emit(machine.feed(tail + text))
-        if special is None and isinstance(machine, Machine):
+        if special is None:
             self._start_flow(machine)
         return events
 
@@ -284,7 +269,6 @@ class Parser:
     def _account(self) -> None:
         """Tell the machine and the transcript what went straight through."""
         if len(self._passing) > 1:
-            assert isinstance(self._machine, Machine)
             undecided, *chunks = self._passing
             text = "".join(chunks)
             self._transcript.add(text, None)
@@ -365,9 +349,12 @@ class Parser:
     def spans(self) -> tuple[Span, ...]:
         """The role of every character read so far, in order and without gaps, except text that is held back."""
         self._account()
-        spans, start = [], 0
+        spans: list[Span] = []
+        start = 0
         for role, end in self._machine.final_spans():
             if end > start:
+                if spans and spans[-1].role is role:
+                    start = spans.pop().start
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)

@@ -1,4 +1,4 @@
-"""Compiles combinators into the engine's program: every node of a grammar, in any nesting.
+"""Compiles combinators into the machine's program: every node of a grammar, in any nesting.
 
 Strategy: straight-line code for each node, rules as subroutines, each compiled once. An option that the next character
 rules out is never tried, so that a choice holds text back only where its options really begin alike.
@@ -7,14 +7,17 @@ rules out is never tried, so that a choice holds text back only where its option
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from unrender import nodes
 from unrender.errors import GrammarError
 from unrender.grammar.starts import Start, class_of, ranges_of, start_of, starts_of
-from unrender.machine.handmade import lookaheads, steps
-from unrender.machine.handmade.engine import Program, Step
+from unrender.machine import instructions
+from unrender.machine.compile.code import Code
+from unrender.machine.handmade import steps
+from unrender.machine.handmade.tagged import IN_CALLS
+from unrender.machine.interpreter import Instruction, Program
 from unrender.nodes import (
     Chars,
     Choice,
@@ -29,13 +32,10 @@ from unrender.nodes import (
     Sequence,
     Until,
 )
-from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 
 _STRICT = LiteralStyle(strict=True)
 _PYTHON = LiteralStyle()
-_IN_CALLS = frozenset((Role.NAME, Role.ID, Role.ARGUMENT, Role.KEY, Role.VALUE))
-_TEXTS = frozenset((Role.REASONING, Role.CONTENT))
 
 
 def compile_combinators(grammar: Grammar, ends: tuple[str, ...] = ()) -> Program:
@@ -56,18 +56,24 @@ def _compiled(grammar: Grammar, ends: tuple[str, ...]) -> Program:
     start_of(grammar.root, known)
     has_ids = _check_tags(grammar)
     compiler = _Compiler(known)
+    code = compiler.code
+    begin = code.reserve()
     start = compiler.node(grammar.root)
     rest = nodes.Tag(Role.CONTENT, Until(ends))
     if ends:
         compiler.node(Repeat(_end_of_turn(ends)))
-    compiler.emit(steps.Ended(), steps.Halt())
-    text = compiler.emit(steps.BreakOff())
+    code.emit(steps.Ended(), instructions.Halt())
+    text = code.emit(steps.BreakOff())
     compiler.node(Sequence((rest, Repeat(Sequence((_end_of_turn(ends), rest))))) if ends else rest)
-    compiler.emit(steps.Halt())
+    code.emit(instructions.Halt())
+    code.put(begin, steps.Begin(start, text, has_ids))
+    rules = {}
     for name, node in grammar.rules.items():
-        compiler.rules[name] = compiler.node(node)
-        compiler.emit(steps.Return())
-    return Program(compiler.linked(), start, text, has_ids)
+        rules[name] = compiler.node(node)
+        code.emit(steps.Return())
+    for at, rule in compiler.entered:
+        code.put(at, steps.Enter(rules[rule]))
+    return code.program()
 
 
 def _end_of_turn(ends: tuple[str, ...]) -> Node:
@@ -95,7 +101,7 @@ def _check_tags(grammar: Grammar) -> bool:
 
 
 def _check_tag(role: Role, around: Role | None) -> None:
-    if role in _IN_CALLS:
+    if role in IN_CALLS and role is not Role.CALL:
         if around is not Role.CALL:
             raise GrammarError(f"a tag {role.value!r} must stand directly in a tag 'call', found it {_inside(around)}")
     elif around is not None:
@@ -106,49 +112,25 @@ def _inside(around: Role | None) -> str:
     return "in none" if around is None else f"in {around.value!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ToRule:
-    """A call of a rule whose address is not known yet."""
-
-    rule: str
-
-
 @dataclass(slots=True)
 class _Compiler:
     known: Mapping[str, Start]
-    code: list[Step | _ToRule | None] = field(default_factory=list)
-    rules: dict[str, int] = field(default_factory=dict)
-
-    def emit(self, *instructions: Step | _ToRule) -> int:
-        """Append instructions; returns the address of the first."""
-        at = len(self.code)
-        self.code.extend(instructions)
-        return at
-
-    def reserve(self) -> int:
-        self.code.append(None)
-        return len(self.code) - 1
-
-    def linked(self) -> tuple[Step, ...]:
-        return tuple(self._linked())
-
-    def _linked(self) -> Iterator[Step]:
-        for step in self.code:
-            assert step is not None
-            yield steps.Enter(self.rules[step.rule]) if isinstance(step, _ToRule) else step
+    code: Code = field(default_factory=Code)
+    entered: list[tuple[int, str]] = field(default_factory=list)
+    """Where rules are entered, and which; where they begin is known at the end."""
 
     def node(self, node: Node) -> int:  # noqa: C901 -- a table, by kind of node
         """Emit the code of `node`; returns where it begins."""
         at = len(self.code)
         match node:
             case Literal(text):
-                self.emit(steps.Exactly(text))
+                self.code.emit(instructions.Lit(text))
             case nodes.Layout(text, verbatim):
-                self.emit(steps.AtMost(text) if verbatim else steps.Blank())
+                self.code.emit(instructions.Soft(text) if verbatim else instructions.Space())
             case Chars():
                 self._chars(node)
             case Until(stops):
-                self.emit(steps.UpTo(Finder(stops)))
+                self.code.emit(steps.UpTo.first_of(stops))
             case Sequence(parts):
                 for part in parts:
                     self.node(part)
@@ -159,84 +141,77 @@ class _Compiler:
             case Repeat():
                 self._repeat(node)
             case Ref(name):
-                self.emit(_ToRule(name))
+                self.entered.append((self.code.reserve(), name))
             case nodes.Peek() | nodes.Negate() | nodes.Atomic():
                 self._look(node)
             case nodes.Tag(role, inner):
-                self.emit(steps.Tagged(role))
+                self.code.emit(steps.Tagged(role))
                 self.node(inner)
-                self.emit(steps.Untagged())
+                self.code.emit(steps.Untagged(role))
             case nodes.Tolerated(inner):
                 self.node(inner)
             case nodes.Cut():
-                self.emit(lookaheads.Final())
+                self.code.emit(steps.Final())
             case nodes.End():
-                self.emit(steps.Ended())
+                self.code.emit(steps.Ended())
             case nodes.Mark():
                 pass
             case JsonValue() | nodes.PythonValue() | nodes.Quoted():
-                self.emit(_value(node))
+                self.code.emit(_value(node))
             case nodes.Call() | nodes.Calls():
                 start_of(node, self.known)  # Raises: such a node has no place among combinators.
         return at
 
     def _look(self, node: nodes.Peek | nodes.Negate | nodes.Atomic) -> None:
         """Emit what is tried as a whole before anything after it is read."""
-        said = _wanted_by(node.node)
-        match node:
-            case nodes.Peek():
-                self._guarded(node.node, lookaheads.Seen(), lambda _: steps.Never(said))
-            case nodes.Negate():
-                self._guarded(node.node, lookaheads.Refused(f"anything but {said}"), None)
-            case nodes.Atomic():
-                self._guarded(node.node, lookaheads.Whole(), lambda _: steps.Never(said))
+        said, head = _wanted_by(node.node), self.code.reserve()
+        self.node(node.node)
+        if isinstance(node, nodes.Negate):
+            otherwise = self.code.emit(steps.Refused(f"anything but {said}")) + 1
+        else:
+            last = self.code.reserve()
+            otherwise = self.code.emit(steps.Never(said))
+            after = otherwise + 1
+            self.code.put(last, steps.Seen(after) if isinstance(node, nodes.Peek) else steps.Chosen(after))
+        self.code.put(head, steps.Guarded(otherwise))
 
     def _chars(self, node: Chars) -> None:
         most = steps.UNLIMITED if node.maximum is None else node.maximum
         ranges = ranges_of(node)
         characters = class_of(ranges) if ranges else "(?!)"
-        self.emit(steps.Count(), steps.Span(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node)))
+        self.code.emit(
+            steps.Count(), steps.Span(re.compile(f"(?:{characters})*"), node.minimum, most, _wanted_by(node))
+        )
 
     def _choice(self, options: tuple[Node, ...]) -> None:
-        head = self.reserve()
+        head = self.code.reserve()
         ends: list[int] = []
         table: list[tuple[steps.Guard, int]] = []
         for option in options:
             guard = start_of(option, self.known).pattern()
             table.append((guard, self.node(option)))
-            ends.append(self.reserve())
+            ends.append(self.code.reserve())
         for end in ends:
-            self.code[end] = steps.Chosen(len(self.code))
+            self.code.put(end, steps.Chosen(len(self.code)))
         wanted = " or ".join(dict.fromkeys(map(_wanted_by, options)))
-        self.code[head] = steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table))
+        self.code.put(head, steps.Try(tuple(table), wanted, any(guard is not None for guard, _ in table)))
 
     def _repeat(self, node: Repeat) -> None:
-        self.emit(steps.Count())
-        head = self.reserve()
+        self.code.emit(steps.Count())
+        head = self.code.reserve()
         separator = node.separator if node.separator is not None else Literal("")
         later = self.node(separator)
         first = self.node(node.node)
-        end = self.reserve()
-        otherwise = self.emit(steps.Counted())
-        self.code[end] = steps.Again(head, otherwise)
+        end = self.code.reserve()
+        otherwise = self.code.emit(steps.Counted())
+        self.code.put(end, steps.Again(head, otherwise))
         once = start_of(node.node, self.known)
         guards = (once.pattern(), start_of(separator, self.known).then(once).pattern())
         most = steps.UNLIMITED if node.maximum is None else node.maximum
-        self.code[head] = steps.Round(node.minimum, most, guards, (first, later), otherwise)
-
-    def _guarded(self, inner: Node, last: Step, failed: Callable[[int], Step] | None) -> None:
-        head = self.reserve()
-        self.node(inner)
-        self.emit(last)
-        if failed is None:
-            self.code[head] = lookaheads.Guarded(len(self.code))
-            return
-        over = self.reserve()
-        self.code[head] = lookaheads.Guarded(self.emit(failed(over)))
-        self.code[over] = steps.Jump(len(self.code))
+        self.code.put(head, steps.Round(node.minimum, most, guards, (first, later), otherwise))
 
 
-def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Step:
+def _value(node: JsonValue | nodes.PythonValue | nodes.Quoted) -> Instruction:
     """Return the step that reads a whole value."""
     match node:
         case JsonValue():

@@ -1,6 +1,7 @@
-"""The engine's instructions: frozen data, each with the step that it takes.
+"""The instructions of a grammar made by hand: frozen data, each with the step that it takes.
 
-Rules: a step that cannot decide returns True and leaves the engine as it was; one that does not match calls `engine.fail`.
+Such a program also uses those of `instructions` that take a marker or layout, and that go on elsewhere.
+Rules: a step that cannot decide returns True and leaves the machine as it was; one that does not match calls `machine.fail`.
 """
 
 from __future__ import annotations
@@ -8,74 +9,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from unrender.machine.handmade.engine import MAX_DEPTH, MAX_NAME, Closed, Engine, Opened
+from unrender.limits import MAX_NAME, MAX_STACK
+from unrender.machine.handmade.tagged import IN_CALLS, Closed, Opened
+from unrender.machine.interpreter import Machine
 from unrender.nodes import Role
 from unrender.values.finder import Finder, end_of
+from unrender.values.flow import Flow
 from unrender.values.scanner import DONE, FAILED, LiteralScanner, LiteralStyle
 
-_SPACE = re.compile(r"\s*")
 UNLIMITED = -1
+_TEXTS = (Role.CONTENT, Role.REASONING)
 
 Guard = re.Pattern[str] | None
 """What the next character must match for an option to be tried; None for anything, the end of the output included."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exactly:
-    """`"text"`"""
-
-    text: str
-
-    def step(self, engine: Engine) -> bool:
-        here = engine.at
-        if engine.buffer.startswith(self.text, here):
-            engine.take(Role.MARKER, len(self.text))
-            engine.pc += 1
-            return False
-        left = len(engine.buffer) - here
-        if not engine.final and left < len(self.text) and self.text.startswith(engine.buffer[here:]):
-            return True
-        engine.fail(repr(self.text))
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class Blank:
-    """White space, if there is any."""
-
-    def step(self, engine: Engine) -> bool:
-        end = end_of(_SPACE, engine.buffer, engine.at)
-        engine.take(Role.LAYOUT, end - engine.at)
-        if engine.at == len(engine.buffer) and not engine.final:
-            return True
-        engine.pc += 1
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class AtMost:
-    """As much of the layout `text` as is here."""
-
-    text: str
-
-    def step(self, engine: Engine) -> bool:
-        buffer, here, size = engine.buffer, engine.at, 0
-        while size < len(self.text) and buffer.startswith(self.text[size], here + size):
-            size += 1
-        if here + size == len(buffer) and size < len(self.text) and not engine.final:
-            return True
-        engine.take(Role.LAYOUT, size)
-        engine.pc += 1
-        return False
-
-
-@dataclass(frozen=True, slots=True)
 class Count:
     """Begin to count characters, or rounds."""
 
-    def step(self, engine: Engine) -> bool:
-        engine.push(count=0)
-        engine.pc += 1
+    def step(self, machine: Machine) -> bool:
+        machine.push(count=0)
+        machine.pc += 1
         return False
 
 
@@ -89,21 +44,21 @@ class Span:
     maximum: int
     wanted: str
 
-    def step(self, engine: Engine) -> bool:
-        assert engine.stack is not None
-        before = engine.stack.count
-        limit = len(engine.buffer) if self.maximum == UNLIMITED else engine.at + self.maximum - before
-        size = end_of(self.pattern, engine.buffer, engine.at, limit) - engine.at
-        engine.take(Role.MARKER, size)
+    def step(self, machine: Machine) -> bool:
+        assert machine.stack is not None
+        before = machine.stack.count
+        limit = len(machine.buffer) if self.maximum == UNLIMITED else machine.at + self.maximum - before
+        size = end_of(self.pattern, machine.buffer, machine.at, limit) - machine.at
+        machine.take(Role.MARKER, machine.at + size)
         count = before + size
-        if engine.at == len(engine.buffer) and count != self.maximum and not engine.final:
-            engine.pop()
-            engine.push(count=count)
+        if machine.at == len(machine.buffer) and count != self.maximum and not machine.final:
+            machine.pop()
+            machine.push(count=count)
             return True
-        engine.pop()
-        engine.pc += 1
+        machine.pop()
+        machine.pc += 1
         if count < self.minimum:
-            engine.fail(self.wanted)
+            machine.fail(self.wanted)
         return False
 
 
@@ -112,18 +67,26 @@ class UpTo:
     """`(!stop .)*`: all text before the first of the finder's literals."""
 
     finder: Finder
+    flow: Flow
+    """What goes straight through."""
 
-    def step(self, engine: Engine) -> bool:
-        buffer, here = engine.buffer, engine.at
+    @classmethod
+    def first_of(cls, stops: tuple[str, ...]) -> UpTo:
+        """Return the instruction that reads up to the first of `stops`."""
+        return cls(Finder(stops), Flow(stops))
+
+    def step(self, machine: Machine) -> bool:
+        buffer, here = machine.buffer, machine.at
         at, _ = self.finder.find(buffer, here)
+        waits = at < 0 and not machine.final
         if at < 0:
-            at = len(buffer) if engine.final else self.finder.undecided_from(buffer, here)
-            engine.take(Role.MARKER, at - here)
-            if not engine.final:
-                return True
-        else:
-            engine.take(Role.MARKER, at - here)
-        engine.pc += 1
+            at = self.finder.undecided_from(buffer, here) if waits else len(buffer)
+        machine.take(Role.MARKER, at)
+        if waits:
+            if machine.tag in _TEXTS and machine.span_roles[-1:] == [machine.tag]:
+                machine.flow = self.flow
+            return True
+        machine.pc += 1
         return False
 
 
@@ -136,28 +99,28 @@ class Value:
     first: str = ""
     """When given, the characters with which the value must begin."""
 
-    def step(self, engine: Engine) -> bool:
-        if engine.scanner is None:
-            if self.first and not self._begins(engine):
-                return engine.at == len(engine.buffer) and not engine.final
-            engine.scanner = LiteralScanner(self.style)
-        end, text, status = engine.scanner.scan(engine.buffer, engine.at, final=engine.final)
-        engine.take(Role.MARKER, end - engine.at, text)
+    def step(self, machine: Machine) -> bool:
+        if machine.scanner is None:
+            if self.first and not self._begins(machine):
+                return machine.at == len(machine.buffer) and not machine.final
+            machine.scanner = LiteralScanner(self.style)
+        end, text, status = machine.scanner.scan(machine.buffer, machine.at, final=machine.final)
+        machine.take_value(end, text)
         if status == DONE:
-            engine.scanner = None
-            engine.pc += 1
-        elif status == FAILED or engine.final:
-            engine.scanner = None
-            engine.fail(self.wanted)
+            machine.scanner = None
+            machine.pc += 1
+        elif status == FAILED or machine.final:
+            machine.scanner = None
+            machine.fail(self.wanted)
         else:
             return True
         return False
 
-    def _begins(self, engine: Engine) -> bool:
-        if engine.at < len(engine.buffer) and engine.buffer[engine.at] in self.first:
+    def _begins(self, machine: Machine) -> bool:
+        if machine.at < len(machine.buffer) and machine.buffer[machine.at] in self.first:
             return True
-        if engine.at < len(engine.buffer) or engine.final:
-            engine.fail(self.wanted)
+        if machine.at < len(machine.buffer) or machine.final:
+            machine.fail(self.wanted)
         return False
 
 
@@ -170,24 +133,24 @@ class Try:
     guarded: bool
     """Some option depends on the next character."""
 
-    def step(self, engine: Engine) -> bool:
-        here = engine.at
-        if self.guarded and here == len(engine.buffer) and not engine.final:
+    def step(self, machine: Machine) -> bool:
+        here = machine.at
+        if self.guarded and here == len(machine.buffer) and not machine.final:
             return True
-        viable = tuple(target for guard, target in self.options if guard is None or guard.match(engine.buffer, here))
-        if not viable or _too_deep(engine):
-            engine.fail(self.wanted)
+        viable = tuple(target for guard, target in self.options if guard is None or guard.match(machine.buffer, here))
+        if not viable or _too_deep(machine):
+            machine.fail(self.wanted)
             return False
-        serial = engine.serial + 1 if len(viable) > 1 else 0
-        engine.push(way=serial)
+        serial = machine.serial + 1 if len(viable) > 1 else 0
+        machine.push(way=serial)
         if serial:
-            engine.open(viable[1:])
-        engine.pc = viable[0]
+            machine.open(viable[1:])
+        machine.pc = viable[0]
         return False
 
 
-def _too_deep(engine: Engine) -> bool:
-    return engine.stack is not None and engine.stack.depth >= MAX_DEPTH
+def _too_deep(machine: Machine) -> bool:
+    return machine.stack is not None and machine.stack.depth >= MAX_STACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +159,9 @@ class Chosen:
 
     target: int
 
-    def step(self, engine: Engine) -> bool:
-        engine.close(engine.pop().way)
-        engine.pc = self.target
+    def step(self, machine: Machine) -> bool:
+        machine.close(machine.pop().way)
+        machine.pc = self.target
         return False
 
 
@@ -213,32 +176,32 @@ class Round:
     targets: tuple[int, int]
     otherwise: int
 
-    def step(self, engine: Engine) -> bool:
-        assert engine.stack is not None
-        count = engine.stack.count
+    def step(self, machine: Machine) -> bool:
+        assert machine.stack is not None
+        count = machine.stack.count
         if count == self.maximum:
-            engine.pc = self.otherwise
+            machine.pc = self.otherwise
             return False
         again = min(count, 1)
         if count < self.minimum:
-            self._begin(engine, count, 0)
-            engine.pc = self.targets[again]
+            self._begin(machine, count, 0)
+            machine.pc = self.targets[again]
             return False
         guard = self.guards[again]
         if guard is not None:
-            if engine.at == len(engine.buffer) and not engine.final:
+            if machine.at == len(machine.buffer) and not machine.final:
                 return True
-            if not guard.match(engine.buffer, engine.at):
-                engine.pc = self.otherwise
+            if not guard.match(machine.buffer, machine.at):
+                machine.pc = self.otherwise
                 return False
-        serial = engine.open((self.otherwise,))
-        self._begin(engine, count, serial)
-        engine.pc = self.targets[again]
+        serial = machine.open((self.otherwise,))
+        self._begin(machine, count, serial)
+        machine.pc = self.targets[again]
         return False
 
-    def _begin(self, engine: Engine, count: int, serial: int) -> None:
-        engine.pop()
-        engine.push(count=count, start=engine.position, way=serial)
+    def _begin(self, machine: Machine, count: int, serial: int) -> None:
+        machine.pop()
+        machine.push(count=count, start=machine.position, way=serial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +211,11 @@ class Again:
     head: int
     otherwise: int
 
-    def step(self, engine: Engine) -> bool:
-        entry = engine.pop()
-        engine.close(entry.way)
-        engine.push(count=entry.count + 1)
-        engine.pc = self.head if engine.position > entry.start else self.otherwise
+    def step(self, machine: Machine) -> bool:
+        entry = machine.pop()
+        machine.close(entry.way)
+        machine.push(count=entry.count + 1)
+        machine.pc = self.head if machine.position > entry.start else self.otherwise
         return False
 
 
@@ -260,9 +223,9 @@ class Again:
 class Counted:
     """The end of a loop."""
 
-    def step(self, engine: Engine) -> bool:
-        engine.pop()
-        engine.pc += 1
+    def step(self, machine: Machine) -> bool:
+        machine.pop()
+        machine.pc += 1
         return False
 
 
@@ -272,12 +235,12 @@ class Enter:
 
     target: int
 
-    def step(self, engine: Engine) -> bool:
-        if _too_deep(engine):
-            engine.fail(f"at most {MAX_DEPTH} rules inside each other")
+    def step(self, machine: Machine) -> bool:
+        if _too_deep(machine):
+            machine.fail(f"at most {MAX_STACK} rules inside each other")
             return False
-        engine.push(address=engine.pc + 1)
-        engine.pc = self.target
+        machine.push(address=machine.pc + 1)
+        machine.pc = self.target
         return False
 
 
@@ -285,8 +248,8 @@ class Enter:
 class Return:
     """The end of a rule."""
 
-    def step(self, engine: Engine) -> bool:
-        engine.pc = engine.pop().address
+    def step(self, machine: Machine) -> bool:
+        machine.pc = machine.pop().address
         return False
 
 
@@ -296,15 +259,14 @@ class Tagged:
 
     role: Role
 
-    def step(self, engine: Engine) -> bool:
-        engine.push(role=engine.role)
-        engine.role = self.role
+    def step(self, machine: Machine) -> bool:
+        machine.push(tag=machine.tag)
+        machine.tag = self.role
         if self.role is Role.NAME:
-            engine.name = ""
-        if self.role is Role.CALL:
-            engine.call = engine.position
-        engine.events.append(Opened(self.role, engine.position))
-        engine.pc += 1
+            machine.name = ""
+        if self.role in IN_CALLS:
+            machine.events.append(Opened(self.role, machine.position))
+        machine.pc += 1
         return False
 
 
@@ -312,34 +274,33 @@ class Tagged:
 class Untagged:
     """The end of a tag. A tag of a call's name fails unless a tool of that name is offered."""
 
-    def step(self, engine: Engine) -> bool:
-        assert engine.role is not None
-        if engine.role is Role.NAME and not _is_name(engine):
-            engine.fail("the name of a tool")
+    role: Role
+
+    def step(self, machine: Machine) -> bool:
+        if self.role is Role.NAME and not _is_name(machine):
+            machine.fail("the name of a tool")
             return False
-        text = engine.end_call() if engine.role is Role.CALL else ""
-        engine.events.append(Closed(engine.role, engine.position, text))
-        engine.role = engine.pop().role
-        engine.pc += 1
+        if self.role in IN_CALLS:
+            machine.events.append(Closed(self.role, machine.position))
+        machine.tag = machine.pop().tag
+        machine.pc += 1
         return False
 
 
-def _is_name(engine: Engine) -> bool:
-    if engine.names is not None:
-        return engine.name in engine.names
-    return 0 < len(engine.name) <= MAX_NAME
+def _is_name(machine: Machine) -> bool:
+    return machine.request.calls_allowed and len(machine.name) <= MAX_NAME and machine.offers(machine.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """`!.`: the end of the output."""
 
-    def step(self, engine: Engine) -> bool:
-        if engine.at == len(engine.buffer) and not engine.final:
+    def step(self, machine: Machine) -> bool:
+        if machine.at == len(machine.buffer) and not machine.final:
             return True
-        engine.pc += 1
-        if engine.at < len(engine.buffer):
-            engine.fail("the end of the output")
+        machine.pc += 1
+        if machine.at < len(machine.buffer):
+            machine.fail("the end of the output")
         return False
 
 
@@ -349,8 +310,26 @@ class Never:
 
     wanted: str
 
-    def step(self, engine: Engine) -> bool:
-        engine.fail(self.wanted)
+    def step(self, machine: Machine) -> bool:
+        machine.fail(self.wanted)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The first instruction of a grammar made by hand."""
+
+    start: int
+    """Where the answer is read."""
+    rest: int
+    """Where the text is read on which the grammar cannot go on."""
+    has_ids: bool
+    """Calls may have ids of their own."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.rest, machine.has_ids = self.rest, self.has_ids
+        machine.answered = True
+        machine.pc = self.start
         return False
 
 
@@ -358,29 +337,59 @@ class Never:
 class BreakOff:
     """The reading broke off here: the rest is plain content."""
 
-    def step(self, engine: Engine) -> bool:
-        if engine.at == len(engine.buffer) and not engine.final:
+    def step(self, machine: Machine) -> bool:
+        if machine.at == len(machine.buffer) and not machine.final:
             return True
-        engine.report()
-        engine.pc += 1
+        machine.report()
+        machine.pc += 1
+        return False
+
+
+# What is tried as a whole: lookaheads, atoms and cuts.
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """The start of a lookahead or an atom. A cut inside ends there; on failure, reading goes on at `otherwise`."""
+
+    otherwise: int
+
+    def step(self, machine: Machine) -> bool:
+        serial = machine.open((self.otherwise,), holds=True)
+        machine.push(way=serial)
+        machine.pc += 1
         return False
 
 
 @dataclass(frozen=True, slots=True)
-class Halt:
-    """The output has been read."""
-
-    def step(self, engine: Engine) -> bool:
-        engine.halted = True
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """Go on elsewhere."""
+class Seen:
+    """The end of `&a`: go back to its beginning, then on at `target`."""
 
     target: int
 
-    def step(self, engine: Engine) -> bool:
-        engine.pc = self.target
+    def step(self, machine: Machine) -> bool:
+        if machine.rewind(machine.pop().way):
+            machine.pc = self.target
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The end of `!a`: `a` has matched, so the lookahead fails."""
+
+    wanted: str
+
+    def step(self, machine: Machine) -> bool:
+        if machine.rewind(machine.pop().way):
+            machine.fail(self.wanted)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """A cut: what was read is final."""
+
+    def step(self, machine: Machine) -> bool:
+        machine.commit()
+        machine.pc += 1
         return False

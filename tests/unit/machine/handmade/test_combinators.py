@@ -17,7 +17,6 @@ from unrender.machine.events import (
     ToolCallStarted,
 )
 from unrender.machine.handmade.combinators import compile_combinators
-from unrender.machine.handmade.engine import FREE, MAX_SPENT
 from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.leftovers import BrokenText
@@ -25,6 +24,7 @@ from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, Tool
 from unrender.nodes import Calls, Choice, Grammar, Layout
 from unrender.parser.message import MessageFold
+from unrender.parsing.engine import FREE, MAX_SPENT
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))

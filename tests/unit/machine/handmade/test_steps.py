@@ -7,7 +7,6 @@ import re
 import pytest
 from engine_stepping import FAILED, HERE, engine_at, step
 
-from unrender.machine.handmade.engine import MAX_DEPTH, Broken, Closed, Engine, Entry, Note, Opened, Step
 from unrender.machine.handmade.steps import (
     UNLIMITED,
     Again,
@@ -33,6 +32,7 @@ from unrender.machine.handmade.steps import (
     Value,
 )
 from unrender.nodes import Role
+from unrender.parsing.engine import MAX_DEPTH, Broken, Closed, Engine, Entry, Note, Opened, Step
 from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 

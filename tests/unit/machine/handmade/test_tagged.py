@@ -17,13 +17,13 @@ from unrender.machine.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from unrender.machine.handmade.engine import Broken, Closed, Note, Notice, Opened, Program
 from unrender.machine.handmade.steps import Halt
 from unrender.machine.handmade.tagged import TaggedCall, TaggedReader
 from unrender.machine.ids import CallIds, numbered_id
 from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, Tool, ToolCall, ToolChoice
 from unrender.nodes import Role
+from unrender.parsing.engine import Broken, Closed, Note, Notice, Opened, Program
 
 NOW = Tool(name="now", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(NOW, Tool(name="then")))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from unrender.machine.handmade.engine import FREE, MAX_DEPTH, MAX_NAME, MAX_SPENT, Broken, Engine, Entry, Note, Program
 from unrender.machine.handmade.steps import BreakOff, Exactly, Halt, UpTo
 from unrender.nodes import Role
+from unrender.parsing.engine import FREE, MAX_DEPTH, MAX_NAME, MAX_SPENT, Broken, Engine, Entry, Note, Program
 from unrender.values.finder import Finder
 
 TEXT = 50

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from engine_stepping import HERE, TEXT, engine_at, step
 
-from unrender.machine.handmade.engine import Engine
-from unrender.machine.handmade.lookaheads import Final, Guarded, Refused, Seen, Whole
 from unrender.nodes import Role
+from unrender.parsing.engine import Engine
+from unrender.parsing.lookaheads import Final, Guarded, Refused, Seen, Whole
 
 
 def guarded(text: str) -> Engine:
