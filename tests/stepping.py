@@ -10,8 +10,8 @@ from unrender.machine.policy import CallRelease, Policy
 from unrender.messages.wire import Request, Tool
 from unrender.nodes import Role
 
-HERE, FAILED = 10, 99
-"""Where the instruction is, and where a failure leads."""
+HERE, FAILED, REST = 10, 99, 50
+"""Where the instruction is, where a failure leads, and where a grammar made by hand that broke off reads on."""
 TOOLS = (Tool(name="now"), Tool(name="nowhere"))
 
 
@@ -24,6 +24,19 @@ def machine_at(text: str, *, at: int = 0, final: bool = False, begun: int = 0, *
     machine.pc = HERE
     machine.policy = Policy(calls=CallRelease.WRITTEN)  # What a step says of a call is seen at once.
     machine.attempt((HERE,), FAILED, holds=False, sealed=-1, reported=False)
+    for name, value in fields.items():
+        setattr(machine, name, value)
+    return machine
+
+
+def grammar_machine_at(
+    text: str, *, at: int = 0, final: bool = False, names: tuple[str, ...] | None = None, **fields: Any
+) -> Machine:
+    """Return a machine that reads a grammar made by hand and has read `text` up to `at`, with a way back there."""
+    tools = None if names is None else tuple(Tool(name=name) for name in names)
+    machine = Machine((), Request(tools=tools), strict=False, ids=CallIds(numbered_id), roles={})
+    machine.buffer, machine.at, machine.final, machine.pc, machine.rest = text, at, final, HERE, REST
+    machine.open((FAILED,))
     for name, value in fields.items():
         setattr(machine, name, value)
     return machine

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,6 @@ from unrender.dialects.remainder import Answer
 from unrender.errors import GrammarError
 from unrender.grammar import Grammar
 from unrender.machine.events import Malformed
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.messages.wire import CallStatus
 from unrender.parser.streaming import Parser
 
@@ -94,7 +91,7 @@ def test_text_that_is_final_is_forgotten() -> None:
         parser = LINES.parser()
         for character in "\n".join(LINES.outputs[:1] * times):
             parser.feed(character)
-        engine = cast(TaggedReader, parser._machine).engine
-        sizes.append(len(engine.buffer) + sum(map(len, engine.past)) + len(engine.events) + len(engine.frames))
+        machine = parser._machine
+        sizes.append(len(machine.buffer) + sum(map(len, machine.past)) + len(machine.events) + len(machine.frames))
         assert len(parser.message.tool_calls) == 2 * times
     assert sizes[1] <= sizes[0]

@@ -32,7 +32,7 @@ from unrender.machine.events import (
 from unrender.machine.frames import CallState, Entry, Frame
 from unrender.machine.handmade.tagged import Closed, Note, Notice, Opened
 from unrender.machine.ids import CallIds
-from unrender.machine.ledger import Ledger, relabel
+from unrender.machine.ledger import Ledger, merged, relabel
 from unrender.machine.leftovers import BrokenText
 from unrender.machine.policy import (
     USUAL,
@@ -465,6 +465,12 @@ class Machine(Ledger):
         return self.closed == ABANDONED and self.policy.calls is CallRelease.COMPLETE
 
     # What is final.
+
+    def final_spans(self) -> list[tuple[Role, int]]:
+        """Return the role and the end of each final span."""
+        spans = super().final_spans()
+        # Whether a dead call is next to content or becomes part of it would depend on the chunks.
+        return merged(spans) if self.rest else spans
 
     @property
     def final_end(self) -> int:

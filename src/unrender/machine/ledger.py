@@ -167,3 +167,9 @@ def up_to(spans: list[tuple[Role, int]], end: int) -> list[tuple[Role, int]]:
         return spans
     kept = spans[:cut]
     return kept if kept and kept[-1][1] == end else [*kept, (spans[cut][0], end)]
+
+
+def merged(spans: list[tuple[Role, int]]) -> list[tuple[Role, int]]:
+    """Join neighbours of the same role."""
+    after = (*(role for role, _ in spans[1:]), None)
+    return [span for span, role in zip(spans, after, strict=False) if span[0] is not role]

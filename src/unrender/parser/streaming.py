@@ -349,12 +349,9 @@ class Parser:
     def spans(self) -> tuple[Span, ...]:
         """The role of every character read so far, in order and without gaps, except text that is held back."""
         self._account()
-        spans: list[Span] = []
-        start = 0
+        spans, start = [], 0
         for role, end in self._machine.final_spans():
             if end > start:
-                if spans and spans[-1].role is role:
-                    start = spans.pop().start
                 spans.append(Span(role, start, end))
                 start = end
         return tuple(spans)

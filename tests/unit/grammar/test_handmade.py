@@ -14,8 +14,8 @@ from unrender.grammar import combinators as c
 from unrender.grammar.handmade import Identity, check_request, ends_of, literals_of, stopped_at, written_for
 from unrender.machine.events import Malformed
 from unrender.machine.handmade.combinators import compile_combinators
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.interpreter import Machine
 from unrender.messages.wire import Message, Request, Tool, ToolChoice
 from unrender.nodes import Grammar, Role
 from unrender.parser.message import MessageFold
@@ -38,7 +38,7 @@ PYTHON = Grammar(c.tool_call(c.sequence(NAME, c.arguments(c.python_value()))))
 
 
 def read(grammar: Grammar, text: str) -> tuple[Message, bool]:
-    reader = TaggedReader(compile_combinators(grammar), REQUEST, strict=False, ids=CallIds(numbered_id))
+    reader = Machine(compile_combinators(grammar), REQUEST, strict=False, ids=CallIds(numbered_id), roles={})
     events = [*(event for character in text for event in reader.feed(character)), *reader.finish()]
     fold = MessageFold()
     fold.add(events)

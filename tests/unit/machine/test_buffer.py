@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
-from engine_stepping import engine_at
-from stepping import machine_at
+from stepping import grammar_machine_at, machine_at
 
 from unrender.machine.buffer import Reading
+from unrender.machine.events import Event
 from unrender.machine.frames import Frame
+from unrender.machine.handmade.tagged import Notice
+from unrender.machine.leftovers import BrokenText
 from unrender.nodes import Role
 from unrender.values.scanner import LiteralScanner, LiteralStyle
 
-Found = Reading[str, Frame]
+
+class Found(Reading):
+    """A reading that tells what it finds as it is."""
+
+    def told(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
+        return [item for item in found if isinstance(item, BrokenText)]
+
+
+A, B, C, D = map(BrokenText, "abcd")
+"""What is found."""
 
 
 def reading(text: str = "", *, at: int = 0) -> Found:
-    made: Found = Reading(())
+    made = Found(())
     made.buffer, made.at = text, at
     return made
 
@@ -41,16 +52,16 @@ class Takes:
 
     def step(self, made: Found) -> bool:
         if made.at < len(made.buffer):
-            made.events.append(made.buffer[made.at :])
+            made.events.append(BrokenText(made.buffer[made.at :]))
             made.at = len(made.buffer)
         return True
 
 
 def test_a_new_reading_has_read_nothing() -> None:
     """It stands at the first instruction, at the beginning of the output."""
-    new: Found = Reading((Takes(),))
+    new = Found((Takes(),))
     own = {name: getattr(new, name) for name in Reading.__slots__ if name != "program"}
-    zero = ("at", "base", "past_needed", "past_start", "pc", "released", "steps")
+    zero = ("at", "base", "past_needed", "past_start", "pc", "released", "rest", "steps")
     empty: dict[str, object] = {"events": [], "frames": [], "past": deque(), "span_ends": [], "span_roles": []}
 
     assert own == {
@@ -142,28 +153,28 @@ def test_text_since_a_position() -> None:
 def test_what_was_found_waits_for_the_first_way_back() -> None:
     """What was found before it is final; the rest is when it closes, and nothing comes twice."""
     made = reading("abc")
-    made.events = ["a", "b"]
+    made.events = [A, B]
     open_way(made)
-    made.events.append("c")
-    assert made.take_final() == ["a", "b"]
-    assert (made.events, made.released) == (["c"], 2)
+    made.events.append(C)
+    assert made.take_final() == [A, B]
+    assert (made.events, made.released) == ([C], 2)
     assert made.take_final() == []
-    made.events.append("d")
+    made.events.append(D)
     made.frames.clear()
 
-    assert made.take_final() == ["c", "d"]
+    assert made.take_final() == [C, D]
     assert (made.events, made.released) == ([], 0)
 
 
 def test_going_back_undoes_what_was_found_since() -> None:
     """Spans too: the one that went on is as long as it was."""
     made = reading("abcdef")
-    made.events, made.released = ["y"], 1
+    made.events, made.released = [A], 1
     made.add_span(Role.CONTENT, 2)
     made.at = 2
     frame = open_way(made)
     made.scanner = LiteralScanner(LiteralStyle())
-    made.events.append("z")
+    made.events.append(B)
     made.add_span(Role.CONTENT, 4)
     made.add_span(Role.MARKER, 5)
     made.at = 5
@@ -171,7 +182,7 @@ def test_going_back_undoes_what_was_found_since() -> None:
     assert made.final_end == 2
     made.go_back(frame)
 
-    assert (made.events, made.span_roles, made.span_ends, made.at) == (["y"], [Role.CONTENT], [2], 2)
+    assert (made.events, made.span_roles, made.span_ends, made.at) == ([A], [Role.CONTENT], [2], 2)
     assert made.scanner is None
 
 
@@ -197,12 +208,12 @@ def test_no_span_is_final_before_the_first_way_back() -> None:
 
 def test_instructions_run_over_each_chunk() -> None:
     """They are counted; what they leave of the text stays."""
-    made: Found = Reading((Takes(),))
+    made = Found((Takes(),))
     setattr(made, "flow", LiteralScanner(LiteralStyle()))  # noqa: B010 -- its type would be narrowed
-    assert made.feed("ab") == ["ab"]
+    assert made.feed("ab") == [BrokenText("ab")]
     assert (made.steps, made.final) == (1, False)
     assert made.flow is None
-    assert made.feed("c") == ["c"]
+    assert made.feed("c") == [C]
     assert (made.buffer, made.base, made.position) == ("c", 2, 3)
     assert made.finish() == []
 
@@ -211,16 +222,16 @@ def test_instructions_run_over_each_chunk() -> None:
 
 def test_text_that_was_not_decided_is_there_with_the_next() -> None:
     """In front of it."""
-    made: Found = Reading((Takes(),))
+    made = Found((Takes(),))
     made.buffer = "ab"
 
-    assert made.feed("c") == ["abc"]
+    assert made.feed("c") == [BrokenText("abc")]
     assert made.feed("") == []
 
 
 def test_a_reading_that_has_halted_takes_no_step() -> None:
     """But gives what it has."""
-    made: Found = Reading((Takes(),))
+    made = Found((Takes(),))
     made.halted = True
 
     assert made.feed("ab") == []
@@ -244,7 +255,7 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     made.scanner = LiteralScanner(LiteralStyle())
     other = made.copy()
     other.past.append("x")
-    other.events.append("e")
+    other.events.append(A)
     other.span_ends.append(1)
     other.frames.clear()
     other.scanner.scan("[", 0, final=False)
@@ -257,7 +268,7 @@ def test_a_copy_shares_nothing_that_changes() -> None:
 
 def test_all_that_grows_is_copied() -> None:
     """Every list that a reading holds is among those that a copy gets for itself."""
-    for made in (reading(""), machine_at(""), engine_at("")):
+    for made in (reading(""), machine_at(""), grammar_machine_at("")):
         held = {name for part in type(made).__mro__ for name in getattr(part, "__slots__", ()) if hasattr(made, name)}
 
         assert {name for name in held if isinstance(getattr(made, name), list | deque)} == set(made.lists)

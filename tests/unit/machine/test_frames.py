@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from unrender.machine.frames import CallState, Frame
+from unrender.machine.frames import CallState, Entry, Frame
 from unrender.messages.wire import Tool
+from unrender.nodes import Role
 from unrender.values.coercion import ArgumentTypes
 
 
 def test_a_way_back_is_copied() -> None:
     """Every field, and the copy changes alone."""
-    frame = Frame((1, 2), 3, 4, 5, 6, 7, 8, True, 9, False, True)
+    frame = Frame((1, 2), 3, 4, 5, 6, 7, 8, True, 9, False, True, 10, Entry(None, 1), Role.NAME, "now")
     other = frame.copy()
     assert [getattr(other, field.name) for field in fields(Frame)] == [
         (1, 2),
@@ -26,6 +27,10 @@ def test_a_way_back_is_copied() -> None:
         9,
         False,
         True,
+        10,
+        Entry(None, 1),
+        Role.NAME,
+        "now",
     ]
     other.targets = ()
 

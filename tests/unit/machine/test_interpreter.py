@@ -62,14 +62,19 @@ def test_a_new_machine_has_read_nothing() -> None:
         "closed": 0,
         "failed_at": 0,
         "fenced": False,
+        "has_ids": False,
         "ids": ids,
         "length_limited": False,
         "loose": False,
         "mentioned": False,
+        "name": "",
         "policy": Policy(),
         "request": Request(),
         "reread": 0,
         "roles": {},
+        "serial": 0,
+        "stack": None,
+        "tag": None,
         "wanted": "",
     }
     assert new.strict
@@ -346,10 +351,12 @@ def test_white_space_before_a_dead_call_is_content_with_it() -> None:
 
 
 def test_the_text_of_a_call_that_may_die_is_kept() -> None:
-    """Where its policy makes it content; else what was read is needed no more."""
+    """Until the caller was told of it; then what was read is needed no more."""
     found = []
-    for policy in (Policy(), Policy(calls=CallRelease.WRITTEN)):
-        machine = in_call("abcdef", at=2, policy=policy)
+    for begun in (False, True):
+        machine = in_call("abcdef", at=2)
+        assert machine.call is not None
+        machine.call.begun = begun
         machine.at = 5
         found.append(machine.needed_from())
     tried = machine_at("abcdef", at=1)

@@ -11,12 +11,13 @@ from unrender.errors import GrammarError
 from unrender.format import CallSyntax, Format, Reasoning, ReasoningMode, Slot, ToolMode, TurnTexts
 from unrender.grammar import combinators as c
 from unrender.machine.events import ContentText, Malformed, ReasoningText
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds, numbered_id
-from unrender.machine.interpreter import Program
+from unrender.machine.interpreter import Machine, Program
+from unrender.machine.policy import USUAL
 from unrender.messages.wire import Request, Tool, ToolChoice
 from unrender.nodes import Grammar, Role
-from unrender.parser.readers import fed_begun, machine_for, reader_for
+from unrender.parser.readers import begun_machine, machine_for
+from unrender.parser.saved_states import Transcript
 
 FORMAT = Format(
     turn=TurnTexts(end="<end>"),
@@ -36,9 +37,24 @@ def program(request: Request, format: Format = FORMAT) -> Program:
     return machine_for(format, request, strict=False, ids=CallIds(numbered_id)).program
 
 
-def reader(grammar: Grammar = GRAMMAR, request: Request = REQUEST, **options: Any) -> TaggedReader:
-    fields: dict[str, Any] = {"ids": CallIds(numbered_id), "policy": None, "begun": "", "given": False}
-    return reader_for(FORMAT, grammar, request, **fields | options)
+def reader(
+    grammar: Grammar | None = GRAMMAR,
+    request: Request = REQUEST,
+    *,
+    begun: str = "",
+    given: bool = False,
+    skips_reasoning: bool = False,
+) -> tuple[Machine, list[Any]]:
+    transcript = Transcript(
+        begun=begun,
+        continued=not given,
+        known_ids=(),
+        policy=USUAL,
+        skips_reasoning=skips_reasoning,
+        special_tokens=(),
+        strict=True,
+    )
+    return begun_machine(FORMAT, request, grammar, transcript, CallIds(numbered_id))
 
 
 def test_a_machine_stands_at_the_beginning() -> None:
@@ -113,33 +129,41 @@ def test_well_known_reasoning_is_read_unless_the_format_has_none() -> None:
 
 def test_a_reader_of_a_grammar_made_by_hand() -> None:
     """Its parts are read, and the ends of turn of the format end its text."""
-    made = reader()
+    made, _ = reader()
 
     assert made.feed("<t>So.</t>Hi") == [ReasoningText("So."), ContentText("Hi")]
     assert made.feed("<end>") == []
-    assert (made.finish(), made.strict, made.request) == ([], False, REQUEST)
-    assert reader().program is reader().program
+    assert (made.finish(), made.strict, made.request) == ([], True, REQUEST)
+    assert reader()[0].program is reader()[0].program
 
 
 def test_what_was_begun_is_before_the_output() -> None:
     """What a generation prompt gave of the content is not the model's."""
     grammar = Grammar(c.content(c.rest()))
-    given, continued = (reader(grammar, begun="abc", given=flag) for flag in (True, False))
+    (given, none), (continued, read) = (reader(grammar, begun="abc", given=flag) for flag in (True, False))
 
-    assert (fed_begun(given, "abc"), given.feed("d")) == ([], [ContentText("d")])
-    assert fed_begun(continued, "abc") == [ContentText("abc")]
-    assert (given.engine.position, continued.engine.position) == (1, 0)
+    assert (none, given.feed("d"), read) == ([], [ContentText("d")], [ContentText("abc")])
+    assert (given.position, continued.position) == (1, 0)
 
 
 def test_an_answer_that_the_grammar_does_not_begin_so_is_refused() -> None:
     """The error shows what the prompt has begun, of which not too much."""
     with pytest.raises(GrammarError, match="the prompt begins the answer with 'Hi', which the grammar does not read"):
-        fed_begun(reader(begun="Hi"), "Hi")
+        reader(begun="Hi")
     with pytest.raises(GrammarError) as raised:
-        fed_begun(reader(begun="x" * 200), "x" * 200)
+        reader(begun="x" * 200)
 
     assert "x" * 79 + ", which" in str(raised.value)
-    assert not any(isinstance(event, Malformed) for event in fed_begun(reader(begun="<t>So"), "<t>So"))
+    machine, events = reader(begun="<t>So")
+    assert machine.strict
+    assert not any(isinstance(event, Malformed) for event in events)
+
+
+def test_a_format_may_begin_with_content() -> None:
+    """Where the prompt lacks the words that begin reasoning."""
+    machine, _ = reader(None, skips_reasoning=True)
+
+    assert machine.feed("So") == [ContentText("So")]
 
 
 @pytest.mark.parametrize("changes", [{"response_schema": {"type": "object"}}, {"reasoning_format": "none"}])

@@ -17,14 +17,13 @@ from unrender.machine.events import (
     ToolCallStarted,
 )
 from unrender.machine.handmade.combinators import compile_combinators
-from unrender.machine.handmade.tagged import TaggedReader
 from unrender.machine.ids import CallIds, numbered_id
+from unrender.machine.interpreter import FREE, MAX_SPENT, Machine
 from unrender.machine.leftovers import BrokenText
 from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, Tool
 from unrender.nodes import Calls, Choice, Grammar, Layout
 from unrender.parser.message import MessageFold
-from unrender.parsing.engine import FREE, MAX_SPENT
 
 WEATHER = Tool(name="get_weather", parameters={"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
 REQUEST = Request(tools=(WEATHER, Tool(name="get_time")))
@@ -49,8 +48,10 @@ TAGGED = Grammar(
 
 def reader(
     grammar: Grammar, request: Request = REQUEST, *, strict: bool = False, policy: Policy | None = None
-) -> TaggedReader:
-    return TaggedReader(compile_combinators(grammar), request, strict=strict, policy=policy, ids=CallIds(numbered_id))
+) -> Machine:
+    machine = Machine(compile_combinators(grammar), request, strict=strict, ids=CallIds(numbered_id), roles={})
+    machine.policy = policy or machine.policy
+    return machine
 
 
 def read(
@@ -171,7 +172,7 @@ def test_a_loop_has_bounds(text, matches):
 def test_ends_of_turn_are_not_content():
     """After what matches, and where nothing matches: there the text goes on after each of them."""
     program = compile_combinators(Grammar(c.content(c.chars("a-z", 1, None))), ("<end>", "<e"))
-    whole, broken = (TaggedReader(program, REQUEST, strict=False, ids=CallIds(numbered_id)) for _ in range(2))
+    whole, broken = (Machine(program, REQUEST, strict=False, ids=CallIds(numbered_id), roles={}) for _ in range(2))
     said = [
         "".join(event.text for event in [*made.feed(text), *made.finish()] if isinstance(event, ContentText))
         for made, text in ((whole, "ab<end> <e"), (broken, "ab<end>12<e 34<end>"))
@@ -233,7 +234,7 @@ def test_rules_may_refer_to_themselves():
     events = [*made.feed(text), *made.finish()]
 
     assert not [event for event in events if isinstance(event, Malformed)]
-    assert made.engine.steps < 10 * len(text)
+    assert made.steps < 10 * len(text)
 
 
 def test_a_grammar_that_tries_too_much_ends_in_content():
@@ -247,7 +248,7 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
     made = reader(Grammar(c.sequence(letters, letters, letters, "c")))
     made.feed(text)
     made.finish()
-    assert made.engine.spent < MAX_SPENT * len(text) + FREE + 2 * len(text)
+    assert made.reread < MAX_SPENT * len(text) + FREE + 2 * len(text)
 
 
 @pytest.mark.parametrize(
@@ -315,10 +316,7 @@ def test_any_name_is_a_tools_where_the_policy_says_so():
     calls = Policy(unknown_tools=UnknownTools.CALL)
     names = [
         [event.name for event in parser.feed("<call>nope:{}</call>") if isinstance(event, ToolCallStarted)]
-        for parser in (
-            TaggedReader(compile_combinators(ANSWER), REQUEST, strict=False, policy=policy, ids=CallIds(numbered_id))
-            for policy in (calls, Policy())
-        )
+        for parser in (reader(ANSWER, policy=calls), reader(ANSWER))
     ]
 
     assert names == [["nope"], []]

@@ -1,29 +1,31 @@
-"""The engine's instructions, one step at a time: what each takes, where it goes on, when it waits and when it fails."""
+"""The instructions of grammars made by hand, one step at a time: what each takes, where it goes on, when it waits and when it fails."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from engine_stepping import FAILED, HERE, engine_at, step
+from stepping import FAILED, HERE, REST, grammar_machine_at, step
 
+from unrender.machine.events import Malformed
+from unrender.machine.frames import Entry
 from unrender.machine.handmade.steps import (
     UNLIMITED,
     Again,
-    AtMost,
-    Blank,
+    Begin,
     BreakOff,
     Chosen,
     Count,
     Counted,
     Ended,
     Enter,
-    Exactly,
-    Halt,
-    Jump,
+    Final,
+    Guarded,
     Never,
+    Refused,
     Return,
     Round,
+    Seen,
     Span,
     Tagged,
     Try,
@@ -31,56 +33,36 @@ from unrender.machine.handmade.steps import (
     UpTo,
     Value,
 )
+from unrender.machine.handmade.tagged import Closed, Note, Opened
+from unrender.machine.interpreter import MAX_DEPTH, Instruction, Machine
 from unrender.nodes import Role
-from unrender.parsing.engine import MAX_DEPTH, Broken, Closed, Engine, Entry, Note, Opened, Step
-from unrender.values.finder import Finder
 from unrender.values.scanner import LiteralStyle
 
 LETTERS = re.compile("[a-z]*")
 A, B = re.compile("a"), re.compile("b")
-MARKERS = Finder(("<a>", "<b"))
+MARKERS = ("<a>", "<b")
 
 
-def read(engine: Engine, begin: int) -> str:
+def read(machine: Machine, begin: int) -> str:
     """Return the text that was taken from `begin` on, with its roles."""
-    roles = "/".join(role.value for role in engine.span_roles)
-    text = engine.buffer[begin : engine.at]
+    roles = "/".join(role.value for role in machine.span_roles)
+    text = machine.buffer[begin : machine.at]
     return f"{roles} {text!r}" if text else ""
 
 
 @pytest.mark.parametrize(
     ("instruction", "text", "final", "outcome", "taken"),
     [
-        (Exactly("ab"), "ab", False, "on", "marker 'ab'"),
-        (Exactly("ab"), "abc", False, "on", "marker 'ab'"),
-        (Exactly("ab"), "a", False, "waits", ""),
-        (Exactly("ab"), "", False, "waits", ""),
-        (Exactly("ab"), "a", True, "fails: 'ab'", ""),
-        (Exactly("ab"), "ac", False, "fails: 'ab'", ""),
-        (Exactly("ab"), "b", False, "fails: 'ab'", ""),
-        (Exactly(""), "", False, "on", ""),
-        (Blank(), " \nx", False, "on", "layout ' \\n'"),
-        (Blank(), "x", False, "on", ""),
-        (Blank(), "  ", False, "waits", "layout '  '"),
-        (Blank(), "  ", True, "on", "layout '  '"),
-        (Blank(), "", False, "waits", ""),
-        (AtMost("\n "), "\n x", False, "on", "layout '\\n '"),
-        (AtMost("\n "), "\nx", False, "on", "layout '\\n'"),
-        (AtMost("\n "), "\n  ", False, "on", "layout '\\n '"),
-        (AtMost("\n "), "\n", False, "waits", ""),
-        (AtMost("\n "), "\n", True, "on", "layout '\\n'"),
-        (AtMost("\n "), "\n ", False, "on", "layout '\\n '"),
-        (UpTo(MARKERS), "xy<a>", False, "on", "marker 'xy'"),
-        (UpTo(MARKERS), "<a>", False, "on", ""),
-        (UpTo(MARKERS), "xy<", False, "waits", "marker 'xy'"),
-        (UpTo(MARKERS), "xy", False, "waits", "marker 'xy'"),
-        (UpTo(MARKERS), "xy<", True, "on", "marker 'xy<'"),
-        (UpTo(Finder(())), "xy", True, "on", "marker 'xy'"),
+        (UpTo.first_of(MARKERS), "xy<a>", False, "on", "marker 'xy'"),
+        (UpTo.first_of(MARKERS), "<a>", False, "on", ""),
+        (UpTo.first_of(MARKERS), "xy<", False, "waits", "marker 'xy'"),
+        (UpTo.first_of(MARKERS), "xy", False, "waits", "marker 'xy'"),
+        (UpTo.first_of(MARKERS), "xy<", True, "on", "marker 'xy<'"),
+        (UpTo.first_of(()), "xy", True, "on", "marker 'xy'"),
         (Ended(), "", False, "waits", ""),
         (Ended(), "", True, "on", ""),
         (Ended(), "x", False, "fails: the end of the output", ""),
         (Never("what"), "x", False, "fails: what", ""),
-        (Jump(20), "x", False, "to 20", ""),
         (Value(LiteralStyle(), "a value"), '"a"x', False, "on", "marker '\"a\"'"),
         (Value(LiteralStyle(), "a value"), '"a', False, "waits", "marker '\"a'"),
         (Value(LiteralStyle(), "a value"), '"a', True, "fails: a value", ""),
@@ -94,25 +76,25 @@ def read(engine: Engine, begin: int) -> str:
     ],
 )
 @pytest.mark.parametrize("before", ["", "~~"])
-def test_a_step(before: str, instruction: Step, text: str, final: bool, outcome: str, taken: str) -> None:
+def test_a_step(before: str, instruction: Instruction, text: str, final: bool, outcome: str, taken: str) -> None:
     """What is here is taken, waited for while it may still come, and refused when something else is here."""
-    engine = engine_at(before + text, at=len(before), final=final)
-    engine.frames.clear()
-    engine.open((FAILED,))
+    machine = grammar_machine_at(before + text, at=len(before), final=final)
+    machine.frames.clear()
+    machine.open((FAILED,))
 
-    assert step(instruction, engine) == outcome
-    assert read(engine, len(before)) == taken
+    assert step(instruction, machine) == outcome
+    assert read(machine, len(before)) == taken
 
 
 def test_a_value_is_read_on_after_a_suspension() -> None:
     """Its scanner waits with it, and is gone when it is done or has failed."""
-    engine = engine_at("[1, ")
+    machine = grammar_machine_at("[1, ")
     instruction = Value(LiteralStyle(), "a value")
-    assert step(instruction, engine) == "waits"
-    engine.buffer += "2]"
-    assert step(instruction, engine) == "on"
-    assert engine.scanner is None
-    broken = engine_at("[1, !")
+    assert step(instruction, machine) == "waits"
+    machine.buffer += "2]"
+    assert step(instruction, machine) == "on"
+    assert machine.scanner is None
+    broken = grammar_machine_at("[1, !")
     step(instruction, broken)
 
     assert broken.scanner is None
@@ -140,28 +122,28 @@ def test_a_span_counts_its_characters(
     minimum: int, maximum: int, counted: int, text: str, final: bool, outcome: str, left: str
 ) -> None:
     """Over chunks; it takes as many as there are, up to its maximum, and fails below its minimum."""
-    engine = engine_at("~" + text, at=1, final=final)
-    engine.push(count=counted)
-    depth = engine.stack.depth if engine.stack else 0
+    machine = grammar_machine_at("~" + text, at=1, final=final)
+    machine.push(count=counted)
+    depth = machine.stack.depth if machine.stack else 0
 
-    assert step(Span(LETTERS, minimum, maximum, "letters"), engine) == outcome
-    assert engine.buffer[engine.at :] == left
+    assert step(Span(LETTERS, minimum, maximum, "letters"), machine) == outcome
+    assert machine.buffer[machine.at :] == left
     if outcome == "waits":
-        assert engine.stack is not None
-        assert (engine.stack.count, engine.stack.depth) == (counted + len(text), depth)
+        assert machine.stack is not None
+        assert (machine.stack.count, machine.stack.depth) == (counted + len(text), depth)
     else:
-        assert engine.stack is None
+        assert machine.stack is None
 
 
 def test_a_count_begins_at_nothing() -> None:
     """It is on the stack until the end of the loop."""
-    engine = engine_at("x")
+    machine = grammar_machine_at("x")
 
-    assert step(Count(), engine) == "on"
-    assert engine.stack == Entry(None, 1)
-    engine.pc = HERE
-    assert step(Counted(), engine) == "on"
-    assert engine.stack is None
+    assert step(Count(), machine) == "on"
+    assert machine.stack == Entry(None, 1)
+    machine.pc = HERE
+    assert step(Counted(), machine) == "on"
+    assert machine.stack is None
 
 
 @pytest.mark.parametrize(
@@ -178,13 +160,13 @@ def test_a_choice_tries_what_the_next_character_allows(
     text: str, final: bool, outcome: str, left: tuple[tuple[int, ...], ...]
 ) -> None:
     """Where only one option is left, there is no way back."""
-    engine = engine_at("~" + text, at=1, final=final)
+    machine = grammar_machine_at("~" + text, at=1, final=final)
 
-    assert step(Try(((A, 1), (None, 2)), "a or b", guarded=True), engine) == outcome
-    assert tuple(way.targets for way in engine.frames[1:]) == left
+    assert step(Try(((A, 1), (None, 2)), "a or b", guarded=True), machine) == outcome
+    assert tuple((*way.targets, way.otherwise) for way in machine.frames[1:]) == left
     if outcome != "waits":
-        assert engine.stack is not None
-        assert engine.stack.way == (engine.frames[-1].serial if left else 0)
+        assert machine.stack is not None
+        assert machine.stack.way == (machine.frames[-1].serial if left else 0)
 
 
 @pytest.mark.parametrize(
@@ -195,23 +177,26 @@ def test_a_choice_of_which_nothing_is_possible_fails(guarded: bool, text: str, o
     """One that does not depend on the next character does not wait for it."""
     options = ((A, 1), (B, 2)) if guarded else ((None, 1), (None, 2))
 
-    assert step(Try(options, "a or b", guarded), engine_at(text)) == outcome
+    assert step(Try(options, "a or b", guarded), grammar_machine_at(text)) == outcome
 
 
 def test_an_option_that_was_taken_closes_the_others() -> None:
     """Ways back that were opened inside it are closed with them."""
-    engine = engine_at("a")
-    step(Try(((None, 1), (None, 2)), "", guarded=False), engine)
-    engine.open((5,))
+    machine = grammar_machine_at("a")
+    step(Try(((None, 1), (None, 2)), "", guarded=False), machine)
+    machine.open((5,))
 
-    assert step(Chosen(20), engine) == "to 20"
-    assert (len(engine.frames), engine.stack) == (1, None)
+    assert step(Chosen(20), machine) == "to 20"
+    assert (len(machine.frames), machine.stack) == (1, None)
 
 
 @pytest.mark.parametrize("instruction", [Enter(20), Try(((None, 20),), "less", guarded=False)])
-def test_the_stack_is_bounded(instruction: Step) -> None:
+def test_the_stack_is_bounded(instruction: Instruction) -> None:
     """Rules and choices that are open at once."""
-    shallow, deep = engine_at("x", stack=Entry(None, MAX_DEPTH - 1)), engine_at("x", stack=Entry(None, MAX_DEPTH))
+    shallow, deep = (
+        grammar_machine_at("x", stack=Entry(None, MAX_DEPTH - 1)),
+        grammar_machine_at("x", stack=Entry(None, MAX_DEPTH)),
+    )
 
     assert step(instruction, shallow) == "to 20"
     assert step(instruction, deep).startswith("fails: ")
@@ -220,11 +205,11 @@ def test_the_stack_is_bounded(instruction: Step) -> None:
 
 def test_a_rule_comes_back() -> None:
     """To the instruction after its call."""
-    engine = engine_at("x")
-    assert step(Enter(20), engine) == "to 20"
+    machine = grammar_machine_at("x")
+    assert step(Enter(20), machine) == "to 20"
 
-    assert step(Return(), engine) == "on"
-    assert engine.stack is None
+    assert step(Return(), machine) == "on"
+    assert machine.stack is None
 
 
 LOOP = Round(1, 3, (A, B), (20, 21), 30)
@@ -246,91 +231,82 @@ LOOP = Round(1, 3, (A, B), (20, 21), 30)
 )
 def test_a_loop_makes_another_round(count: int, text: str, final: bool, outcome: str, ways: int) -> None:
     """Below its minimum always, up to its maximum where the next character allows it; with a way out."""
-    engine = engine_at("~" + text, at=1, final=final)
-    engine.push(count=count)
+    machine = grammar_machine_at("~" + text, at=1, final=final)
+    machine.push(count=count)
 
-    assert step(LOOP, engine) == outcome
-    assert len(engine.frames) == 1 + ways
-    assert engine.stack is not None
-    assert (engine.stack.count, engine.stack.depth) == (count, 1)
+    assert step(LOOP, machine) == outcome
+    assert len(machine.frames) == 1 + ways
+    assert machine.stack is not None
+    assert (machine.stack.count, machine.stack.depth) == (count, 1)
     if outcome in ("to 20", "to 21"):
-        assert engine.stack.start == 1
-        assert engine.stack.way == (engine.frames[-1].serial if ways else 0)
+        assert machine.stack.start == 1
+        assert machine.stack.way == (machine.frames[-1].serial if ways else 0)
     if ways:
-        assert engine.frames[-1].targets == (30,)
+        assert machine.frames[-1].otherwise == 30
 
 
 def test_a_loop_without_a_guard_tries_always() -> None:
     """Its round decides."""
-    engine = engine_at("")
-    engine.push(count=0)
+    machine = grammar_machine_at("")
+    machine.push(count=0)
 
-    assert step(Round(0, UNLIMITED, (None, B), (20, 21), 30), engine) == "to 20"
+    assert step(Round(0, UNLIMITED, (None, B), (20, 21), 30), machine) == "to 20"
 
 
 def test_the_last_optional_round_has_a_way_out_as_it_was_before() -> None:
     """The way back of a loop finds the loop's entry as it was before the round."""
-    engine = engine_at("b")
-    engine.push(count=1)
-    step(LOOP, engine)
-    engine.fail("x")
+    machine = grammar_machine_at("b")
+    machine.push(count=1)
+    step(LOOP, machine)
+    machine.fail("x")
 
-    assert engine.pc == 30
-    assert engine.stack == Entry(None, 1, count=1)
+    assert machine.pc == 30
+    assert machine.stack == Entry(None, 1, count=1)
 
 
 @pytest.mark.parametrize(("start", "outcome"), [(0, "to 40"), (1, "to 41")])
 def test_a_round_that_took_nothing_is_the_last(start: int, outcome: str) -> None:
     """Else it would go on for ever."""
-    engine = engine_at("ab", at=1)
-    serial = engine.open((30,))
-    engine.push(count=4, start=start, way=serial)
+    machine = grammar_machine_at("ab", at=1)
+    serial = machine.open((30,))
+    machine.push(count=4, start=start, way=serial)
 
-    assert step(Again(40, 41), engine) == outcome
-    assert (len(engine.frames), engine.stack) == (1, Entry(None, 1, count=5))
+    assert step(Again(40, 41), machine) == outcome
+    assert (len(machine.frames), machine.stack) == (1, Entry(None, 1, count=5))
 
 
 def test_tags() -> None:
-    """What is read inside has the tag's role; the name begins anew, and a call keeps its text."""
-    engine = engine_at("~now:", at=1, name="old", names=("now",))
-    assert step(Tagged(Role.CALL), engine) == "on"
-    engine.pc = HERE
-    assert step(Tagged(Role.NAME), engine) == "on"
-    engine.take(Role.MARKER, 3)
-    engine.pc = HERE
-    assert step(Untagged(), engine) == "on"
-    engine.take(Role.MARKER, 1)
-    engine.pc = HERE
-    assert step(Untagged(), engine) == "on"
+    """What is read inside has the tag's role, and what is read of a call is noted; the name begins anew."""
+    machine = grammar_machine_at("~now:", at=1, name="old", names=("now",))
+    assert step(Tagged(Role.CALL), machine) == "on"
+    machine.pc = HERE
+    assert step(Tagged(Role.NAME), machine) == "on"
+    machine.take(Role.MARKER, 4)
+    machine.pc = HERE
+    assert step(Untagged(Role.NAME), machine) == "on"
+    machine.take(Role.MARKER, 5)
+    machine.pc = HERE
+    assert step(Untagged(Role.CALL), machine) == "on"
 
-    assert engine.events == [
+    assert machine.events == [
         Opened(Role.CALL, 1),
         Opened(Role.NAME, 1),
-        Note(Role.NAME, "now"),
+        Note("now"),
         Closed(Role.NAME, 4),
-        Note(Role.CALL, ":"),
-        Closed(Role.CALL, 5, "now:"),
+        Closed(Role.CALL, 5),
     ]
-    assert (engine.role, engine.call, engine.stack, engine.name) == (None, None, None, "now")
-    assert engine.span_roles == [Role.NAME, Role.MARKER]
+    assert (machine.tag, machine.stack, machine.name) == (None, None, "now")
+    assert machine.span_roles == [Role.NAME, Role.MARKER]
 
 
 def test_only_names_are_looked_up() -> None:
     """Another tag may end whatever has been read of a name."""
-    engine = engine_at("x", names=("now",), name="no")
-    step(Tagged(Role.CONTENT), engine)
-    engine.take(Role.MARKER, 1)
-    engine.pc = HERE
+    machine = grammar_machine_at("x", names=("now",), name="no")
+    step(Tagged(Role.CONTENT), machine)
+    machine.take(Role.MARKER, 1)
+    machine.pc = HERE
 
-    assert step(Untagged(), engine) == "on"
-
-
-def test_a_tag_that_is_not_a_name_leaves_the_name() -> None:
-    """And one that is not a call does not begin one."""
-    engine = engine_at("x", name="now")
-    step(Tagged(Role.ARGUMENT), engine)
-
-    assert (engine.name, engine.call, engine.role) == ("now", None, Role.ARGUMENT)
+    assert step(Untagged(Role.CONTENT), machine) == "on"
 
 
 @pytest.mark.parametrize(
@@ -347,26 +323,92 @@ def test_a_tag_that_is_not_a_name_leaves_the_name() -> None:
 )
 def test_a_name_is_one_that_is_offered(name: str, names: tuple[str, ...] | None, outcome: str) -> None:
     """Where none are known, any of bounded length."""
-    engine = engine_at(name, names=names)
-    step(Tagged(Role.NAME), engine)
-    engine.take(Role.MARKER, len(name))
-    engine.pc = HERE
+    machine = grammar_machine_at(name, names=names)
+    step(Tagged(Role.NAME), machine)
+    machine.take(Role.MARKER, len(name))
+    machine.pc = HERE
 
-    assert step(Untagged(), engine) == outcome
+    assert step(Untagged(Role.NAME), machine) == outcome
 
 
 def test_the_reading_breaks_off_where_there_is_text_or_an_end() -> None:
     """What was met is known then."""
-    waiting, met, ended = engine_at(""), engine_at("ab", wanted="'x'"), engine_at("", final=True, wanted="'x'")
+    waiting, met, ended = (
+        grammar_machine_at(text, final=final, wanted="'x'", frames=[])
+        for text, final in (("", False), ("ab", False), ("", True))
+    )
 
-    assert [step(BreakOff(), engine) for engine in (waiting, met, ended)] == ["waits", "on", "on"]
-    assert met.events == [Broken("a", 0, "'x'", False, "", "ab")]
-    assert ended.events == [Broken("", 0, "'x'", True, "", "")]
+    assert [step(BreakOff(), machine) for machine in (waiting, met, ended)] == ["waits", "on", "on"]
+    assert met.events == [Malformed("a", 0, "'x'")]
+    assert ended.events == [Malformed("", 0, "'x'")]
 
 
-def test_the_end_halts() -> None:
-    """Nothing runs any more."""
-    engine = engine_at("x")
+def test_the_beginning_says_where_the_rest_is_read() -> None:
+    """And whether calls have ids."""
+    machine = grammar_machine_at("x", rest=0)
 
-    assert step(Halt(), engine) == "waits"
-    assert engine.halted
+    assert step(Begin(20, 30, True), machine) == "to 20"
+    assert (machine.rest, machine.has_ids) == (30, True)
+
+
+# What is tried as a whole.
+
+
+def guarded(text: str) -> Machine:
+    """Return a machine in a lookahead or an atom that has read one character, with a way back of its own."""
+    machine = grammar_machine_at(text)
+    assert step(Guarded(30), machine) == "on"
+    assert (machine.frames[-1].holds, machine.frames[-1].otherwise) == (True, 30)
+    machine.take(Role.MARKER, 1)
+    machine.open((5,))
+    machine.pc = HERE
+    return machine
+
+
+def test_an_atom_is_final_as_a_whole() -> None:
+    """What it read stays; the ways back inside it are closed."""
+    machine = guarded("ab")
+
+    assert step(Chosen(20), machine) == "to 20"
+    assert (machine.at, len(machine.frames), machine.stack) == (1, 1, None)
+
+
+def test_a_lookahead_goes_back() -> None:
+    """One that was seen goes on where it began; one that must not be seen fails there."""
+    seen, refused = guarded("ab"), guarded("ab")
+
+    assert step(Seen(20), seen) == "to 20"
+    assert (seen.at, len(seen.frames), seen.stack, seen.base + seen.failed_at) == (0, 1, None, 1)
+    assert step(Refused("anything but 'a'"), refused).startswith("fails: ")
+    assert refused.at == 0
+
+
+def test_a_lookahead_that_gives_back_too_much_ends_the_reading() -> None:
+    """It goes on nowhere."""
+    for instruction in (Seen(20), Refused("x")):
+        machine = guarded("ab")
+        machine.reread = 1 << 40
+        instruction.step(machine)
+        assert (machine.pc, machine.frames) == (REST, [])
+        assert machine.wanted == "text that the grammar reads in fewer attempts"
+
+
+def test_a_cut_closes_ways_back_up_to_an_atom() -> None:
+    """What is outside the atom stays open."""
+    machine = guarded("ab")
+    machine.open((6,))
+
+    assert step(Final(), machine) == "on"
+    assert [way.holds for way in machine.frames] == [False, True]
+    free = grammar_machine_at("ab")
+    step(Final(), free)
+    assert free.frames == []
+
+
+def test_text_that_streams_takes_the_fast_path() -> None:
+    """Where it is content or reasoning, and some of it was read already."""
+    content, marker = grammar_machine_at("ab", tag=Role.CONTENT), grammar_machine_at("ab")
+    instruction = UpTo.first_of(MARKERS)
+
+    assert [step(instruction, machine) for machine in (content, marker)] == ["waits", "waits"]
+    assert (content.flow, marker.flow) == (instruction.flow, None)
