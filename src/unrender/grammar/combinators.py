@@ -1,7 +1,7 @@
 """Combinators: functions that make a grammar's nodes, for formats that are written by hand.
 
 Texts stand for themselves: wherever a node is expected, `"<call>"` means `literal("<call>")`. `Grammar(root, rules)` is the
-whole; the engine reads it, and the dialects are written from it. The names are those that other parsers'
+whole; the machine reads it, and the dialects are written from it. The names are those that other parsers'
 combinators have.
 
 >>> from unrender.grammar import Grammar, arguments, chars, content, json_value, name, optional, sequence, tool_call, until

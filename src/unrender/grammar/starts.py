@@ -1,6 +1,6 @@
 """Finds how each node may start: its first characters, whether it may be empty, and the rules it enters at once.
 
-The engine decides choices with it, and the compiler finds left recursion. Rules: the characters are an upper bound (a
+The machine decides choices with it, and the compiler finds left recursion. Rules: the characters are an upper bound (a
 node may still fail on one of them), so ruling an option out is always right.
 """
 
