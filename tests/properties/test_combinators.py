@@ -37,9 +37,9 @@ def program(grammar: Grammar) -> Program | None:
 
 
 class Unfolded(Machine):
-    """A machine whose notices are not told: all tags are seen, and what they hold."""
+    """A machine whose notices are not delivered: all tags are seen, and what they hold."""
 
-    def told(self, found: list[Any]) -> list[Any]:
+    def deliver(self, found: list[Any]) -> list[Any]:
         return found
 
 

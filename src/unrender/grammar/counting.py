@@ -7,7 +7,7 @@ more is taken out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
@@ -231,14 +231,10 @@ def _without_impossible(grammar: Grammar) -> Grammar | None:
 
 def _needed(root: Node, rules: Mapping[str, Node]) -> frozenset[str]:
     """Return the rules that `root` refers to, by way of others or not."""
-    queue: list[str] = list(_references(root))
+    queue = nodes.references(root)
     found = set(queue)
     for name in queue:
-        fresh = [other for other in _references(rules[name]) if other not in found]
-        found.update(fresh)
+        fresh = set(nodes.references(rules[name])) - found
+        found |= fresh
         queue.extend(fresh)
     return frozenset(found)
-
-
-def _references(node: Node) -> Iterable[str]:
-    return dict.fromkeys(below.rule for below in nodes.walk(node) if isinstance(below, Ref))

@@ -8,7 +8,7 @@ for writing alone. What a schema asks and entries cannot say (which arguments ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrender import nodes
@@ -147,7 +147,7 @@ class _Writer:
         if isinstance(node, Tag) and node.role is Role.CALL:
             calls = [replace(node, node=self.inside(node.node, tool)) for tool in self.tools]
             return calls[0] if len(calls) == 1 else Choice(tuple(calls))
-        return _with_children(node, self.around_calls)
+        return nodes.with_children(node, self.around_calls)
 
     def inside(self, node: Node, tool: Tool) -> Node:
         """Return a node of a call of `tool`."""
@@ -162,7 +162,7 @@ class _Writer:
                 self.report(tool, "#", "properties", "the grammar writes names of arguments apart from their values")
             case Sequence(parts) if _entry(parts):
                 return self.entries(parts, tool)
-        return _with_children(node, lambda child: self.inside(child, tool))
+        return nodes.with_children(node, lambda child: self.inside(child, tool))
 
     def copy(self, rule: str, tool: Tool) -> Ref:
         key = (rule, tool.name)
@@ -279,15 +279,3 @@ def _with_definitions(schema: JsonSchema, parameters: Mapping[str, Any]) -> Json
 
 def _as_object(parameters: JsonSchema) -> JsonSchema:
     return {"type": "object", **parameters} if isinstance(parameters, Mapping) else {"type": "object"}
-
-
-def _with_children(node: Node, change: Any) -> Node:
-    """Return `node` with its children changed; `Ref`s are not followed."""
-    changed: dict[str, Any] = {}
-    for item in fields(node):
-        value: Any = getattr(node, item.name)
-        if isinstance(value, Node):
-            changed[item.name] = change(value)
-        elif isinstance(value, tuple) and any(isinstance(part, Node) for part in value):
-            changed[item.name] = tuple(change(part) for part in value)
-    return replace(node, **changed) if changed else node

@@ -155,9 +155,9 @@ class Reading:
                 return []  # The waiting events may be many: the list is not copied.
             released, self.events = self.events[:count], self.events[count:]
             self.released += count
-        return self.told(released)
+        return self.deliver(released)
 
-    def told(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
+    def deliver(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
         """Return the events that final notices come to. Raises `MalformedOutput` for what a strict reading refuses."""
         raise NotImplementedError
 

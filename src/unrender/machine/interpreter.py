@@ -138,7 +138,7 @@ class Machine(Ledger):
         self.malformed("", expected)
         return [*events, *self.take_final()]
 
-    def told(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
+    def deliver(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
         """Return the events that final notices come to. Raises `MalformedOutput` for the first deviation when strict."""
         if self.rest:
             waiting, self.events = self.events, []
@@ -331,7 +331,7 @@ class Machine(Ledger):
         """Report that a grammar made by hand broke off here, and end the call that is open."""
         self.tag = None
         found, self.events = self.events, []
-        self.events += self.told(found)
+        self.events += self.deliver(found)
         met = self.buffer[self.at : self.at + 1]
         if self.call is None:
             self.malformed(met, self.wanted)

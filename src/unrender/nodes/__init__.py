@@ -339,11 +339,16 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
     >>> rewrite(Optional(Ref("a")), lambda node: Ref("b") if node == Ref("a") else node)
     Optional(node=Ref(rule='b'))
     """
+    return change(with_children(node, lambda child: rewrite(child, change)))
+
+
+def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return `node` with each node directly below it replaced by the result of `change`."""
     changed: dict[str, Any] = {}
     for name in _HOLDERS[type(node)]:
         value: Any = getattr(node, name)
         if isinstance(value, tuple):
-            changed[name] = tuple(rewrite(part, change) for part in value)
+            changed[name] = tuple(map(change, value))
         elif value is not None:
-            changed[name] = rewrite(value, change)
-    return change(replace(node, **changed) if changed else node)
+            changed[name] = change(value)
+    return replace(node, **changed) if changed else node

@@ -19,7 +19,7 @@ from unrender.values.scanner import LiteralScanner, LiteralStyle
 class Found(Reading):
     """A reading that tells what it finds as it is."""
 
-    def told(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
+    def deliver(self, found: list[Event | BrokenText | Notice]) -> list[Event | BrokenText]:
         return [item for item in found if isinstance(item, BrokenText)]
 
 

@@ -51,7 +51,7 @@ def call(*inside: list[Notice], at: int = 0) -> list[Notice]:
 
 
 def events(notices: list[Notice], made: Machine | None = None) -> list[Any]:
-    return list((made or reader()).told(list(notices)))
+    return list((made or reader()).deliver(list(notices)))
 
 
 NAMED = tag(Role.NAME, "now")
@@ -61,7 +61,7 @@ COMPLETE = ToolCallFinished(0, CallStatus.COMPLETE)
 
 def test_events_pass() -> None:
     """What is text outside of calls is told as it is."""
-    assert reader().told([ContentText("b"), *call(NAMED)])[:2] == [ContentText("b"), STARTED]
+    assert reader().deliver([ContentText("b"), *call(NAMED)])[:2] == [ContentText("b"), STARTED]
 
 
 @pytest.mark.parametrize(
