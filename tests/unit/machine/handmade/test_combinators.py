@@ -7,6 +7,7 @@ import pytest
 from unrender.errors import GrammarError, MalformedOutput
 from unrender.format import CallSyntax
 from unrender.grammar import combinators as c
+from unrender.limits import FREE_GIVEN_BACK, MAX_GIVEN_BACK
 from unrender.machine.events import (
     ArgumentsText,
     ContentText,
@@ -18,7 +19,7 @@ from unrender.machine.events import (
 )
 from unrender.machine.handmade.combinators import compile_combinators
 from unrender.machine.ids import CallIds, numbered_id
-from unrender.machine.interpreter import FREE, MAX_SPENT, Machine
+from unrender.machine.interpreter import Machine
 from unrender.machine.leftovers import BrokenText
 from unrender.machine.policy import CallRelease, Policy, UnknownTools
 from unrender.messages.wire import CallStatus, Request, Tool
@@ -248,7 +249,7 @@ def test_a_grammar_that_tries_too_much_ends_in_content():
     made = reader(Grammar(c.sequence(letters, letters, letters, "c")))
     made.feed(text)
     made.finish()
-    assert made.reread < MAX_SPENT * len(text) + FREE + 2 * len(text)
+    assert made.reread < MAX_GIVEN_BACK * len(text) + FREE_GIVEN_BACK + 2 * len(text)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 import pytest
 from stepping import FAILED, HERE, REST, grammar_machine_at, step
 
+from unrender.limits import MAX_STACK
 from unrender.machine.events import Malformed
 from unrender.machine.frames import Entry
 from unrender.machine.handmade.steps import (
@@ -34,7 +35,7 @@ from unrender.machine.handmade.steps import (
     Value,
 )
 from unrender.machine.handmade.tagged import Closed, Note, Opened
-from unrender.machine.interpreter import MAX_DEPTH, Instruction, Machine
+from unrender.machine.interpreter import Instruction, Machine
 from unrender.nodes import Role
 from unrender.values.scanner import LiteralStyle
 
@@ -194,13 +195,13 @@ def test_an_option_that_was_taken_closes_the_others() -> None:
 def test_the_stack_is_bounded(instruction: Instruction) -> None:
     """Rules and choices that are open at once."""
     shallow, deep = (
-        grammar_machine_at("x", stack=Entry(None, MAX_DEPTH - 1)),
-        grammar_machine_at("x", stack=Entry(None, MAX_DEPTH)),
+        grammar_machine_at("x", stack=Entry(None, MAX_STACK - 1)),
+        grammar_machine_at("x", stack=Entry(None, MAX_STACK)),
     )
 
     assert step(instruction, shallow) == "to 20"
     assert step(instruction, deep).startswith("fails: ")
-    assert MAX_DEPTH == 100_000
+    assert MAX_STACK == 100_000
 
 
 def test_a_rule_comes_back() -> None:
